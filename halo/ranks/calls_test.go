@@ -634,8 +634,8 @@ func TestRefusals(t *testing.T) {
 		{"has no version for host devices", func(p *ranks.Program, _ *ranks.Options, _ *[]*streams.Device) { p.Host = nil }},
 		{"-1 ranks", func(_ *ranks.Program, o *ranks.Options, _ *[]*streams.Device) { o.Ranks = -1 }},
 		{"0 devices", func(_ *ranks.Program, _ *ranks.Options, d *[]*streams.Device) { *d = nil }},
-		{"1000000000 ranks on host 0; a host device has up to 65536", func(_ *ranks.Program, o *ranks.Options, _ *[]*streams.Device) { o.Ranks = 1e9 }},
-		{"a host device has up to 65536", func(_ *ranks.Program, o *ranks.Options, _ *[]*streams.Device) { o.Ranks = 1 << 62 }},
+		{"1000000000 ranks on host 0; each of 2 host devices has up to 32768", func(_ *ranks.Program, o *ranks.Options, _ *[]*streams.Device) { o.Ranks = 1e9 }},
+		{"32769 ranks on host 0", func(_ *ranks.Program, o *ranks.Options, _ *[]*streams.Device) { o.Ranks = 32769 }},
 		{"-1 bytes of shared memory", func(p *ranks.Program, _ *ranks.Options, _ *[]*streams.Device) { p.Shared = -1 }},
 	} {
 		p, o, devices := fine, ranks.Options{}, s.Devices

@@ -154,6 +154,11 @@ func TestRankCounts(t *testing.T) {
 		} else if !errors.Is(err, ranks.ErrNoRoom) || !strings.Contains(err.Error(), fmt.Sprintf("%d ranks on ", fits+1)) {
 			t.Errorf("%d ranks more than fit give %v", fits+1, err)
 		}
+		for _, o := range []ranks.Options{{Ranks: 1 << 62}, {PerMultiprocessor: 1 << 62}, {Multiple: 1 << 62}} {
+			if n, err := count(o); !errors.Is(err, ranks.ErrNoRoom) {
+				t.Errorf("%+v gives %d ranks, %v", o, n, err)
+			}
+		}
 		for want, o := range map[string]ranks.Options{
 			"7 ranks are no multiple of 3":        {Ranks: 7, Multiple: 3},
 			"no multiple of 6 ranks is at most 5": {Multiple: 6, AtMost: 5},

@@ -164,8 +164,8 @@ func (w *World) count(functions []streams.Function) error {
 			}
 		}
 		n := w.options.ranksOf(fits, d.Cores)
-		if d.GoKernels && n > mostOnHost {
-			return fmt.Errorf("ranks: %s: %w: %d ranks on %v; a host device has up to %d", w.program.Name, ErrNoRoom, n, d, mostOnHost)
+		if most := mostOnHosts / len(w.owners); d.GoKernels && n > most {
+			return fmt.Errorf("ranks: %s: %w: %d ranks on %v; each of %d host devices has up to %d", w.program.Name, ErrNoRoom, n, d, len(w.owners), most)
 		}
 		if fits > 0 && n > fits {
 			return fmt.Errorf("ranks: %s: %w: %d ranks on %v, which holds %d: %d on each of %d multiprocessors", w.program.Name, ErrNoRoom, n, d, fits, fits/d.Cores, d.Cores)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"time"
 
 	"github.com/halox/halox/kernels"
@@ -44,7 +45,7 @@ func (p Program) check() error {
 type Options struct {
 	// How many ranks each device has: Ranks, or, if that is 0, PerMultiprocessor on each multiprocessor of a GPU,
 	// or as many as fit there together. All devices have as many. A core of a host device counts as a multiprocessor,
-	// and has one if nothing is said; a host device has up to 65536.
+	// and has one if nothing is said; all host devices of a world have up to 65536 ranks together.
 	Ranks, PerMultiprocessor int
 	// If not 0, the ranks of a device are a multiple of Multiple: Ranks must be one, and any other number is made the next
 	// one below, but at least Multiple. A device has no more than AtMost, whatever else is said.
@@ -84,7 +85,8 @@ func (o Options) check() error {
 
 // ranksOf returns how many ranks a device has of which so many fit, 0 for any number.
 func (o Options) ranksOf(fits, cores int) int {
-	n := cmp.Or(o.Ranks, o.PerMultiprocessor*cores, fits, cores)
+	each := min(o.PerMultiprocessor, math.MaxInt/max(cores, 1)) // fits nowhere where it is the second
+	n := cmp.Or(o.Ranks, each*cores, fits, cores)
 	if o.AtMost > 0 {
 		n = min(n, o.AtMost)
 	}
@@ -100,8 +102,9 @@ const limit = 20 * time.Second
 // longest leaves room for what is added to a limit.
 const longest = 100 * 365 * 24 * time.Hour
 
-// mostOnHost is how many ranks a host device has at most: each has a goroutine, and some kilobytes.
-const mostOnHost = 1 << 16
+// mostOnHosts is how many ranks all host devices of a world have at most: each has a goroutine, and up to 20 KB. The tree of maxLevels
+// holds as many.
+const mostOnHosts = 1 << 16
 
 // defines are the build options of a program's source.
 func (o Options) defines() (all []string) {
