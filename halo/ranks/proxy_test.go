@@ -128,7 +128,7 @@ func TestMisledProxy(t *testing.T) {
 		for what, c := range []struct {
 			limit time.Duration
 			want  string
-		}{{300 * time.Millisecond, "waited 300ms for the proxy that serves device "}, {time.Minute, "command %d of kind 77 for device 1"}} {
+		}{{2 * time.Second, "waited 2s for the proxy that serves device "}, {time.Minute, "command %d of kind 77 for device 1"}} {
 			w := openedServed(t, s, "misled", c.limit)
 			m := memory(t, w, 64)
 			data := make([]proxied, len(m))
