@@ -1,12 +1,10 @@
 package sweep
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math/bits"
 	"slices"
 	"time"
 
@@ -27,8 +25,8 @@ type Tuning struct {
 // Tune finds out on the GPU in which shape sweeps of large boxes are fastest there, by sweeps of
 // the box, which change what is written, and makes the sweeper use it for all launches that it
 // makes ready from then on. It takes no longer than the budget and one sweep more. What it found is
-// kept in the cache, for GPUs of this name, point functions of this source and sizes within the
-// same powers of two, and is not measured again. A shape changes no bit of what is written. On a
+// kept in the cache, for GPUs of this name, point functions of this source and sizes that timing.Alike
+// does not tell apart, and is not measured again. A shape changes no bit of what is written. On a
 // host device, and for boxes too thin to have a shape, there is nothing to tune, and in a dry run nothing is
 // measured.
 func (s *Sweeper) Tune(arrays Arrays, box domain.Box, budget time.Duration) (t Tuning, err error) {
@@ -87,11 +85,7 @@ func (s *Sweeper) tuningKey(c classes, box domain.Box) string {
 		n.point.linear = &shape
 	}
 	sum := sha256.Sum256([]byte(n.source(c, s.form)))
-	var class [3]int
-	for a, size := range box.Size() {
-		class[a] = bits.Len(uint(size))
-	}
-	return fmt.Sprintf("%s %s, point function %s, source %x, up to 2^%v", s.device.Name, s.device.Arch, n.point.Name, sum[:8], class)
+	return fmt.Sprintf("%s %s, point function %s, source %x, size %v", s.device.Name, s.device.Arch, n.point.Name, sum[:8], timing.Alike(box.Size()))
 }
 
 // worthwhile is how much faster than the default a shape must be to be chosen: less may be noise.
@@ -124,27 +118,13 @@ func (s *Sweeper) tryShapes(arrays Arrays, box domain.Box, budget time.Duration)
 	return t, nil
 }
 
-// timeShape returns the time of a sweep in a shape: the least of some, after one that warms up, but
-// no more of them than the budget has time for.
-func (s *Sweeper) timeShape(w *timing.Timer, arrays Arrays, box domain.Box, shape Shape, end time.Time) (time.Duration, error) {
-	const most = 4
+// timeShape returns the time of a sweep in a shape, see timing.Timer.Least.
+func (s *Sweeper) timeShape(w *timing.Timer, arrays Arrays, box domain.Box, shape Shape, end time.Time) (took time.Duration, err error) {
 	p := s.plan.newLaunchPlan(s.form, slices.Concat(arrays...), []domain.Box{box}, shape)
 	k, err := s.launchPlan("sweep to tune", &p, "")
 	if err != nil {
 		return 0, err
 	}
-	best := time.Duration(0)
-	for i := range most {
-		if i > 1 && time.Now().After(end) {
-			break
-		}
-		took, err := w.Time(k.Kernel)
-		if err != nil {
-			return 0, errors.Join(err, k.Close())
-		}
-		if i == 1 || (i > 1 && took < best) {
-			best = took
-		}
-	}
-	return cmp.Or(best, 1), k.Close()
+	defer func() { err = errors.Join(err, k.Close()) }()
+	return w.Least(k.Kernel, end)
 }

@@ -89,6 +89,10 @@ func TestTune(t *testing.T) {
 			t.Errorf("after %q, without time: %+v", text, got)
 		}
 	}
+	box.Hi[2] = 56 // of the same power of two
+	if got := tune(first, time.Minute); got.Tried != len(shapes) {
+		t.Errorf("took what was found for another size: %+v", got)
+	}
 }
 
 // What totals take of memory does not depend on the shape that sweeps have: it is known before that was tuned.

@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
-	"math/bits"
 	"slices"
 	"sort"
 	"sync"
@@ -39,7 +37,7 @@ var errUnknown = errors.New("temporal: nobody has tuned this")
 // Tune finds out on a GPU how long passes over the box take, beside the sweep, which is a launch that makes one step there, and which kernel
 // is the fastest for each depth: Costs are what it found. It takes no longer than the budget and one pass more for the sweep, for all kernels, and for
 // the weights of the fastest, and the time for compiling. It changes what passes store to, and norms. What it found is kept in the cache,
-// for GPUs of this name, stencils of this shape and sizes within the same powers of two. Passes that would read more ghosts than from holds are not
+// for GPUs of this name, stencils of this shape and sizes that timing.Alike does not tell apart. Passes that would read more ghosts than from holds are not
 // tried, and there are none of them any more. On host devices there is nothing to tune, and in a dry run nothing is measured.
 func (p *Passes) Tune(sweep *streams.Kernel, from, to kernels.Array, box domain.Box, sides Sides, of More, budget time.Duration) error {
 	if p.gpu == nil {
@@ -143,11 +141,7 @@ func (g *gpu) tuningKey(of string, box domain.Box) string {
 	for _, s := range g.candidates {
 		fmt.Fprintln(h, s.program)
 	}
-	var class [3]int
-	for a, size := range box.Size() {
-		class[a] = bits.Len(uint(size))
-	}
-	return fmt.Sprintf("%s %s, %s, kernels %x, up to 2^%v", g.device.Name, g.device.Arch, of, h.Sum(nil)[:8], class)
+	return fmt.Sprintf("%s %s, %s, kernels %x, size %v", g.device.Name, g.device.Arch, of, h.Sum(nil)[:8], timing.Alike(box.Size()))
 }
 
 // try times the sweep, the candidates, and other weights of the fastest, each until the budget is spent. Of each depth the first candidate comes before the others.
@@ -159,7 +153,7 @@ func (g *gpu) try(sweep *streams.Kernel, budget time.Duration, pass func(shape) 
 	}
 	defer func() { err = errors.Join(err, w.Close()) }()
 	found.Depths = map[int]learntOne{}
-	if found.Sweep, err = least(w, sweep, time.Now().Add(budget)); err != nil {
+	if found.Sweep, err = w.Least(sweep, time.Now().Add(budget)); err != nil {
 		return found, err
 	}
 	end := time.Now().Add(budget)
@@ -240,27 +234,5 @@ func timeShape(w *timing.Timer, s shape, pass func(shape) (*streams.Kernel, erro
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, k.Close()) }()
-	return least(w, k, end)
-}
-
-// least returns the least of some times, after one that warms up, but no more of them than there is time for. Short launches are timed one behind the
-// other, as steps are: by itself one takes some microseconds more.
-func least(w *timing.Timer, k *streams.Kernel, end time.Time) (best time.Duration, err error) {
-	const most, together, mostTogether = 4, 200 * time.Microsecond, 20
-	best = math.MaxInt64
-	launches := 1
-	for i := range most {
-		if i > 1 && time.Now().After(end) {
-			break
-		}
-		took, err := w.Each(k, launches)
-		if err != nil {
-			return 0, err
-		}
-		if i > 0 {
-			best = max(1, min(best, took))
-		}
-		launches = int(min(mostTogether, max(1, together/max(1, took))))
-	}
-	return best, nil
+	return w.Least(k, end)
 }
