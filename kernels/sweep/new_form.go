@@ -235,10 +235,10 @@ func linearForm(s stencil.Stencil, r kernels.Real) form {
 		if len(s.Groups) > 1 { // more weights
 			f.measured.blocks = 4
 		}
-		f.shapes = shapesOf([]int{4, 5, 6, 3, 8, 2}, [2]int{32, 16}, [2]int{64, 8}, [2]int{32, 8}, [2]int{64, 4}, [2]int{16, 16})
+		f.shapes = shapesOf([]int{4, 6, 8, 12, 16, 5, 3, 2}, [2]int{32, 16}, [2]int{64, 8}, [2]int{32, 8}, [2]int{64, 4}, [2]int{16, 16})
 	case points <= 13 && r == kernels.Float32:
 		f.bounds, f.measured = launchBounds{512, 2}, launchBounds{256, 3}
-		f.shapes = shapesOf([]int{4, 6, 8}, [2]int{32, 16}, [2]int{64, 8}, [2]int{32, 8})
+		f.shapes = shapesOf([]int{4, 6, 8, 12}, [2]int{32, 16}, [2]int{64, 8}, [2]int{32, 8})
 	case points <= 13:
 		f.prefetch, f.bounds, f.measured = 2, launchBounds{512, 2}, launchBounds{256, 3}
 		f.shapes = shapesOf([]int{12, 16, 8, 6}, [2]int{32, 16}, [2]int{64, 8}, [2]int{32, 8})

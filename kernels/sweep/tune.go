@@ -16,14 +16,14 @@ import (
 type Tuning struct {
 	Key     string        `json:"key"` // of which GPU, point function and size
 	Shape   Shape         `json:"shape"`
-	Sweep   time.Duration `json:"sweep_ns"`   // the time of a sweep in this shape
+	Sweep   time.Duration `json:"sweep_ns"`   // the time of a sweep in this shape, of a part of a very large box
 	Default time.Duration `json:"default_ns"` // and in the one that is taken untried
 	Tried   int           `json:"tried"`      // shapes that were timed within the budget
 	Took    time.Duration `json:"-"`          // the time of this call; next to nothing where it was known before
 }
 
 // Tune finds out on the GPU in which shape sweeps of large boxes are fastest there, by sweeps of
-// the box, which change what is written, and makes the sweeper use it for all launches that it
+// the box or of its first layers, which change what is written, and makes the sweeper use it for all launches that it
 // makes ready from then on. It takes no longer than the budget and one sweep more. What it found is
 // kept in the cache, for GPUs of this name, point functions of this source and sizes that timing.Alike
 // does not tell apart, and is not measured again. A shape changes no bit of what is written. On a
@@ -49,7 +49,7 @@ func (s *Sweeper) Tune(arrays Arrays, box domain.Box, budget time.Duration) (t T
 		if s.device.IsDry() {
 			return nil, errUnknown
 		}
-		t, err := s.tryShapes(arrays, box, budget)
+		t, err := s.tryShapes(arrays, s.plan.tried(box), budget)
 		t.Key = key
 		text, _ := json.MarshalIndent(t, "", "\t")
 		return append(text, '\n'), err
@@ -86,6 +86,16 @@ func (s *Sweeper) tuningKey(c classes, box domain.Box) string {
 	}
 	sum := sha256.Sum256([]byte(n.source(c, s.form)))
 	return fmt.Sprintf("%s %s, point function %s, source %x, size %v", s.device.Name, s.device.Arch, n.point.Name, sum[:8], timing.Alike(box.Size()))
+}
+
+// tried returns the layers of a box that are swept to time shapes: all, or so many that a budget is enough for all shapes.
+// They are whole, since what a shape is worth depends on how many layers a cache holds.
+func (n *plan) tried(box domain.Box) domain.Box {
+	const points, layers = 1 << 26, 64
+	last, size := n.point.Dims-1, box.Size()
+	each := box.Points() / int64(size[last])
+	box.Hi[last] = box.Lo[last] + int(min(int64(size[last]), max(layers, points/each)))
+	return box
 }
 
 // worthwhile is how much faster than the default a shape must be to be chosen: less may be noise.
