@@ -3,26 +3,33 @@
 
 #include "rank_groups.cuh"
 
+// RANK_WORDS is how many words of 16 bytes a thread has under way in a copy. More make long copies by few threads faster, and take
+// four registers each.
+#ifndef RANK_WORDS
+#define RANK_WORDS 4
+#endif
+
 namespace ranks {
 
-// copy_words copies words. Each thread has as many under way as hide the time of a load.
+// copy_words copies words, in rounds. Each thread has as many under way as hide the time of a load. In a round each warp has
+// words that lie one behind the other, so that those of a thread are at distances that are constants, which takes few registers.
 template <typename Group, typename W>
 __device__ __forceinline__ void copy_words(char *to, const char *from, i64 words) {
-	enum { AT_ONCE = sizeof(W) == 16 ? 4 : 1 }; // registers are scarce
-	const int n = Group::threads();
-	W *t = (W *)to + Group::thread();
-	const W *f = (const W *)from + Group::thread();
-	i64 left = words - Group::thread(); // 0 or less: the thread has copied its words
+	enum { AT_ONCE = sizeof(W) == 16 ? RANK_WORDS : 1, OF_WARP = AT_ONCE * Group::LANES };
+	const int first = Group::warp() * OF_WARP + Group::lane(), round = Group::warps() * OF_WARP;
+	W *t = (W *)to + first;
+	const W *f = (const W *)from + first;
+	i64 left = words - first; // 0 or less: the thread has copied its words
 #pragma unroll 1
-	for (; left > 0; left -= AT_ONCE * (i64)n) {
-		const int here = (int)min(left, (i64)AT_ONCE * n);
-		W v[AT_ONCE];
+	for (; left > 0; left -= round, t += round, f += round) {
+		const int here = (int)min(left, (i64)OF_WARP);
+		W v[AT_ONCE] = {}; // what is not set would hold its registers from the kernel's start to its end
 #pragma unroll
-		for (int k = 0; k < AT_ONCE; k++, f += n)
-			if (k * n < here) v[k] = *f;
+		for (int k = 0; k < AT_ONCE; k++)
+			if (k * Group::LANES < here) v[k] = f[k * Group::LANES];
 #pragma unroll
-		for (int k = 0; k < AT_ONCE; k++, t += n)
-			if (k * n < here) *t = v[k];
+		for (int k = 0; k < AT_ONCE; k++)
+			if (k * Group::LANES < here) t[k * Group::LANES] = v[k];
 	}
 }
 

@@ -15,7 +15,11 @@ struct Block {
 	// any returns whether one thread at least has true, to all of them.
 	static __device__ bool any(bool v) { return __syncthreads_or(v); }
 	static __device__ bool in_first_warp() { return threadIdx.x < 32; }
-	enum { WHOLE = true };
+	// The warps of the group, and the place of a thread.
+	static __device__ int warps() { return (int)blockDim.x / 32; }
+	static __device__ int warp() { return (int)threadIdx.x / 32; }
+	static __device__ int lane() { return (int)threadIdx.x % 32; }
+	enum { WHOLE = true, LANES = 32 };
 };
 
 struct Warp {
@@ -27,7 +31,10 @@ struct Warp {
 		return __all_sync(~0u, v);
 	}
 	static __device__ bool in_first_warp() { return true; }
-	enum { WHOLE = false };
+	static __device__ int warps() { return 1; }
+	static __device__ int warp() { return 0; }
+	static __device__ int lane() { return thread(); }
+	enum { WHOLE = false, LANES = 32 };
 };
 
 struct Thread {
@@ -36,7 +43,10 @@ struct Thread {
 	static __device__ void sync() {}
 	static __device__ bool all(bool v) { return v; }
 	static __device__ bool in_first_warp() { return true; }
-	enum { WHOLE = false };
+	static __device__ int warps() { return 1; }
+	static __device__ int warp() { return 0; }
+	static __device__ int lane() { return 0; }
+	enum { WHOLE = false, LANES = 1 };
 };
 
 template <typename A, typename B> struct same {

@@ -28,7 +28,7 @@
 // Options: RANK_CHECKS, for a check of the arguments of every call; RANK_QUEUES, for notifications that keep their
 // window and source, RANK_PROXY, where proxies serve devices, and RANK_TAGS, how many tags there are;
 // RANK_CALLED_COPIES, for puts whose copies are a function that is called, and not part of each: that may take fewer
-// registers where a kernel puts at several places.
+// registers where a kernel puts at several places; RANK_WORDS, see rank_copy.cuh.
 #pragma once
 
 #include "flags.cuh"

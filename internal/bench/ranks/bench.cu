@@ -1,4 +1,5 @@
 // What ranks are timed at. A lap is so many rounds of one of these.
+#define RANK_WORDS 8 // long messages by one rank
 #include "lap.cuh"
 #include "ranks.cuh"
 
