@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"unsafe"
 
 	"github.com/halox/halox/kernels/internal/launch"
 	"github.com/halox/halox/streams"
@@ -75,7 +74,7 @@ type LaunchSpec[T any] struct {
 // Launch makes a launch of a caller's own kernel ready for the device. T is struct{} where the
 // kernel has no parameter.
 func Launch[T any](d *streams.Device, spec LaunchSpec[T]) (*streams.Kernel, error) {
-	if err := passable(reflect.TypeFor[T]()); err != nil && unsafe.Sizeof(spec.Argument) > 0 {
+	if err := CheckPassable(reflect.TypeFor[T]()); err != nil {
 		return nil, fmt.Errorf("kernels: %s: argument: %w", spec.Name, err)
 	}
 	return d.NewKernel(streams.KernelSpec{
@@ -91,8 +90,15 @@ var fixed = []reflect.Kind{
 	reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Float32, reflect.Float64,
 }
 
-// passable returns an error unless values of the type can be a kernel's
-// parameter.
+// CheckPassable returns an error unless values of the type can be given to a kernel: it holds no pointers, and lies in memory as a
+// struct of C does. A type without a size can be given: it is not there.
+func CheckPassable(t reflect.Type) error {
+	if t.Size() == 0 {
+		return nil
+	}
+	return passable(t)
+}
+
 func passable(t reflect.Type) error {
 	switch {
 	case slices.Contains(fixed, t.Kind()):

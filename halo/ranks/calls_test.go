@@ -633,6 +633,7 @@ func TestRefusals(t *testing.T) {
 		{"33 threads a rank", func(p *ranks.Program, _ *ranks.Options, _ *[]*streams.Device) { p.Threads = 33 }},
 		{"has no version for host devices", func(p *ranks.Program, _ *ranks.Options, _ *[]*streams.Device) { p.Host = nil }},
 		{"-1 ranks", func(_ *ranks.Program, o *ranks.Options, _ *[]*streams.Device) { o.Ranks = -1 }},
+		{"a device is nil", func(_ *ranks.Program, _ *ranks.Options, d *[]*streams.Device) { *d = []*streams.Device{(*d)[0], nil} }},
 		{"0 devices", func(_ *ranks.Program, _ *ranks.Options, d *[]*streams.Device) { *d = nil }},
 		{"1000000000 ranks on host 0; each of 2 host devices has up to 32768", func(_ *ranks.Program, o *ranks.Options, _ *[]*streams.Device) { o.Ranks = 1e9 }},
 		{"32769 ranks on host 0", func(_ *ranks.Program, o *ranks.Options, _ *[]*streams.Device) { o.Ranks = 32769 }},
@@ -648,4 +649,22 @@ func TestRefusals(t *testing.T) {
 	if err := ranks.Run(t.Context(), w, []int{1}); err == nil || !strings.Contains(err.Error(), "data of 1 devices for 2") {
 		t.Error(err)
 	}
+}
+
+// A GPU is given no data that a kernel cannot read; on host devices any type will do.
+func TestDataOfOtherTypes(t *testing.T) {
+	testdevices.Each(t, 1, func(t *testing.T, s *testdevices.Set) { refuseData(t, s, s.Devices[0].GoKernels) })
+	t.Run("backend=cuda-on-cpu", func(t *testing.T) { refuseData(t, testdevices.CPU(t, 1), false) })
+}
+
+func refuseData(t *testing.T, s *testdevices.Set, allowed bool) {
+	w := opened(t, s, ranks.Program{Name: "p", Source: source(), Kernel: "ring", Threads: 32, Host: func(*ranks.Rank) {}}, ranks.Options{Ranks: 1})
+	wrong := func(err error, want string) {
+		if allowed && err != nil || !allowed && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+	wrong(ranks.Run(t.Context(), w, make([]int, len(s.Devices))), "int has another size in C")
+	wrong(ranks.Run(t.Context(), w, make([]struct{ Of []float64 }, len(s.Devices))), "Of: a kernel cannot be given a []float64")
+	wrong(ranks.Run(t.Context(), w, make([]*int64, len(s.Devices))), "a kernel cannot be given a *int64")
 }

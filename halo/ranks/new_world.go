@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 	"unsafe"
 
@@ -61,6 +62,9 @@ func checkAll(devices []*streams.Device, p Program, o Options) error {
 	}
 	if len(devices) < 1 || len(devices) > MaxDevices {
 		return fmt.Errorf("ranks: %s: %d devices; 1 to %d are possible", p.Name, len(devices), MaxDevices)
+	}
+	if slices.Contains(devices, nil) {
+		return fmt.Errorf("ranks: %s: a device is nil", p.Name)
 	}
 	if err := o.check(); err != nil {
 		return fmt.Errorf("ranks: %s: %w", p.Name, err)

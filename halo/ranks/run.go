@@ -9,12 +9,13 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/streams"
 )
 
 // Run runs the program: it copies the i-th data to device i, where all its ranks share it, launches all ranks,
 // waits until all have ended, and copies the data back. On a GPU, T holds no pointers and lies in memory as the
-// struct of the kernel does. When the context ends, so does the run, with its cause as the error.
+// struct of the kernel does, see kernels.CheckPassable; it is an error if it cannot. When the context ends, so does the run, with its cause as the error.
 //
 // A rank that fails ends the run: the error names the first one, and wraps ErrTimeout or ErrArgument where
 // it is one. A rank that does not end even so, as one that waits for something else, holds Run up for Options.Limit and ten
@@ -24,7 +25,7 @@ import (
 // With Options.Processes all processes call Run, each with data of its own devices. A run that ends at one ends at all, and
 // the errors of other processes are *mpi.RemoteError, which say whose they are.
 func Run[T any](ctx context.Context, w *World, data []T) error {
-	if err := w.agree("begin a run", w.canRun(ctx, len(data))); err != nil {
+	if err := w.agree("begin a run", w.canRun(ctx, len(data), reflect.TypeFor[T]())); err != nil {
 		return err
 	}
 	w.running = true
@@ -51,8 +52,8 @@ func Run[T any](ctx context.Context, w *World, data []T) error {
 	return w.endTogether(err)
 }
 
-// canRun returns an error unless a run can begin, with so many data.
-func (w *World) canRun(ctx context.Context, data int) error {
+// canRun returns an error unless a run can begin, with so many data of a type.
+func (w *World) canRun(ctx context.Context, data int, of reflect.Type) error {
 	if data != len(w.devices) {
 		return fmt.Errorf("ranks: %s: data of %d devices for %d", w.program.Name, data, len(w.devices))
 	}
@@ -65,6 +66,13 @@ func (w *World) canRun(ctx context.Context, data int) error {
 	if w.stuck != nil {
 		return fmt.Errorf("ranks: %s runs no more: %w", w.program.Name, w.stuck)
 	}
+	if of == w.passable || w.devices[0].GoKernels {
+		return nil
+	}
+	if err := kernels.CheckPassable(of); err != nil {
+		return fmt.Errorf("ranks: %s: data: %w", w.program.Name, err)
+	}
+	w.passable = of
 	return nil
 }
 
