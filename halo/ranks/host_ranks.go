@@ -3,6 +3,7 @@ package ranks
 import (
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"sync"
 )
 
@@ -97,7 +98,7 @@ func (h *hostRanks) run(device, i int, does func(*Rank)) {
 	r, returned := &h.all[device][i], false
 	defer func() {
 		if p := recover(); p != nil {
-			r.fail(failure{err: fmt.Errorf("its function panicked: %v", p)})
+			r.fail(failure{err: fmt.Errorf("its function panicked: %v\n%s", p, debug.Stack())})
 		} else if !returned {
 			r.fail(failure{err: errGoroutine})
 		}
