@@ -29,8 +29,10 @@ constexpr double not_finite_vote = -1.0;
 
 // check_at returns the check of a step; -1 if it has none, or if it is before the launch.
 __device__ __forceinline__ int check_at(const Tiles &s, unsigned step) {
-	const int since = (int)(step - (unsigned)s.first) - (int)s.watch.until;
-	return s.watch.every == 0 || since < 0 || since % (int)s.watch.every ? -1 : since / (int)s.watch.every;
+	const int since = (int)(step - (unsigned)s.first) - (int)s.watch.until, every = (int)s.watch.every;
+	if (every == 0 || since < 0) return -1;
+	if (every == 1) return since; // where a division would cost most
+	return since % every ? -1 : since / every;
 }
 
 // The slot of a check, and its number among those of all launches.
@@ -142,7 +144,7 @@ __device__ __forceinline__ double vote_of(const Watch &o, const NormSum &norms) 
 __device__ __forceinline__ bool fold_check(const TileThread &w, TileNorms &room, int check) {
 	const Checks &c = w.s.checks;
 	const i64 number = number_of(w.s, check);
-	if (number * 61 % gridDim.x != blockIdx.x) return true;
+	if ((unsigned)number * 61 % gridDim.x != blockIdx.x) return true;
 	const int slot = slot_of(w.s, check);
 	bool came = true;
 	if (w.thread == 0) {
