@@ -1,6 +1,6 @@
 // Checks: norms that tiles.cu and wide_tiles.cu take of steps within a launch, by which a launch may end before its last step.
 //
-// At a check each tile leaves its norms on its GPU, and goes on. FOLD_AFTER steps later one thread block, another one at each check, joins those of
+// At a check each tile leaves its norms on its GPU, as packets, and goes on. FOLD_AFTER steps later one thread block, another one at each check, joins those of
 // the GPU's tiles, leaves them to the host, and sends each GPU a vote: the change, as the limit of a check is one of the change.
 // END_AFTER steps after the check all blocks of all GPUs read all votes, and come to the same end. Nothing is waited for that has not come by then.
 //
@@ -39,6 +39,38 @@ __device__ __forceinline__ int check_at(const Tiles &s, unsigned step) {
 __device__ __forceinline__ i64 number_of(const Tiles &s, int check) { return s.watch.before + check; }
 __device__ __forceinline__ int slot_of(const Tiles &s, int check) { return (int)(number_of(s, check) % CHECK_SLOTS); }
 
+// The norms that all tiles of a GPU have left at a check, of the change, 0, and of the values, 1. Each waits until what it returns has come; after a
+// timeout it clears came.
+struct SentNorms {
+	const Tiles &s;
+	const Vote *sent;
+	unsigned number;
+
+	__device__ __forceinline__ i64 largest(int tile, int of, bool &came) const { return word(tile, of, 0, came); }
+	__device__ __forceinline__ i64 low(int tile, int of, int bin, bool &came) const {
+		return word(tile, of, 1 + bin, came);
+	}
+	__device__ __forceinline__ int window(int tile, int of, bool &came) const {
+		return (int)(word(tile, of, 1 + SUM_BINS, came) >> 48); // the last of four numbers of 16 bits
+	}
+
+  private:
+	__device__ __forceinline__ i64 word(int tile, int of, int n, bool &came) const {
+		const Vote *const at = sent + (tile * NORM_WORDS + of * (NORM_WORDS / 2) + n);
+		Vote v;
+		const bool here = wait(s.limit, s.failed, [&] {
+			v = at->load();
+			return v.of(number);
+		});
+		if (!here) report_timeout(s.failed, THIS_DEVICE);
+		came = came && here;
+		return bits_of(v.value());
+	}
+};
+
+// A NormSum is two times the largest, the bins of a sum, and their high parts with the window.
+static_assert(NORM_WORDS == 2 * (1 + SUM_BINS + 1) && SUM_BINS == 3, "as in NormSum and StoredSum");
+
 enum { REST = THREADS % 32 };
 
 // The norms of a tile, or of all tiles, in shared memory.
@@ -59,17 +91,26 @@ struct TileNorms {
 		join(THREADS / 32 + REST, w.thread, there);
 	}
 
-	// fold joins the norms of so many tiles into total, by all threads of whole warps. The threads of the first warp may read it then.
-	__device__ __forceinline__ void fold(const NormSum *tiles, int count, int thread) {
+	// send sends the norms of a tile, in the first warp.
+	__device__ __forceinline__ void send(const TileThread &w, Vote *to, unsigned number) {
+		join(w, &total);
+		__syncwarp();
+		if (w.thread < NORM_WORDS) to[w.thread].send(((const double *)&total)[w.thread], number);
+	}
+
+	// fold joins the norms of all tiles into total, by all threads of whole warps. The threads of the first warp may read it then, unless it
+	// returns false in one of the block, after a timeout.
+	__device__ __forceinline__ bool fold(const SentNorms &tiles, int count, int thread) {
 		enum { WARPS = THREADS / 32, NUMBERS = 2 * FOLDED };
 		const int lane = thread % 32, warp = thread / 32;
 		const bool folds = warp < WARPS;
+		bool came = true;
 #ifndef FAST_SUMS
 		if (folds) {
 			int change = 0, value = 0;
 			for (int i = thread; i < count; i += 32 * WARPS) {
-				change = max(change, (int)tiles[i].sum_change2.window);
-				value = max(value, (int)tiles[i].sum2.window);
+				change = max(change, tiles.window(i, 0, came));
+				value = max(value, tiles.window(i, 1, came));
 			}
 			change = warp_max(change), value = warp_max(value);
 			if (lane < 2) high[lane][warp] = lane ? value : change;
@@ -77,13 +118,14 @@ struct TileNorms {
 		__syncthreads();
 #endif
 		if (folds) {
-			const i64 mine = fold_number(tiles, count, thread);
+			const i64 mine = fold_number(tiles, count, thread, came);
 			if (lane < NUMBERS) rows.number[warp][lane] = mine;
 		}
 		__syncthreads();
-		if (warp > 0) return;
+		if (warp > 0) return came;
 		join(WARPS, thread, &total);
 		__syncwarp();
+		return came;
 	}
 
   private:
@@ -93,7 +135,7 @@ struct TileNorms {
 	}
 
 	// fold_number joins one number of the norms over tiles that a warp shares with others, and puts the windows of its row.
-	__device__ __forceinline__ i64 fold_number(const NormSum *tiles, int count, int thread) {
+	__device__ __forceinline__ i64 fold_number(const SentNorms &tiles, int count, int thread, bool &came) {
 		enum { WARPS = THREADS / 32, NUMBERS = 2 * FOLDED };
 		const int lane = thread % 32, n = lane % FOLDED, half = lane / FOLDED % 2;
 		i64 mine = 0;
@@ -104,15 +146,14 @@ struct TileNorms {
 		if (lane < 2) rows.window[thread / 32][lane] = lane ? value : change;
 #endif
 		for (int i = thread / NUMBERS; i < count; i += WARPS * 32 / NUMBERS) {
-			const StoredSum &sum = half ? tiles[i].sum2 : tiles[i].sum_change2;
 			if (n == SUM_WORDS) {
-				mine = max(mine, bits_of(half ? tiles[i].max : tiles[i].max_change));
+				mine = max(mine, tiles.largest(i, half, came));
 			} else {
 #ifndef FAST_SUMS
-				const int from = n + window - sum.window;
-				if (from < SUM_BINS) mine += (i64)sum.low[from];
+				const int from = n + window - tiles.window(i, half, came);
+				if (from < SUM_BINS) mine += tiles.low(i, half, from, came);
 #else
-				mine = ::fold(n, mine, (i64)sum.low[0]);
+				mine = ::fold(n, mine, tiles.low(i, half, 0, came));
 #endif
 			}
 		}
@@ -121,14 +162,11 @@ struct TileNorms {
 	}
 };
 
-// leave leaves the norms of a tile at a check.
-__device__ __forceinline__ void leave(const TileThread &w, const TileNorms &norms, int check) {
-	const Checks &c = w.s.checks;
-	const int slot = slot_of(w.s, check);
+// leave leaves the norms of a tile at a check. No fence orders them: each packet says of which check it is.
+__device__ __forceinline__ void leave(const TileThread &w, TileNorms &norms, int check) {
 	if (w.thread >= 32) return;
-	norms.join(w, c.tiles + (slot * (i64)gridDim.x + blockIdx.x));
-	__syncwarp();
-	if (w.thread == 0) add_release_gpu(c.arrived + slot, 1);
+	const i64 slot = slot_of(w.s, check);
+	norms.send(w, w.s.checks.tiles + (slot * gridDim.x + blockIdx.x) * NORM_WORDS, (unsigned)number_of(w.s, check) + 1);
 }
 
 // vote_of returns the vote of a GPU.
@@ -146,14 +184,9 @@ __device__ __forceinline__ bool fold_check(const TileThread &w, TileNorms &room,
 	const i64 number = number_of(w.s, check);
 	if ((unsigned)number * 61 % gridDim.x != blockIdx.x) return true;
 	const int slot = slot_of(w.s, check);
-	bool came = true;
-	if (w.thread == 0) {
-		const u64 all = (u64)(number / CHECK_SLOTS + 1) * gridDim.x;
-		came = wait(w.s.limit, w.s.failed, [&] { return load_acquire_gpu(c.arrived + slot) >= all; });
-		if (!came) report_timeout(w.s.failed, THIS_DEVICE);
-	}
-	if (!__syncthreads_and(came)) return false;
-	room.fold(c.tiles + slot * (i64)gridDim.x, (int)gridDim.x, w.thread);
+	const SentNorms tiles = {w.s, c.tiles + slot * (i64)gridDim.x * NORM_WORDS, (unsigned)number + 1};
+	__syncthreads(); // the norms of this tile have left the room
+	if (!__syncthreads_and(room.fold(tiles, (int)gridDim.x, w.thread))) return false;
 	if (w.thread >= 32) return true;
 	if (w.thread == 0) c.host[check] = room.total;
 	const double vote = vote_of(w.s.watch, room.total);

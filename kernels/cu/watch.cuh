@@ -14,14 +14,13 @@ struct Watch {
 	double limit; // of the change: one that is not larger ends the launch
 };
 
-enum { CHECK_SLOTS = 16 };
+enum { CHECK_SLOTS = 16, NORM_WORDS = sizeof(NormSum) / 8 };
 
-typedef PacketOf<8> Vote;
+typedef PacketOf<8> Vote; // also a word of the norms of a tile
 
 // Where checks leave what.
 struct Checks {
-	NormSum *tiles;     // CHECK_SLOTS of one a tile
-	u64 *arrived;       // CHECK_SLOTS counts of tiles that have left theirs
+	Vote *tiles;        // CHECK_SLOTS of NORM_WORDS a tile
 	const Vote *votes;  // CHECK_SLOTS of one a GPU
 	Vote *const *voted; // of each GPU: its votes
 	i64 rank, ranks;    // this GPU among all

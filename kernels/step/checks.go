@@ -32,7 +32,8 @@ const (
 // checkRoom is what the checks of a rank leave.
 type checkRoom struct {
 	votes *streams.Memory
-	own   *streams.Memory // counts of tiles by slot, addresses of the votes of all ranks, norms of tiles
+	tiles *streams.Memory // norms of tiles, as packets
+	voted *streams.Memory // addresses of the votes of all ranks
 	host  *streams.Memory // norms by check, and the report
 }
 

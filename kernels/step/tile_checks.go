@@ -1,8 +1,6 @@
 package step
 
 import (
-	"slices"
-
 	"github.com/halox/halox/streams"
 )
 
@@ -43,11 +41,15 @@ func (n *tileRanks) makeChecks(tiles func(rank int) int64) (err error) {
 	}
 	for i, rank := range n.ranks {
 		c := &checks[i]
-		norms := make([]uint64, checkSlots*tiles(i)*normsBytes/8)
-		if c.own, err = streams.Upload(rank.Device, slices.Concat(make([]uint64, checkSlots), addresses, norms)); err != nil {
+		packets := make([]byte, checkSlots*tiles(i)*normsBytes/8*voteBytes)
+		if c.tiles, err = streams.Upload(rank.Device, packets); err != nil {
 			return err
 		}
-		n.resources.Add(c.own)
+		n.resources.Add(c.tiles)
+		if c.voted, err = streams.Upload(rank.Device, addresses); err != nil {
+			return err
+		}
+		n.resources.Add(c.voted)
 		if c.host, err = rank.Device.AllocPinned(MostChecks*normsBytes + reportBytes); err != nil {
 			return err
 		}
@@ -60,15 +62,14 @@ func (n *tileRanks) makeChecks(tiles func(rank int) int64) (err error) {
 // checkArgs returns where the checks of a rank leave what, and adds that to what a launch uses.
 func (n *tileRanks) checkArgs(spec *streams.KernelSpec, i int) tileChecks {
 	c, ranks := n.checks[i], int64(len(n.ranks))
-	spec.Uses = append(spec.Uses, c.votes.All(), c.own.All(), c.host.All())
+	spec.Uses = append(spec.Uses, c.votes.All(), c.tiles.All(), c.voted.All(), c.host.All())
 	for other := range n.checks {
 		if other != i {
 			spec.Reaches = append(spec.Reaches, n.checks[other].votes.All())
 		}
 	}
-	own := c.own.Address()
 	return tileChecks{
-		arrived: own, voted: own + 8*checkSlots, tiles: own + 8*uint64(checkSlots+ranks), votes: c.votes.Address(),
+		tiles: c.tiles.Address(), votes: c.votes.Address(), voted: c.voted.Address(),
 		rank: int64(i), ranks: ranks, host: c.host.Address(), report: c.host.Address() + uint64(MostChecks*normsBytes),
 	}
 }

@@ -55,9 +55,9 @@ type (
 		limit                                 float64
 	}
 	tileChecks struct {
-		tiles, arrived, votes, voted uint64
-		rank, ranks                  int64
-		host, report                 uint64
+		tiles, votes, voted uint64
+		rank, ranks         int64
+		host, report        uint64
 	}
 )
 
