@@ -20,6 +20,9 @@ func (j *solverRun) writeFields(ctx context.Context, r *record) error {
 	keep := j.keeper(r.clone(), nil)
 	if name := j.config.Output.Field; name != "" {
 		errs = append(errs, j.writeField(ctx, name, keep))
+		if p := j.place.Processes; p != nil && p.Err() != nil {
+			return errors.Join(errs...) // nothing else comes from the others
+		}
 	}
 	during(ctx, "reading what came out", keep)
 	if j.config.Exact != "" {

@@ -32,6 +32,7 @@ type interrupts struct {
 	stops bool          // the command looks at its context
 	doing string        // "stepping"
 	keep  func() string // keeps what the command has, and says what was kept
+	waits bool          // the command only waits for another process, see waitsForAnother
 }
 
 // interruptsKey is that of the interrupts in a command's context.
@@ -72,6 +73,15 @@ func (i *interrupts) run(command func(ctx context.Context) error) error {
 			return interruption(i.ctx, err)
 		case <-i.signals:
 		case <-time.After(stopTime):
+			if !i.waitsForAnother() {
+				break
+			}
+			select {
+			case err := <-done:
+				return interruption(i.ctx, err)
+			case <-i.signals:
+			case <-time.After(waitLimit):
+			}
 		}
 	}
 	signal.Stop(i.signals)
@@ -84,6 +94,14 @@ func (i *interrupts) inGoodOrder() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.stops
+}
+
+// waitsForAnother reports whether all that the command still does is to wait for another process, which has limits of its own: this
+// one would end that by leaving.
+func (i *interrupts) waitsForAnother() bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.waits
 }
 
 // force keeps what the command has, and says what it did, as far as there is time.
@@ -118,6 +136,15 @@ func during(ctx context.Context, doing string, keep func() string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.stops, i.doing, i.keep = true, doing, keep
+}
+
+// waitingForAnother says that a command has nothing to do from now on but what another process asks of it.
+func waitingForAnother(ctx context.Context) {
+	if i, ok := ctx.Value(interruptsKey{}).(*interrupts); ok {
+		i.mu.Lock()
+		defer i.mu.Unlock()
+		i.waits = true
+	}
 }
 
 // doing returns what during said last that a command does, "" at first.

@@ -74,6 +74,28 @@ func TestSignalsAtAnyMoment(t *testing.T) {
 	}
 }
 
+// A command that only waits for another process is not ended by force: that one has limits of its own.
+func TestASignalWhileAnotherProcessIsWaitedFor(t *testing.T) {
+	testdevices.InTurn(t, 4, 8)
+	for waits, want := range map[bool]string{true: "", false: "terminated: ended by force while ending\n"} {
+		var notes strings.Builder
+		i := catchInterrupts(t.Context(), &notes)
+		err := i.run(func(ctx context.Context) error {
+			during(ctx, "ending", nil)
+			if waits {
+				waitingForAnother(ctx)
+			}
+			i.signals <- syscall.SIGTERM
+			<-ctx.Done()
+			time.Sleep(stopTime + 300*time.Millisecond)
+			return nil
+		})
+		if notes.String() != want || (err == nil) != waits {
+			t.Errorf("waits %t: %v, %q", waits, err, notes.String())
+		}
+	}
+}
+
 // A signal while a field is written leaves the whole file or none, and the record.
 func TestASignalWhileAFieldIsWritten(t *testing.T) {
 	testdevices.InTurn(t, 3, 8)

@@ -109,7 +109,11 @@ func (l *launched) end(err error, notes io.Writer) error {
 		return err
 	}
 	if err == nil || errors.Is(err, errInterrupted) || errors.Is(err, context.Canceled) {
-		return errors.Join(err, l.processes.Close())
+		closed := l.processes.Close()
+		if _, others := errors.AsType[*mpi.RemoteError](closed); !others {
+			return errors.Join(err, closed)
+		}
+		err = closed // another has failed meanwhile, as rank 0 at what it writes
 	}
 	first := l.processes.Err()
 	if _, others := errors.AsType[*mpi.RemoteError](err); first == nil && !others {

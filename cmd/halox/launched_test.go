@@ -23,6 +23,7 @@ import (
 const (
 	argumentsVariable = "HALOX_TEST_ARGUMENTS" // the command line, an argument a line
 	signalVariable    = "HALOX_TEST_SIGNAL"    // the function in which rank 1 is told to stop, a little later
+	spoilVariable     = "HALOX_TEST_SPOIL"     // a folder that a file replaces once rank 0 makes steps
 )
 
 // launchedHalox is halox as one of several processes. Ranks other than 0 would make one step, if they were asked.
@@ -38,12 +39,20 @@ func launchedHalox() error {
 			_ = syscall.Kill(os.Getpid(), syscall.SIGTERM)
 		}()
 	}
+	if folder := os.Getenv(spoilVariable); folder != "" && rank == "0" {
+		go func() {
+			awaitIn("scheme.(*run).work(")
+			_ = os.RemoveAll(folder)
+			_ = os.WriteFile(folder, nil, 0o600)
+		}()
+	}
 	args := strings.Split(os.Getenv(argumentsVariable), "\n")
 	if len(os.Args) > 1 { // which this program has started itself
 		args = os.Args[1:]
 	}
 	os.Unsetenv(argumentsVariable)
 	os.Unsetenv(signalVariable)
+	os.Unsetenv(spoilVariable)
 	os.Exit(execute(context.Background(), args, os.Stdout, os.Stderr))
 	return nil
 }
@@ -170,6 +179,20 @@ func TestLaunchedRunFails(t *testing.T) {
 			if n := strings.Count(r.Out, words); n != 1 {
 				t.Errorf("%q is said %d times:\n%s", words, n, r.Out)
 			}
+		}
+	})
+}
+
+// Where rank 0 cannot write what came out it alone says so, and the others end as it does.
+func TestLaunchedOutputFails(t *testing.T) {
+	config := write(t, "c.yaml", small)
+	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
+		folder := filepath.Join(t.TempDir(), "out")
+		r := launchHalox(t, in, 3, []string{spoilVariable + "=" + folder}, "run", config, "-q",
+			"--set", "output.field="+filepath.Join(folder, "u.npy"), "--set", "stop.iterations=500")
+		r.Fails(t, "create field")
+		if n := strings.Count(r.Out, "create field"); n != 1 {
+			t.Errorf("it is said %d times:\n%s", n, r.Out)
 		}
 	})
 }

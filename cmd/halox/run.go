@@ -116,7 +116,13 @@ func (j *solverRun) run(ctx context.Context, begin time.Time, out, notes io.Writ
 	result, err := j.solver.Run(ctx, options)
 	during(ctx, "", nil)
 	record.outcome(j, result, setup)
+	if err != nil {
+		record.run.Iterations = max(record.run.Iterations, int(bar.done.Load())) // those that all made
+	}
 	during(ctx, "reading what came out", j.keeper(record.clone(), nil))
+	if !j.writes() {
+		waitingForAnother(ctx)
+	}
 	bar.close()
 	if err == nil && result.Stopped == scheme.StoppedDiverged {
 		err = fmt.Errorf("the solution is no longer finite at step %d%s", result.Steps, divergenceHint(j.config))
@@ -130,6 +136,7 @@ func (j *solverRun) run(ctx context.Context, begin time.Time, out, notes io.Writ
 	if name := j.config.Output.Record; name != "" && j.writes() {
 		err = errors.Join(err, record.Write(name))
 	}
+	during(ctx, "ending", nil) // all is kept
 	if err != nil {
 		return err
 	}

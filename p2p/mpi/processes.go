@@ -72,7 +72,7 @@ func Join(ctx context.Context, o Options) (*Processes, error) {
 	}
 	library, err := binding.Open(os.Getenv(binding.Variable), launcher)
 	if err != nil {
-		return nil, fmt.Errorf("mpi: %s started this process as one of %d: %w", launcher.Name, launcher.Size, err)
+		return nil, fmt.Errorf("mpi: %s started this process%s: %w", launcher.Name, placeOf(launcher), err)
 	}
 	if err := launcher.Suits(library); err != nil {
 		return nil, fmt.Errorf("mpi: %w", err)
@@ -80,12 +80,28 @@ func Join(ctx context.Context, o Options) (*Processes, error) {
 	o = o.filled()
 	world, err := library.Init(ctx, o.Limit)
 	if err != nil {
-		return nil, fmt.Errorf("mpi: %s started this process; start %s: %w", launcher.Name, library, err)
+		err = fmt.Errorf("mpi: %s started this process%s; start %s: %w", launcher.Name, placeOf(launcher), library, err)
+		if _, late := errors.AsType[*binding.LateError](err); late {
+			err = fmt.Errorf("%w; which of them has ended, or never began, cannot be told before all have met: see what they printed", err)
+		}
+		return nil, err
 	}
 	if err := launcher.Check(world.Size(), library.String()); err != nil {
 		return nil, errors.Join(fmt.Errorf("mpi: %w", err), world.Free(), library.Finalize(ctx, o.Limit))
 	}
 	return meet(ctx, world, o, false)
+}
+
+// placeOf says which of the processes of a launcher this one is, as far as it says so: ", rank 1 of 4 on host node7".
+func placeOf(l binding.Launcher) string {
+	place := fmt.Sprintf(", rank %d", l.Rank)
+	if l.Size > 0 {
+		place += fmt.Sprintf(" of %d", l.Size)
+	}
+	if host, err := os.Hostname(); err == nil {
+		place += " on host " + host
+	}
+	return place
 }
 
 // Lend returns the processes of a communicator of a program that has started MPI itself, with
