@@ -31,6 +31,7 @@ type operation interface{ Queue(s *streams.Stream) error }
 // launch is an operation of one kernel.
 type launch struct{ *streams.Kernel }
 
+// Queue implements operation.
 func (l launch) Queue(s *streams.Stream) error { return s.Launch(l.Kernel) }
 
 // join adds the work of another message's end.

@@ -90,8 +90,8 @@ var fixed = []reflect.Kind{
 	reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Float32, reflect.Float64,
 }
 
-// CheckPassable returns an error unless values of the type can be given to a kernel: it holds no pointers, and lies in memory as a
-// struct of C does. A type without a size can be given: it is not there.
+// CheckPassable returns an error unless values of the type can be copied to a kernel: numbers of fixed size, and arrays and structs of
+// them. These lie in memory as in C. A type of size 0 needs no copy.
 func CheckPassable(t reflect.Type) error {
 	if t.Size() == 0 {
 		return nil

@@ -321,15 +321,15 @@ performance() {
 		--schemes graph,blocked,fused,resident --paths direct --budget "$budget" --devices "1,$gpus" --record "$dir/schemes-norms.json"
 	timed schemes-norms-3d 60 "$halox" bench schemes --precisions float64 --points "${CUBES:-256,512}" --norms 1,2,4,10,100 \
 		--schemes blocked,fused --paths direct --budget "$budget" --devices "1,$gpus" --record "$dir/schemes-norms-3d.json"
-	timed schemes-norms-steps 40 "$halox" bench schemes --dims 2 --precisions float32 --points "${SQUARES:-1024,4096,16384}" --norms 1 \
-		--exchange-steps 2,4,8 --schemes blocked --paths direct --budget "$budget" --devices "$gpus" --record "$dir/schemes-norms-steps.json"
-	timed schemes-large 60 "$halox" bench schemes --points "${LARGE:-1024}" --schemes fused,blocked --paths direct --exchange-steps 1,4 \
-		--budget "$budget" --record "$dir/schemes-large.json"
 	# Several steps between two exchanges, and several in one pass over memory.
 	timed schemes-steps 60 "$halox" bench schemes --precisions float64 --points "$points" --exchange-steps 1,2,4,8 --schemes fused,blocked \
 		--paths direct --budget "$budget" --devices "$gpus" --record "$dir/schemes-steps.json"
 	timed schemes-steps-2d 60 "$halox" bench schemes --dims 2 --precisions float32 --points "${SQUARES:-1024,4096,16384}" \
 		--exchange-steps 1,4,8,16 --schemes fused,blocked --paths direct --budget "$budget" --devices "$gpus" --record "$dir/schemes-steps-2d.json"
+	timed schemes-norms-steps 40 "$halox" bench schemes --dims 2 --precisions float32 --points "${SQUARES:-1024,4096,16384}" --norms 1 \
+		--exchange-steps 2,4,8 --schemes blocked --paths direct --budget "$budget" --devices "$gpus" --record "$dir/schemes-norms-steps.json"
+	timed schemes-large 60 "$halox" bench schemes --points "${LARGE:-1024}" --schemes fused,blocked --paths direct --exchange-steps 1,4 \
+		--budget "$budget" --record "$dir/schemes-large.json"
 	timed schemes-steps-resident 40 "$halox" bench schemes --precisions float64 --points 64,128 --exchange-steps 1,2,3,4 --schemes resident \
 		--budget "$budget" --devices "1,$gpus" --record "$dir/schemes-steps-resident.json"
 	timed schemes-steps-resident-2d 40 "$halox" bench schemes --dims 2 --precisions float32 --points 1024 --exchange-steps 1,2,3,4 --norms 0,1,100 \

@@ -32,7 +32,7 @@ type interrupts struct {
 	stops bool          // the command looks at its context
 	doing string        // "stepping"
 	keep  func() string // keeps what the command has, and says what was kept
-	waits bool          // the command only waits for another process, see waitsForAnother
+	waits bool          // the command only waits for another process, see waitingForAnother
 }
 
 // interruptsKey is that of the interrupts in a command's context.
@@ -67,21 +67,15 @@ func (i *interrupts) run(command func(ctx context.Context) error) error {
 	case s = <-i.signals:
 	}
 	i.cancel()
-	if i.inGoodOrder() {
+	told := time.Now()
+stopping:
+	for left := i.patience(); left > 0; left = i.patience() - time.Since(told) {
 		select {
 		case err := <-done:
 			return interruption(i.ctx, err)
 		case <-i.signals:
-		case <-time.After(stopTime):
-			if !i.waitsForAnother() {
-				break
-			}
-			select {
-			case err := <-done:
-				return interruption(i.ctx, err)
-			case <-i.signals:
-			case <-time.After(waitLimit):
-			}
+			break stopping
+		case <-time.After(left):
 		}
 	}
 	signal.Stop(i.signals)
@@ -89,19 +83,18 @@ func (i *interrupts) run(command func(ctx context.Context) error) error {
 	return errInterrupted
 }
 
-// inGoodOrder reports whether the command stops by itself.
-func (i *interrupts) inGoodOrder() bool {
+// patience is how long after a signal the command may take to stop by itself, by what it does now: 0 where it cannot.
+func (i *interrupts) patience() time.Duration {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	return i.stops
-}
-
-// waitsForAnother reports whether all that the command still does is to wait for another process, which has limits of its own: this
-// one would end that by leaving.
-func (i *interrupts) waitsForAnother() bool {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	return i.waits
+	switch {
+	case !i.stops:
+		return 0
+	case i.waits:
+		return waitLimit
+	default:
+		return stopTime
+	}
 }
 
 // force keeps what the command has, and says what it did, as far as there is time.
@@ -138,7 +131,8 @@ func during(ctx context.Context, doing string, keep func() string) {
 	i.stops, i.doing, i.keep = true, doing, keep
 }
 
-// waitingForAnother says that a command has nothing to do from now on but what another process asks of it.
+// waitingForAnother says that a command has nothing to do from now on but what another process asks of it. That process has limits of
+// its own, and a launcher may end it when this one leaves early.
 func waitingForAnother(ctx context.Context) {
 	if i, ok := ctx.Value(interruptsKey{}).(*interrupts); ok {
 		i.mu.Lock()

@@ -117,7 +117,7 @@ func (j *solverRun) run(ctx context.Context, begin time.Time, out, notes io.Writ
 	during(ctx, "", nil)
 	record.outcome(j, result, setup)
 	if err != nil {
-		record.run.Iterations = max(record.run.Iterations, int(bar.done.Load())) // those that all made
+		record.run.Iterations = max(record.run.Iterations, int(bar.done.Load())) // a run that fails returns none
 	}
 	during(ctx, "reading what came out", j.keeper(record.clone(), nil))
 	if !j.writes() {

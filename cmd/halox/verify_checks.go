@@ -119,6 +119,7 @@ type way struct {
 	group  int          // steps between two exchanges; 0 is 1
 }
 
+// String names the scheme, and how it exchanges.
 func (w way) String() string {
 	text := string(w.scheme)
 	if w.order != "" {

@@ -96,7 +96,7 @@ func (c *cursor) next() bool {
 	return false
 }
 
-// cursors is a heap by offset.
+// cursors is a heap.Interface by offset.
 type cursors []cursor
 
 func (q cursors) Len() int           { return len(q) }

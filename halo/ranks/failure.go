@@ -58,6 +58,7 @@ type CodeError struct {
 	Means        error // what Program.Errors has of the code, or nil; it is wrapped too
 }
 
+// Error says which rank failed, and what its code means.
 func (e *CodeError) Error() string {
 	text := fmt.Sprintf("ranks: rank %d (%v) failed with code %d", e.Rank, e.Device, e.Code)
 	if e.Detail != 0 {

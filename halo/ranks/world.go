@@ -37,7 +37,7 @@ type World struct {
 	running   bool
 	grace     time.Duration // how long ranks may take to end when the run is over
 	stuck     error         // of a run whose ranks may still be there: no other begins
-	passable  reflect.Type  // of the data of a run before, which can be given to a kernel
+	passable  reflect.Type  // the type of data that a run before has checked
 }
 
 // member is what a device has of a world.

@@ -1,7 +1,7 @@
 // Checks: norms that tiles.cu and wide_tiles.cu take of steps within a launch, by which a launch may end before its last step.
 //
-// At a check each tile leaves its norms on its GPU, as packets, and goes on. FOLD_AFTER steps later one thread block, another one at each check, joins those of
-// the GPU's tiles, leaves them to the host, and sends each GPU a vote: the change, as the limit of a check is one of the change.
+// At a check each tile leaves its norms on its GPU, as packets, and goes on. FOLD_AFTER steps later one thread block, another one at each
+// check, joins those of the GPU's tiles, leaves them to the host, and sends each GPU a vote: the change, as the limit of a check is one of the change.
 // END_AFTER steps after the check all blocks of all GPUs read all votes, and come to the same end. Nothing is waited for that has not come by then.
 //
 // A launch that ends at a check has stored nothing: the fields are as they were before it. So the vote may be off by what rounding does: the host
@@ -31,7 +31,7 @@ constexpr double not_finite_vote = -1.0;
 __device__ __forceinline__ int check_at(const Tiles &s, unsigned step) {
 	const int since = (int)(step - (unsigned)s.first) - (int)s.watch.until, every = (int)s.watch.every;
 	if (every == 0 || since < 0) return -1;
-	if (every == 1) return since; // where a division would cost most
+	if (every == 1) return since; // the division costs most there: at each step
 	return since % every ? -1 : since / every;
 }
 
@@ -39,11 +39,27 @@ __device__ __forceinline__ int check_at(const Tiles &s, unsigned step) {
 __device__ __forceinline__ i64 number_of(const Tiles &s, int check) { return s.watch.before + check; }
 __device__ __forceinline__ int slot_of(const Tiles &s, int check) { return (int)(number_of(s, check) % CHECK_SLOTS); }
 
-// The norms that all tiles of a GPU have left at a check, of the change, 0, and of the values, 1. Each waits until what it returns has come; after a
-// timeout it clears came.
+// The number of a check in its packets; 0 is none.
+__device__ __forceinline__ unsigned packet_number(const Tiles &s, int check) {
+	return (unsigned)number_of(s, check) + 1;
+}
+
+// wait_for_packet waits for a packet of a number and returns its value. After a timeout it clears came.
+__device__ __forceinline__ double wait_for_packet(const Tiles &s, const CheckPacket *at, unsigned number, bool &came) {
+	CheckPacket v;
+	const bool here = wait(s.limit, s.failed, [&] {
+		v = at->load();
+		return v.of(number);
+	});
+	if (!here) report_timeout(s.failed, THIS_DEVICE);
+	came = came && here;
+	return v.value();
+}
+
+// The norms that all tiles of a GPU have left at a check: of the change, 0, and of the values, 1. Each number is waited for.
 struct SentNorms {
 	const Tiles &s;
-	const Vote *sent;
+	const CheckPacket *sent;
 	unsigned number;
 
 	__device__ __forceinline__ i64 largest(int tile, int of, bool &came) const { return word(tile, of, 0, came); }
@@ -56,15 +72,8 @@ struct SentNorms {
 
   private:
 	__device__ __forceinline__ i64 word(int tile, int of, int n, bool &came) const {
-		const Vote *const at = sent + (tile * NORM_WORDS + of * (NORM_WORDS / 2) + n);
-		Vote v;
-		const bool here = wait(s.limit, s.failed, [&] {
-			v = at->load();
-			return v.of(number);
-		});
-		if (!here) report_timeout(s.failed, THIS_DEVICE);
-		came = came && here;
-		return bits_of(v.value());
+		const CheckPacket *const at = sent + (tile * NORM_WORDS + of * (NORM_WORDS / 2) + n);
+		return bits_of(wait_for_packet(s, at, number, came));
 	}
 };
 
@@ -92,7 +101,7 @@ struct TileNorms {
 	}
 
 	// send sends the norms of a tile, in the first warp.
-	__device__ __forceinline__ void send(const TileThread &w, Vote *to, unsigned number) {
+	__device__ __forceinline__ void send(const TileThread &w, CheckPacket *to, unsigned number) {
 		join(w, &total);
 		__syncwarp();
 		if (w.thread < NORM_WORDS) to[w.thread].send(((const double *)&total)[w.thread], number);
@@ -162,11 +171,11 @@ struct TileNorms {
 	}
 };
 
-// leave leaves the norms of a tile at a check. No fence orders them: each packet says of which check it is.
+// leave leaves the norms of a tile at a check. No fence is needed: each packet says of which check it is.
 __device__ __forceinline__ void leave(const TileThread &w, TileNorms &norms, int check) {
 	if (w.thread >= 32) return;
 	const i64 slot = slot_of(w.s, check);
-	norms.send(w, w.s.checks.tiles + (slot * gridDim.x + blockIdx.x) * NORM_WORDS, (unsigned)number_of(w.s, check) + 1);
+	norms.send(w, w.s.checks.tiles + (slot * gridDim.x + blockIdx.x) * NORM_WORDS, packet_number(w.s, check));
 }
 
 // vote_of returns the vote of a GPU.
@@ -181,17 +190,16 @@ __device__ __forceinline__ double vote_of(const Watch &o, const NormSum &norms) 
 // fold_check joins the norms of a check, if this block has to. All its threads call it, after leave. It returns false after a timeout.
 __device__ __forceinline__ bool fold_check(const TileThread &w, TileNorms &room, int check) {
 	const Checks &c = w.s.checks;
-	const i64 number = number_of(w.s, check);
-	if ((unsigned)number * 61 % gridDim.x != blockIdx.x) return true;
+	if ((unsigned)number_of(w.s, check) * 61 % gridDim.x != blockIdx.x) return true;
 	const int slot = slot_of(w.s, check);
-	const SentNorms tiles = {w.s, c.tiles + slot * (i64)gridDim.x * NORM_WORDS, (unsigned)number + 1};
+	const SentNorms tiles = {w.s, c.tiles + slot * (i64)gridDim.x * NORM_WORDS, packet_number(w.s, check)};
 	__syncthreads(); // the norms of this tile have left the room
 	if (!__syncthreads_and(room.fold(tiles, (int)gridDim.x, w.thread))) return false;
 	if (w.thread >= 32) return true;
 	if (w.thread == 0) c.host[check] = room.total;
 	const double vote = vote_of(w.s.watch, room.total);
 	for (int to = w.thread; to < (int)c.ranks; to += 32)
-		c.voted[to][slot * c.ranks + c.rank].send(vote, (unsigned)number + 1);
+		c.voted[to][slot * c.ranks + c.rank].send(vote, packet_number(w.s, check));
 	return true;
 }
 
@@ -205,14 +213,8 @@ __device__ __forceinline__ Verdict read_votes(const TileThread &w, int check) {
 	double change = 0;
 	bool came = true, finite = true;
 	for (int from = lane; from < c.ranks; from += 32) {
-		Vote v;
-		const bool here = wait(w.s.limit, w.s.failed, [&] {
-			v = c.votes[slot * c.ranks + from].load();
-			return v.of((unsigned)number_of(w.s, check) + 1);
-		});
-		if (!here) report_timeout(w.s.failed, THIS_DEVICE);
-		const double vote = v.value();
-		came = came && here, finite = finite && vote != not_finite_vote;
+		const double vote = wait_for_packet(w.s, c.votes + slot * c.ranks + from, packet_number(w.s, check), came);
+		finite = finite && vote != not_finite_vote;
 		change = w.s.watch.squares ? change + vote : larger(change, vote);
 	}
 	for (int d = 16; d > 0; d /= 2) {

@@ -3,16 +3,16 @@
 
 #include "rank_groups.cuh"
 
-// RANK_WORDS is how many words of 16 bytes a thread has under way in a copy. More make long copies by few threads faster, and take
-// four registers each.
+// RANK_WORDS is how many words of 16 bytes a thread loads before it stores the first. More hide more of the latency of memory, for
+// long copies by few threads, and take four registers each.
 #ifndef RANK_WORDS
 #define RANK_WORDS 4
 #endif
 
 namespace ranks {
 
-// copy_words copies words, in rounds. Each thread has as many under way as hide the time of a load. In a round each warp has
-// words that lie one behind the other, so that those of a thread are at distances that are constants, which takes few registers.
+// copy_words copies words in rounds: each thread loads several, then stores them. Those of a warp are consecutive, so a thread's are
+// at constant distances and need no addresses of their own.
 template <typename Group, typename W>
 __device__ __forceinline__ void copy_words(char *to, const char *from, i64 words) {
 	enum { AT_ONCE = sizeof(W) == 16 ? RANK_WORDS : 1, OF_WARP = AT_ONCE * Group::LANES };
@@ -23,7 +23,7 @@ __device__ __forceinline__ void copy_words(char *to, const char *from, i64 words
 #pragma unroll 1
 	for (; left > 0; left -= round, t += round, f += round) {
 		const int here = (int)min(left, (i64)OF_WARP);
-		W v[AT_ONCE] = {}; // what is not set would hold its registers from the kernel's start to its end
+		W v[AT_ONCE] = {}; // else the compiler keeps registers for it from the kernel's start on
 #pragma unroll
 		for (int k = 0; k < AT_ONCE; k++)
 			if (k * Group::LANES < here) v[k] = f[k * Group::LANES];

@@ -15,7 +15,7 @@ struct Block {
 	// any returns whether one thread at least has true, to all of them.
 	static __device__ bool any(bool v) { return __syncthreads_or(v); }
 	static __device__ bool in_first_warp() { return threadIdx.x < 32; }
-	// The warps of the group, and the place of a thread.
+	// The warps of the group, and the place of a thread among them, see copy_words.
 	static __device__ int warps() { return (int)blockDim.x / 32; }
 	static __device__ int warp() { return (int)threadIdx.x / 32; }
 	static __device__ int lane() { return (int)threadIdx.x % 32; }

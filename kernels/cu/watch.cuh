@@ -16,14 +16,14 @@ struct Watch {
 
 enum { CHECK_SLOTS = 16, NORM_WORDS = sizeof(NormSum) / 8 };
 
-typedef PacketOf<8> Vote; // also a word of the norms of a tile
+typedef PacketOf<8> CheckPacket; // a vote, or a word of the norms of a tile
 
 // Where checks leave what.
 struct Checks {
-	Vote *tiles;        // CHECK_SLOTS of NORM_WORDS a tile
-	const Vote *votes;  // CHECK_SLOTS of one a GPU
-	Vote *const *voted; // of each GPU: its votes
-	i64 rank, ranks;    // this GPU among all
-	NormSum *host;      // by check of the launch
-	i64 *report;        // see tell
+	CheckPacket *tiles;        // CHECK_SLOTS of NORM_WORDS a tile
+	const CheckPacket *votes;  // CHECK_SLOTS of one a GPU
+	CheckPacket *const *voted; // of each GPU: its votes
+	i64 rank, ranks;           // this GPU among all
+	NormSum *host;             // by check of the launch
+	i64 *report;               // see tell
 };

@@ -21,12 +21,12 @@ type Checks struct {
 const MostChecks = 1 << 10
 
 const (
-	checkSlots    = 16 // CHECK_SLOTS of tile.cuh
-	voteBytes     = 16
-	normsBytes    = int64(unsafe.Sizeof(reduce.Norms{}))
-	reportBytes   = 16
-	checkedSum    = 1 << 23 // points, of which a GPU joins the sums as 64-bit integers
-	foldedNumbers = 4       // of a sum in struct SumRows of folding.cuh, beside its window
+	checkSlots       = 16 // CHECK_SLOTS of tile.cuh
+	checkPacketBytes = 16
+	normsBytes       = int64(unsafe.Sizeof(reduce.Norms{}))
+	reportBytes      = 16
+	checkedSum       = 1 << 23 // points, of which a GPU joins the sums as 64-bit integers
+	foldedNumbers    = 4       // of a sum in struct SumRows of folding.cuh, beside its window
 )
 
 // checkRoom is what the checks of a rank leave.

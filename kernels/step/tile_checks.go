@@ -33,7 +33,7 @@ func (n *tileRanks) makeChecks(tiles func(rank int) int64) (err error) {
 	ranks := int64(len(n.ranks))
 	addresses, checks := make([]uint64, ranks), make([]checkRoom, ranks)
 	for i, rank := range n.ranks {
-		if checks[i].votes, err = streams.Upload(rank.Device, make([]byte, checkSlots*ranks*voteBytes)); err != nil {
+		if checks[i].votes, err = streams.Upload(rank.Device, make([]byte, checkSlots*ranks*checkPacketBytes)); err != nil {
 			return err
 		}
 		n.resources.Add(checks[i].votes)
@@ -41,7 +41,7 @@ func (n *tileRanks) makeChecks(tiles func(rank int) int64) (err error) {
 	}
 	for i, rank := range n.ranks {
 		c := &checks[i]
-		packets := make([]byte, checkSlots*tiles(i)*normsBytes/8*voteBytes)
+		packets := make([]byte, checkSlots*tiles(i)*normsBytes/8*checkPacketBytes)
 		if c.tiles, err = streams.Upload(rank.Device, packets); err != nil {
 			return err
 		}

@@ -49,7 +49,7 @@ func (s *Sweeper) Tune(arrays Arrays, box domain.Box, budget time.Duration) (t T
 		if s.device.IsDry() {
 			return nil, errUnknown
 		}
-		t, err := s.tryShapes(arrays, s.plan.tried(box), budget)
+		t, err := s.tryShapes(arrays, s.plan.timedBox(box), budget)
 		t.Key = key
 		text, _ := json.MarshalIndent(t, "", "\t")
 		return append(text, '\n'), err
@@ -88,9 +88,9 @@ func (s *Sweeper) tuningKey(c classes, box domain.Box) string {
 	return fmt.Sprintf("%s %s, point function %s, source %x, size %v", s.device.Name, s.device.Arch, n.point.Name, sum[:8], timing.Alike(box.Size()))
 }
 
-// tried returns the layers of a box that are swept to time shapes: all, or so many that a budget is enough for all shapes.
-// They are whole, since what a shape is worth depends on how many layers a cache holds.
-func (n *plan) tried(box domain.Box) domain.Box {
+// timedBox returns the part of a box that is swept to time shapes: whole layers, so few that the budget is enough for all shapes.
+// How many layers the caches hold then is as in the box.
+func (n *plan) timedBox(box domain.Box) domain.Box {
 	const points, layers = 1 << 26, 64
 	last, size := n.point.Dims-1, box.Size()
 	each := box.Points() / int64(size[last])

@@ -7,11 +7,11 @@ import (
 )
 
 // Shapes for a very large box are timed on some of its layers, which are whole.
-func TestTriedLayers(t *testing.T) {
+func TestTimedBox(t *testing.T) {
 	for _, c := range []struct {
-		dims      int
-		size      domain.Vec
-		wantTried int
+		dims   int
+		size   domain.Vec
+		layers int
 	}{
 		{3, domain.Vec{64, 64, 64}, 64},
 		{3, domain.Vec{512, 512, 512}, 256},
@@ -24,12 +24,12 @@ func TestTriedLayers(t *testing.T) {
 	} {
 		n := &plan{point: Point{Dims: c.dims}}
 		want := c.size
-		want[c.dims-1] = c.wantTried
+		want[c.dims-1] = c.layers
 		lo := domain.Vec{3, 5, 7}
 		if c.dims == 2 {
 			lo[2] = 0
 		}
-		if got := n.tried(domain.Box{Lo: lo, Hi: lo.Add(c.size)}); got != (domain.Box{Lo: lo, Hi: lo.Add(want)}) {
+		if got := n.timedBox(domain.Box{Lo: lo, Hi: lo.Add(c.size)}); got != (domain.Box{Lo: lo, Hi: lo.Add(want)}) {
 			t.Errorf("%d dimensions, %v: %v", c.dims, c.size, got)
 		}
 	}

@@ -84,9 +84,9 @@ func (w *Timer) Least(k *streams.Kernel, end time.Time) (best time.Duration, err
 	return best, nil
 }
 
-// Alike returns what a size of a box is rounded down to so that what was found for one size holds for all that are alike: the
-// five highest bits of each length. Lengths of a class differ by 6% at most. What is the fastest depends on
-// how many blocks there are beside what a GPU runs at a time, and on what of the box its caches hold.
+// Alike rounds the lengths of a box, in points, down to their five highest bits. What is found for a box is kept for those that round
+// alike, whose lengths differ by 6% at most: which kernel is the fastest depends on the number of blocks, beside those that a GPU
+// runs at a time, and on how much of the box its caches hold.
 func Alike(size [3]int) (alike [3]int) {
 	const kept = 5
 	for a, n := range size {
