@@ -17,12 +17,12 @@
 
 #ifdef CHECKS
 
-enum { FOLD_AFTER = 1, END_AFTER = 4 };
+enum { FOLD_AFTER = 6, END_AFTER = 12 };
 
 // A slot is used again after CHECK_SLOTS checks. A GPU votes for one END_AFTER checks after one whose votes it has read. Those were sent once all
 // tiles of all GPUs had left their norms, which a tile does at a check before it reads the votes of the one END_AFTER before. So all have read the
 // votes of those before that one, and the GPU itself has joined what was left in their slots.
-static_assert(CHECK_SLOTS > 2 * END_AFTER, "");
+static_assert(CHECK_SLOTS > 2 * END_AFTER + 1, "");
 
 // A vote of a GPU at which what is not finite ends the launch.
 constexpr double not_finite_vote = -1.0;
@@ -206,10 +206,10 @@ __device__ __forceinline__ bool fold_check(const TileThread &w, TileNorms &room,
 // What the votes of a check say.
 enum Verdict { GOES_ON, ENDS, TIMED_OUT };
 
-// read_votes waits for the votes of a check, in the first warp of each block. All blocks of all GPUs join them alike.
+// read_votes waits for the votes of a check, in one warp of each block. All blocks of all GPUs join them alike.
 __device__ __forceinline__ Verdict read_votes(const TileThread &w, int check) {
 	const Checks &c = w.s.checks;
-	const int slot = slot_of(w.s, check), lane = w.thread;
+	const int slot = slot_of(w.s, check), lane = w.thread % 32;
 	double change = 0;
 	bool came = true, finite = true;
 	for (int from = lane; from < c.ranks; from += 32) {
@@ -237,7 +237,7 @@ __device__ __forceinline__ void follow(TileThread w, Tile &t, TileNorms &norms, 
 		const int check = check_at(w.s, step - (unsigned)ago);
 		if (check >= 0 && !fold_check(w, norms, check)) over = -1;
 	}
-	if (w.thread >= 32) return;
+	if (w.thread / 32 != THREADS / 32 - 1) return; // not the first warp, which is busy sending norms
 	inject_delay(step);
 #pragma unroll 1
 	for (int ago = END_AFTER; ago >= (last ? 0 : END_AFTER) && over == 0; ago--) {
@@ -246,7 +246,7 @@ __device__ __forceinline__ void follow(TileThread w, Tile &t, TileNorms &norms, 
 		const Verdict verdict = read_votes(w, check);
 		if (verdict != GOES_ON) over = verdict == ENDS ? check + 1 : -1;
 	}
-	if (w.thread == 0 && over != 0) t.over = over;
+	if (w.thread % 32 == 0 && over != 0) t.over = over;
 }
 
 // plan_step says in the tile what a step has to do, in one thread.

@@ -14,7 +14,7 @@ struct Watch {
 	double limit; // of the change: one that is not larger ends the launch
 };
 
-enum { CHECK_SLOTS = 16, NORM_WORDS = sizeof(NormSum) / 8 };
+enum { CHECK_SLOTS = 32, NORM_WORDS = sizeof(NormSum) / 8 };
 
 typedef PacketOf<8> CheckPacket; // a vote, or a word of the norms of a tile
 

@@ -21,7 +21,7 @@ type Checks struct {
 const MostChecks = 1 << 10
 
 const (
-	checkSlots       = 16 // CHECK_SLOTS of tile.cuh
+	checkSlots       = 32 // CHECK_SLOTS of watch.cuh
 	checkPacketBytes = 16
 	normsBytes       = int64(unsafe.Sizeof(reduce.Norms{}))
 	reportBytes      = 16

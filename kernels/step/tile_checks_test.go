@@ -16,6 +16,9 @@ import (
 	"github.com/halox/halox/streams"
 )
 
+// mostChecked is how many steps launches with checks make, at most.
+const mostChecked = 48
+
 // checkedRun is a launch with checks, then what follows it.
 type checkedRun struct {
 	steps  int64
@@ -48,8 +51,7 @@ func same(a, b reduce.Norms) bool {
 // as were made: a launch that ended makes none.
 func (r *tileRow[T]) check(runs []checkedRun) {
 	r.t.Helper()
-	const most = 24
-	want := r.norms(1, most)
+	want := r.norms(1, mostChecked)
 	for i, rank := range r.ranks {
 		for _, f := range rank.Fields {
 			kerneltest.Put(r.all[i], f.Data, r.values[i])
@@ -124,7 +126,7 @@ func TestTilesCheck(t *testing.T) {
 			}
 			t.Run(fmt.Sprintf("size=%v/devices=%d", c.size, c.devices), func(t *testing.T) {
 				r := newTileRow[float64](t, set, c.devices, c.size)
-				want := r.norms(1, 24)
+				want := r.norms(1, mostChecked)
 				none := step.Checks{Every: 1, Tolerance: -1, Finite: true}
 				at := func(step int64, l2 bool) (tolerance float64) { // that ends a run there, if the change falls
 					tolerance = want[step-1].MaxChange
@@ -141,6 +143,11 @@ func TestTilesCheck(t *testing.T) {
 					{8, step.Checks{Every: 1, Tolerance: at(20, true), L2: true}, 7},
 					{2, step.Checks{Every: 5, Tolerance: -1}, 0},
 					{9, step.Checks{Until: 2, Every: 3, Tolerance: -1}, 0},
+				})
+				r.check([]checkedRun{ // that go on for longer than votes are waited for
+					{30, step.Checks{Every: 1, Tolerance: at(5, false)}, 5},
+					{30, step.Checks{Until: 1, Every: 2, Tolerance: -1, Finite: true}, 0},
+					{16, step.Checks{Every: 1, Tolerance: at(36, true), L2: true}, 6},
 				})
 				r.check([]checkedRun{{6, step.Checks{Until: 4, Every: 9, Tolerance: math.Inf(1)}, 1}, {6, step.Checks{Until: 1, Every: 3, Tolerance: -1}, 0}, {6, step.Checks{Until: 1, Every: 2, Tolerance: math.Inf(1)}, 1}})
 			})
@@ -177,27 +184,27 @@ func TestTilesCheckForNaN(t *testing.T) {
 	})
 }
 
-// A tile that is late to read votes finds them, though tiles far away have gone on: those of two GPUs are in a ring, of sixteen.
+// A tile that is late to read votes finds them, though tiles far away have gone on: those of eight GPUs are in a ring, of 64.
 func TestTilesReadVotesLate(t *testing.T) {
 	testdevices.InTurn(t, 7, 8)
-	set := testdevices.CPU(t, 2)
+	set := testdevices.CPU(t, 8)
 	set, err := set.Disturbed(func(d *streams.Device) []string {
 		if d != set.Devices[0] {
 			return nil
 		}
-		return []string{"LATE_AT=6", "LATE_BLOCK=3", "LATE_FOR=1000000000"}
+		return []string{"LATE_AT=14", "LATE_BLOCK=3", "LATE_FOR=1000000000"}
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := newTileRow[float64](t, set, 2, domain.Vec{4, 512, 1})
+	r := newTileRow[float64](t, set, 8, domain.Vec{4, 2048, 1})
 	group := r.group(10 * time.Second)
 	if ok := kerneltest.Must(group.PrepareChecks())(t); !ok || group.Tiles(0) != 8 {
 		t.Fatalf("checks: %t; %d tiles", ok, group.Tiles(0))
 	}
 	steps, _ := r.steps(group)
 	for i, s := range steps {
-		kerneltest.Check(t, s.QueueChecked(r.all[i].Stream, 1, 24, step.Checks{Every: 1, Tolerance: -1}))
+		kerneltest.Check(t, s.QueueChecked(r.all[i].Stream, 1, mostChecked, step.Checks{Every: 1, Tolerance: -1}))
 	}
 	for i, s := range steps {
 		if err := errors.Join(r.all[i].Stream.Sync(kerneltest.Limit), s.Err()); err != nil {

@@ -353,7 +353,7 @@ func TestWideTilesCheck(t *testing.T) {
 			}
 			t.Run(c.String(), func(t *testing.T) {
 				g := newWideGrid[float64](t, set, c, i)
-				_, norms := g.oracle(24)
+				_, norms := g.oracle(mostChecked)
 				none := step.Checks{Every: 1, Tolerance: -1, Finite: true}
 				g.check([]checkedRun{
 					{9, none, 0},
@@ -365,6 +365,12 @@ func TestWideTilesCheck(t *testing.T) {
 					{6, step.Checks{Until: 4, Every: 9, Tolerance: math.Inf(1)}, 1},
 					{9, step.Checks{Until: 2, Every: 3, Tolerance: -1}, 0},
 				}, norms)
+				g.check([]checkedRun{ // that go on for longer than votes are waited for
+					{1, none, 0},
+					{30, step.Checks{Every: 1, Tolerance: norms[6].MaxChange}, 5},
+					{30, step.Checks{Until: 1, Every: 2, Tolerance: -1, Finite: true}, 0},
+					{16, step.Checks{Every: 1, Tolerance: math.Sqrt(norms[37].SumChange2.Value()), L2: true}, 6},
+				}, norms)
 			})
 		}
 	})
@@ -373,7 +379,7 @@ func TestWideTilesCheck(t *testing.T) {
 // check makes launches with checks, one after the other, and compares their norms and, after each, the fields.
 func (g *wideGrid[T]) check(runs []checkedRun, want []reduce.Norms) {
 	g.t.Helper()
-	levels, _ := g.oracle(24)
+	levels, _ := g.oracle(mostChecked)
 	g.fill(0)
 	group := g.group(kerneltest.Limit)
 	if ok := kerneltest.Must(group.PrepareChecks())(g.t); !ok {
