@@ -25,36 +25,31 @@
 
 // batch returns how many points of a column are computed between two barriers: as many as there are
 // registers for.
-__device__ constexpr int batch(bool norms) { return (norms || ARCH >= 1000 ? 8 : REG_LAYERS ? 16 : 32) / sizeof(REAL); }
+__device__ constexpr int batch(bool norms) {
+	return ((norms && THREADS > 512) || ARCH >= 1000 ? 8 : REG_LAYERS ? 16 : 32) / sizeof(REAL);
+}
 
-// sweep makes a step of the layers in shared memory, in place. The points of a batch are stored when all
-// threads have read them. The point after the end of a column, which another thread may overwrite, is read
-// before the first batch is stored. If that point is in registers, `next` has it, from before the step.
-template <bool NORMS>
-__device__ __forceinline__ void sweep(const TileThread &w, const Columns &mine, const REAL (&next)[ROWS],
-                                      FieldNorms<REAL> &norms) {
+// Sweep is a step of the layers in shared memory, of the columns of a thread.
+template <bool NORMS> struct Sweep {
 	enum { BATCH = batch(NORMS) };
-	const int held = w.t.held, length = (held + LAYERS - 1) / LAYERS;
-	const int begin = w.layer() * length, here = w.has(0) ? min(length, held - begin) : 0;
-	REAL *p = w.cells + w.cell(w.x, w.y, begin);
-	REAL below[ROWS], c[ROWS], end[ROWS];
-#pragma unroll
-	for (int row = 0; row < ROWS; row++) {
-		if (here <= 0) break;
-		below[row] = REG_LAYERS ? mine.ghost[LOW][row] : p[row * PITCH - PLANE];
-		c[row] = p[row * PITCH];
-		end[row] = REG_LAYERS ? next[row] : p[row * PITCH + here * PLANE];
-	}
-#pragma unroll 1
-	for (int z = 0; z < length; z += BATCH, p += BATCH * PLANE) {
-		REAL out[BATCH][ROWS];
+
+	const TileThread &w;
+	const REAL *p;             // the next cell
+	int left;                  // points of a column from there on; none where it is not positive
+	REAL below[ROWS], c[ROWS]; // the cell before the next one, and that
+	REAL end[ROWS];            // the point after the end
+	REAL out[BATCH][ROWS];
+
+	// make computes a batch, of which all points are there if it is WHOLE.
+	template <bool WHOLE> __device__ __forceinline__ void make(FieldNorms<REAL> &norms) {
+		REAL before[ROWS][BATCH], after[ROWS][BATCH];
 #pragma unroll
 		for (int d = 0; d < BATCH; d++) {
-			if (z + d >= here) break;
+			if (!WHOLE && d >= left) break;
 			REAL above[ROWS];
 #pragma unroll
 			for (int row = 0; row < ROWS; row++)
-				above[row] = z + d + 1 < here ? p[(d + 1) * PLANE + row * PITCH] : end[row];
+				above[row] = (WHOLE && d + 1 < BATCH) || d + 1 < left ? p[(d + 1) * PLANE + row * PITCH] : end[row];
 #pragma unroll
 			for (int row = 0; row < ROWS; row++) {
 				out[d][row] = apply([&](int dx, int dy, int dz) {
@@ -62,17 +57,51 @@ __device__ __forceinline__ void sweep(const TileThread &w, const Columns &mine, 
 					if (along != 0) return along < 0 ? below[row] : above[row];
 					return dx == 0 && beside >= 0 && beside < ROWS ? c[beside] : p[d * PLANE + dx + beside * PITCH];
 				});
-				if (NORMS && (row == 0 || w.has(row))) norms.point(out[d][row], c[row]);
+				before[row][d] = c[row], after[row][d] = out[d][row];
+				if (NORMS && !WHOLE && (row == 0 || w.has(row))) norms.point(out[d][row], c[row]);
 			}
 #pragma unroll
 			for (int row = 0; row < ROWS; row++) below[row] = c[row], c[row] = above[row];
 		}
-		__syncthreads();
+#pragma unroll
+		for (int row = 0; row < ROWS; row++)
+			if (NORMS && WHOLE && (row == 0 || w.has(row))) norms.points(after[row], before[row]);
+	}
+
+	// put stores the batch.
+	__device__ __forceinline__ void put(REAL *to) const {
 #pragma unroll
 		for (int d = 0; d < BATCH; d++)
 #pragma unroll
 			for (int row = 0; row < ROWS; row++)
-				if (z + d < here && (row == 0 || w.has(row))) p[d * PLANE + row * PITCH] = out[d][row];
+				if (d < left && (row == 0 || w.has(row))) to[d * PLANE + row * PITCH] = out[d][row];
+	}
+};
+
+// sweep makes a step of the layers in shared memory, in place. The points of a batch are stored when all
+// threads have read them. The point after the end of a column, which another thread may overwrite, is read
+// before the first batch is stored. If that point is in registers, `next` has it, from before the step.
+template <bool NORMS>
+__device__ __forceinline__ void sweep(const TileThread &w, const Columns &mine, const REAL (&next)[ROWS],
+                                      FieldNorms<REAL> &norms) {
+	const int held = w.t.held, length = (held + LAYERS - 1) / LAYERS;
+	const int begin = w.layer() * length, here = w.has(0) ? min(length, held - begin) : 0;
+	REAL *p = w.cells + w.cell(w.x, w.y, begin);
+	Sweep<NORMS> s = {w, p, here};
+#pragma unroll
+	for (int row = 0; row < ROWS; row++) {
+		if (here <= 0) break;
+		s.below[row] = REG_LAYERS ? mine.ghost[LOW][row] : p[row * PITCH - PLANE];
+		s.c[row] = p[row * PITCH];
+		s.end[row] = REG_LAYERS ? next[row] : p[row * PITCH + here * PLANE];
+	}
+#pragma unroll 1
+	for (int z = 0; z < length; z += s.BATCH, p += s.BATCH * PLANE) {
+		s.p = p, s.left = here - z;
+		if (NORMS && s.left >= s.BATCH) s.template make<true>(norms);
+		else s.template make<false>(norms);
+		__syncthreads();
+		s.put(p);
 	}
 }
 
@@ -133,7 +162,7 @@ __device__ __forceinline__ void measure(const TileThread &w, unsigned step, Fiel
 	});
 }
 
-// advance makes a step of a tile.
+// advance makes a step of a tile. A barrier must follow before its points are read.
 template <bool NORMS>
 __device__ __forceinline__ void advance(const TileThread &w, Columns &mine, FieldNorms<REAL> &norms) {
 	REAL next[ROWS];
@@ -141,7 +170,6 @@ __device__ __forceinline__ void advance(const TileThread &w, Columns &mine, Fiel
 	for (int row = 0; row < ROWS; row++) next[row] = mine.reg[row][0];
 	if (REG_LAYERS) sweep_registers(w, mine);
 	sweep<NORMS>(w, mine, next, norms);
-	__syncthreads();
 }
 
 // each_side calls visit(axis, high) for the sides of a tile, in one thread for each.
@@ -243,6 +271,7 @@ template <bool NORMS> __device__ __forceinline__ void run_steps(const Tiles &s) 
 	for (unsigned left = (unsigned)s.count; left > in_sweep; left--, step++) {
 		inject_fault(3 * step);
 		advance<false>(w, mine, norms);
+		__syncthreads();
 		inject_fault(3 * step + 1);
 		if (left > 1) send(w, mine, first, step + (unsigned)s.base);
 		if (left <= 2) store_tile(w, mine, step);
@@ -251,6 +280,7 @@ template <bool NORMS> __device__ __forceinline__ void run_steps(const Tiles &s) 
 	}
 	if (in_sweep) {
 		advance<true>(w, mine, norms);
+		__syncthreads();
 		store_tile(w, mine, step++);
 	} else if (NORMS) {
 		measure(w, step - 1, norms);
@@ -281,11 +311,11 @@ __device__ __forceinline__ void run_checked(const Tiles &s) {
 		} else {
 			advance<false>(w, mine, norms);
 		}
+		__syncthreads();
 		inject_fault(3 * step + 1);
 		if (left > 1) {
 			send(w, mine, first, step + (unsigned)s.base);
 			if (t.plan[step % 2].follows || left == 2) {
-				__syncthreads();
 				follow(w, t, kept, step, left == 2);
 				first = own_item(w);                                 // which was not to take registers meanwhile
 				if (left == 2 && !__syncthreads_and(!t.over)) break; // before the fields change

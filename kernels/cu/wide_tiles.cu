@@ -35,7 +35,11 @@
 
 // How many points of a column are computed before they are stored: as many as there are registers for, but no more than share a column evenly.
 template <bool NORMS> __device__ constexpr int batch() {
-	const int most = (NORMS ? 8 : ARCH >= 1000 ? 16 : 32) / sizeof(REAL), turns = (COLUMN + most - 1) / most;
+	const int most = (NORMS && THREADS > 512 ? 8
+	                  : ARCH >= 1000         ? 16
+	                                         : 32) /
+	                 sizeof(REAL),
+	          turns = (COLUMN + most - 1) / most;
 	return (COLUMN + turns - 1) / turns;
 }
 
@@ -52,7 +56,7 @@ template <bool NORMS> struct Sweep {
 
 	// make makes so many points.
 	template <int N> __device__ __forceinline__ void make(FieldNorms<REAL> &norms) {
-		REAL out[N];
+		REAL out[N], before[N];
 #pragma unroll
 		for (int d = 0; d < N; d++) {
 			const REAL above = z + d == mirror ? c : p[(d + 1) * PLANE];
@@ -63,8 +67,17 @@ template <bool NORMS> struct Sweep {
 				if (dx != 0) return here[dx < 0 ? column.left : column.right];
 				return beside == 0 ? c : here[beside < 0 ? column.front : column.back];
 			});
-			if (NORMS && column.outside == 0 && z + d >= 0 && z + d < own) norms.point(out[d], c);
+			before[d] = c;
 			below = c, c = above;
+		}
+		if (NORMS && column.outside == 0) {
+			if (z >= 0 && z + N <= own) {
+				norms.points(out, before);
+			} else {
+#pragma unroll
+				for (int d = 0; d < N; d++)
+					if (z + d >= 0 && z + d < own) norms.point(out[d], before[d]);
+			}
 		}
 #pragma unroll
 		for (int d = 0; d < N; d++)
