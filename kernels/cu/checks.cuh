@@ -2,7 +2,8 @@
 //
 // At a check each tile leaves its norms on its GPU, as packets, and goes on. FOLD_AFTER steps later one thread block, another one at each
 // check, joins those of the GPU's tiles, leaves them to the host, and sends each GPU a vote: the change, as the limit of a check is one of the change.
-// END_AFTER steps after the check all blocks of all GPUs read all votes, and come to the same end. Nothing is waited for that has not come by then.
+// END_AFTER steps after the check all blocks of all GPUs read all votes, and come to the same end. Both are so late that packets have mostly come by
+// then. Only after the last step whose norms may end the launch all open checks are joined and read at once.
 //
 // A launch that ends at a check has stored nothing: the fields are as they were before it. So the vote may be off by what rounding does: the host
 // looks at the norms themselves, after it has made the steps up to the check.
@@ -17,12 +18,14 @@
 
 #ifdef CHECKS
 
-enum { FOLD_AFTER = 6, END_AFTER = 12 };
+enum { FOLD_AFTER = 3, END_AFTER = 8 };
 
-// A slot is used again after CHECK_SLOTS checks. A GPU votes for one END_AFTER checks after one whose votes it has read. Those were sent once all
-// tiles of all GPUs had left their norms, which a tile does at a check before it reads the votes of the one END_AFTER before. So all have read the
-// votes of those before that one, and the GPU itself has joined what was left in their slots.
-static_assert(CHECK_SLOTS > 2 * END_AFTER + 1, "");
+// A slot is used again after CHECK_SLOTS checks. Let E be END_AFTER, and checks be of each step, else fewer are open. A tile leaves norms behind a
+// barrier after it has read the votes of the check E + 1 before. A GPU votes once all its tiles have left theirs. So when it votes at check n, all GPUs
+// have voted at n - E - 1, and all tiles have read the votes of n - 2 E - 2.
+// If a launch ends at check c, a tile may be late there: it has left its norms at c, and read the votes of c - E - 1. Other GPUs go on at c + E + 1 in the
+// next launch, and send the votes of E + 1 checks before they read any: those of c + 2 E + 1 must not lie where that tile still reads.
+static_assert(CHECK_SLOTS > 3 * END_AFTER + 1, "");
 
 // A vote of a GPU at which what is not finite ends the launch.
 constexpr double not_finite_vote = -1.0;
@@ -81,6 +84,7 @@ struct SentNorms {
 static_assert(NORM_WORDS == 2 * (1 + SUM_BINS + 1) && SUM_BINS == 3, "as in NormSum and StoredSum");
 
 enum { REST = THREADS % 32 };
+static_assert(THREADS >= 32, "a whole warp reads votes");
 
 // The norms of a tile, or of all tiles, in shared memory.
 struct TileNorms {
@@ -226,7 +230,7 @@ __device__ __forceinline__ Verdict read_votes(const TileThread &w, int check) {
 }
 
 // follow does what checks ask of a step, after it and before the next one; after the last of which norms may end the launch it leaves none undecided. All
-// threads of the block call it, after a barrier.
+// threads of the block call it, after a barrier behind keep.
 __device__ __forceinline__ void follow(TileThread w, Tile &t, TileNorms &norms, unsigned step, bool last) {
 	w.thread = (int)opaque((unsigned)w.thread); // as in keep
 	const int now = check_at(w.s, step);
@@ -237,7 +241,7 @@ __device__ __forceinline__ void follow(TileThread w, Tile &t, TileNorms &norms, 
 		const int check = check_at(w.s, step - (unsigned)ago);
 		if (check >= 0 && !fold_check(w, norms, check)) over = -1;
 	}
-	if (w.thread / 32 != THREADS / 32 - 1) return; // not the first warp, which is busy sending norms
+	if (w.thread / 32 != THREADS / 32 - 1) return; // if there are several, not the first, which sends norms
 	inject_delay(step);
 #pragma unroll 1
 	for (int ago = END_AFTER; ago >= (last ? 0 : END_AFTER) && over == 0; ago--) {

@@ -12,7 +12,7 @@
 namespace ranks {
 
 // copy_words copies words in rounds: each thread loads several, then stores them. Those of a warp are consecutive, so a thread's are
-// at constant distances and need no addresses of their own. A copy of less than a round is shared evenly among warps.
+// at constant distances and need no addresses of their own. In a copy of less than a round no thread loads more words than it must.
 template <typename Group, typename W>
 __device__ __forceinline__ void copy_words(char *to, const char *from, i64 words) {
 	enum { AT_ONCE = sizeof(W) == 16 ? RANK_WORDS : 1 };

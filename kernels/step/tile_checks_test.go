@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -184,15 +185,13 @@ func TestTilesCheckForNaN(t *testing.T) {
 	})
 }
 
-// A tile that is late to read votes finds them, though tiles far away have gone on: those of eight GPUs are in a ring, of 64.
-func TestTilesReadVotesLate(t *testing.T) {
-	testdevices.InTurn(t, 7, 8)
-	set := testdevices.CPU(t, 8)
-	set, err := set.Disturbed(func(d *streams.Device) []string {
-		if d != set.Devices[0] {
+// lateRing returns eight GPUs whose 64 tiles are in a ring, and one of which is late for a time to read votes in a step.
+func lateRing(t *testing.T, at int, late time.Duration) (*tileRow[float64], *step.TileGroup) {
+	set, err := testdevices.CPU(t, 8).Disturbed(func(d *streams.Device) []string {
+		if d.ID != 0 {
 			return nil
 		}
-		return []string{"LATE_AT=14", "LATE_BLOCK=3", "LATE_FOR=1000000000"}
+		return []string{fmt.Sprintf("LATE_AT=%d", at), "LATE_BLOCK=5", fmt.Sprintf("LATE_FOR=%d", late.Nanoseconds())}
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -202,6 +201,13 @@ func TestTilesReadVotesLate(t *testing.T) {
 	if ok := kerneltest.Must(group.PrepareChecks())(t); !ok || group.Tiles(0) != 8 {
 		t.Fatalf("checks: %t; %d tiles", ok, group.Tiles(0))
 	}
+	return r, group
+}
+
+// A tile that is late to read votes finds them, though tiles far away have gone on.
+func TestTilesReadVotesLate(t *testing.T) {
+	testdevices.InTurn(t, 7, 8)
+	r, group := lateRing(t, 10, time.Second)
 	steps, _ := r.steps(group)
 	for i, s := range steps {
 		kerneltest.Check(t, s.QueueChecked(r.all[i].Stream, 1, mostChecked, step.Checks{Every: 1, Tolerance: -1}))
@@ -211,4 +217,36 @@ func TestTilesReadVotesLate(t *testing.T) {
 			t.Error(err)
 		}
 	}
+}
+
+// It does so too where others have gone on to the launch after one that ended early.
+func TestTilesReadVotesLateAtAnEnd(t *testing.T) {
+	testdevices.InTurn(t, 7, 8)
+	r, group := lateRing(t, 9, time.Second)
+	want := r.norms(1, 9)
+	for i, rank := range r.ranks {
+		for _, f := range rank.Fields {
+			kerneltest.Put(r.all[i], f.Data, r.values[i])
+		}
+	}
+	steps, _ := r.steps(group)
+	var all sync.WaitGroup
+	for i, s := range steps {
+		all.Go(func() {
+			for n, c := range []checkedRun{{40, step.Checks{Every: 1, Tolerance: want[8].MaxChange}, 9}, {10, step.Checks{Every: 1, Tolerance: -1}, 0}} {
+				if err := s.QueueChecked(r.all[i].Stream, 1, c.steps, c.checks); err != nil {
+					t.Errorf("device %d, launch %d: %v", i, n, err)
+					return
+				}
+				if err := errors.Join(r.all[i].Stream.Sync(kerneltest.Limit), s.Err()); err != nil {
+					t.Errorf("device %d, launch %d: %v", i, n, err)
+					return
+				}
+				if _, ended := s.Checked(); ended != c.ended {
+					t.Errorf("device %d, launch %d ended at check %d, not %d", i, n, ended, c.ended)
+				}
+			}
+		})
+	}
+	all.Wait()
 }

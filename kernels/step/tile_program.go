@@ -48,7 +48,7 @@ type tileSpan struct {
 	watch                      tileWatch
 }
 
-// tileWatch is struct Watch of tile.cuh, tileChecks its struct Checks.
+// tileWatch is struct Watch of watch.cuh, tileChecks its struct Checks.
 type (
 	tileWatch struct {
 		every, until, before, squares, finite int64
