@@ -124,6 +124,8 @@ func TestMessagesOfEnvironmentAndOverrides(t *testing.T) {
 		{"override of a section", nil, []string{"stop=l2"},
 			`--set: stop: "l2" is not allowed: keys with their values, of iterations, tolerance, norm, check_every, sums`},
 		{"an axis given twice", nil, []string{"boundary={x: periodic, x: neumann}"}, `--set: boundary.x: "neumann" is given twice`},
+		{"override of a section by null", nil, []string{"stop=null"}, "--set: stop: null is not allowed: null resets one key, such as stop.iterations"},
+		{"override with a leading zero", nil, []string{"stop.iterations=016"}, "--set: stop.iterations: 016 is not allowed: a whole number from 1"},
 		{"override not YAML", nil, []string{"stop={"}, `--set: stop: "{" is not YAML: did not find expected node content`},
 		{"both in order", []string{"HALOX_STOP_NORM=l3"}, []string{"precision=1"},
 			"HALOX_STOP_NORM: stop.norm: \"l3\" is not allowed: max or l2\n--set: precision: 1 is not allowed: float64 or float32"},

@@ -36,6 +36,10 @@ func (w *walker) override(text string) {
 		w.found.add(origin{source: w.source}, printable(key), show(scalar(value)), "is not YAML: %v", err)
 		return
 	}
+	if isSection(key) && node.ShortTag() == "!!null" {
+		w.found.add(origin{source: w.source}, key, "null", "is not allowed: null resets one key, such as %s", below(key)[0])
+		return
+	}
 	section := ""
 	if at := strings.LastIndex(key, "."); at > 0 && isSection(key[:at]) {
 		section, key = key[:at], key[at+1:]

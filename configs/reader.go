@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -176,16 +177,19 @@ func (s setting) text() string {
 // decimal returns a number that is neither infinite nor NaN.
 func decimal(n *yaml.Node) (float64, bool) {
 	var value float64
-	if tag := n.ShortTag(); n.Kind != yaml.ScalarNode || tag != "!!float" && tag != "!!int" || n.Decode(&value) != nil {
+	if tag := n.ShortTag(); n.Kind != yaml.ScalarNode || tag != "!!float" && tag != "!!int" || tag == "!!int" && octal.MatchString(n.Value) || n.Decode(&value) != nil {
 		return 0, false
 	}
 	return value, !math.IsNaN(value) && !math.IsInf(value, 0)
 }
 
-// integer returns a whole number that fits an int.
+// octal is a whole number that YAML 1.1 reads to the base 8.
+var octal = regexp.MustCompile(`^[-+]?0[0-9_]`)
+
+// integer returns a whole number that fits an int. One with a leading zero is none: some read it to the base 8, others to the base 10.
 func integer(n *yaml.Node) (int, bool) {
 	var value int
-	if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!int" || n.Decode(&value) != nil {
+	if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!int" || octal.MatchString(n.Value) || n.Decode(&value) != nil {
 		return 0, false
 	}
 	return value, true

@@ -43,7 +43,7 @@ var keys = []Key{
 	{Name: "devices.backend", Default: "auto", Allowed: "auto, cuda or host"},
 	{Name: "devices.count", Default: "auto", Allowed: "auto or a whole number from 1 to 1024"},
 	{Name: "devices.ids", Allowed: "different whole numbers from 0: [0, 1]"},
-	{Name: "decomposition", Default: "auto", Allowed: "auto, or the parts of each axis: [px, py] or [px, py, pz]"},
+	{Name: "decomposition", Default: "auto", Allowed: "auto, or the parts of each axis, whole numbers from 1: [px, py] or [px, py, pz]"},
 	{Name: "exchange.scheme", Default: "auto", Allowed: "auto or the name of a scheme"},
 	{Name: "exchange.order", Allowed: "the name of an order that the scheme can take"},
 	{Name: "exchange.path", Default: "auto", Allowed: "auto or the name of a path"},

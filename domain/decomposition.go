@@ -113,8 +113,11 @@ func (d *Decomposition) CheckWidth(w Radius) error {
 			have, need := s.Box.Size()[a], sendLayers(dir, a, w)
 			if have < need {
 				do := fmt.Sprintf("use fewer parts than %d or a larger grid", d.Parts[a])
-				if d.Parts[a] == 1 {
+				switch {
+				case d.Parts[a] == 1 || d.Grid.Periodic[a] && d.Grid.Size[a] < need:
 					do = "use a larger grid"
+				case d.Parts[a] == 2:
+					do = "use 1 part or a larger grid"
 				}
 				return fmt.Errorf("domain: subdomain %d owns %d layers along %c, its neighbour in %v needs %d: %s", s.Rank, have, "xyz"[a], dir, need, do)
 			}

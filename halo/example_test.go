@@ -90,7 +90,7 @@ func ExampleNewField() {
 	_, err := halo.NewField(place, halo.Spec{Name: "f", Element: halo.Float64, Width: domain.UniformRadius(2, 3)})
 	fmt.Println(err)
 	// Output:
-	// halo: field "f": domain: subdomain 0 owns 2 layers along y, its neighbour in y+ needs 3: use fewer parts than 2 or a larger grid
+	// halo: field "f": domain: subdomain 0 owns 2 layers along y, its neighbour in y+ needs 3: use 1 part or a larger grid
 }
 
 // A staggered field has one point more between walls. Read takes any box of it.

@@ -53,15 +53,15 @@ func (p *Problem) check(place *halo.Placement) error {
 	return p.checkParts()
 }
 
-// maxGroup is how many steps may be made between two exchanges, so that steps of two levels have no more phases than
+// MaxGroup is how many steps may be made between two exchanges, so that steps of two levels have no more phases than
 // package scheme makes ready.
-const maxGroup = 16
+const MaxGroup = 16
 
 // checkParts returns an error if the parts of the problem do not fit together.
 func (p *Problem) checkParts() error {
 	dims := p.Grid.Dims
-	if p.Group < 0 || p.Group > maxGroup {
-		return fmt.Errorf("solvers: %d steps between two exchanges; 1 to %d are possible", p.Group, maxGroup)
+	if p.Group < 0 || p.Group > MaxGroup {
+		return fmt.Errorf("solvers: %d steps between two exchanges; 1 to %d are possible", p.Group, MaxGroup)
 	}
 	if len(p.Spacing) != dims || p.Stencil.Dims != dims {
 		return fmt.Errorf("solvers: a grid of %d dimensions with %d spacings and a stencil of %d", dims, len(p.Spacing), p.Stencil.Dims)

@@ -42,7 +42,7 @@ Steps are timed as by halox bench schemes. Ctrl-C ends the bench and keeps what 
 	f.StringSliceVar(&o.Schemes, "scheme", []string{"auto"}, "schemes, or auto")
 	f.StringVar(&o.Order, "order", "left-right", "of two-stream: left-right or pairwise")
 	f.StringVar(&o.Path, "path", "auto", p2p.Choices(p2p.Paths()))
-	f.IntSliceVar(&o.Groups, "exchange-steps", []int{1}, "steps between two exchanges")
+	f.IntSliceVar(&o.Groups, "exchange-steps", []int{1}, "steps between two exchanges, 1 to 16")
 	f.StringVar(&o.Mode, "mode", "both", "strong, weak or both")
 	b.add(f)
 	return cmd

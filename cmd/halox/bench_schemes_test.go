@@ -160,6 +160,10 @@ func TestBenchSchemesLeavesOut(t *testing.T) {
 	if r, err := results.Read(file); err != nil || len(r.Rows) != 2*len(scheme.All()) || r.Interrupted {
 		t.Errorf("%+v, %v", r, err)
 	}
+	code, _, errs = cli("bench", "schemes", "--backend", "host", "--devices", "2", "--points", "8", "--schemes", "ranks", "--paths", "direct", "--exchange-steps", "4")
+	if code != exitFailed || !strings.Contains(errs, "scheme ranks with --exchange-steps 4: it exchanges after each step") || !strings.Contains(errs, "nothing could be measured") {
+		t.Errorf("exit %d: %s", code, errs)
+	}
 }
 
 // A grid that no device can hold is left out, and the others are measured.
@@ -178,7 +182,7 @@ func TestBenchSchemesRefuses(t *testing.T) {
 		{"schemes", "--cut", "thin"}, {"schemes", "--plot", "times.gif"}, {"schemes", "--record", t.TempDir()}, {"schemes", "more"},
 		{"scaling", "--mode", "none"}, {"scaling", "--scheme", "best"}, {"scaling", "--path", "tunnel"}, {"scaling", "--order", "random"},
 		{"scaling", "--scheme", "baseline", "--path", "peer"}, {"scaling", "--points", "-4"},
-		{"scaling", "--exchange-steps", "0"}, {"scaling", "--scheme", "fused,ranks", "--exchange-steps", "2"},
+		{"scaling", "--exchange-steps", "0"}, {"scaling", "--exchange-steps", "17"}, {"schemes", "--exchange-steps", "1,17"}, {"scaling", "--scheme", "fused,ranks", "--exchange-steps", "2"},
 	} {
 		if code, out, errs := cli(append([]string{"bench"}, bad...)...); code != exitFailed || errs == "" || out != "" {
 			t.Errorf("%v: exit %d, %q, %q", bad, code, out, errs)

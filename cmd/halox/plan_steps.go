@@ -12,8 +12,12 @@ func (w *setup) printGroup(out io.Writer) {
 		return
 	}
 	width, extra := w.problem.Width(), w.problem.ExtraPoints(w.place)
-	fmt.Fprintf(out, "%d steps between two exchanges: ghosts %v and %v wide, %d extra points swept in these steps, %.2g%% of all\n",
-		steps, width.Minus[:w.config.Dims()], width.Plus[:w.config.Dims()], extra, 100*float64(extra)/float64(int64(steps)*w.problem.Grid.Points()))
+	dims := w.config.Dims()
+	ghosts := fmt.Sprintf("%v wide", width.Minus[:dims])
+	if width.Minus != width.Plus {
+		ghosts = fmt.Sprintf("%v wide at low sides and %v at high ones", width.Minus[:dims], width.Plus[:dims])
+	}
+	fmt.Fprintf(out, "%d steps between two exchanges: ghosts %s, %d ghosts swept beside %d points in these steps\n", steps, ghosts, extra, int64(steps)*w.problem.Grid.Points())
 }
 
 // each is what the messages of one exchange are called: those of a step, or of several.

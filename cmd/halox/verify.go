@@ -24,7 +24,9 @@ func newVerifyCommand() *cobra.Command {
 Verify poisons the ghosts of fields whose values say where they lie, exchanges
 them over every path that the links have, and compares every point with what its
 place says. Then it solves the problem of the file for up to 20 steps with every
-scheme and path, and compares the result with that of one device, bit for bit. Where
+scheme and path, and compares the result with that of one device, bit for bit. Steps
+between two exchanges are those of the file, for schemes that take several; with one,
+scheme blocked is also checked with up to 4. Where
 kernels reach each other's memory, it also runs litmus tests of ranks: puts, their
 notifications and barriers, on each device, between two and among all. A large
 grid is made smaller first, and cut alike.
@@ -37,6 +39,9 @@ each with a random seed that chooses the test, the devices, the ranks and the da
 first that fails ends it, and names its seed: --ranks-seed runs that one again.`,
 		Args: oneFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("ranks-for") && soak.long == 0 {
+				return errors.New("--ranks-for 0s: give a time above 0")
+			}
 			return takePart(cmd, func(l *launched, out, notes io.Writer) error {
 				return verifyFile(cmd.Context(), l, out, notes, args[0], set, soak)
 			})
@@ -45,6 +50,7 @@ first that fails ends it, and names its seed: --ranks-seed runs that one again.`
 	cmd.Flags().StringArrayVar(&set, "set", nil, "override a key of the config, as `key=value`; may be repeated")
 	cmd.Flags().DurationVar(&soak.long, "ranks-for", 0, "run litmus tests of ranks for so long, and nothing else")
 	cmd.Flags().Uint32Var(&soak.seed, "ranks-seed", 0, "run the litmus test of ranks of this seed, and nothing else")
+	cmd.MarkFlagsMutuallyExclusive("ranks-for", "ranks-seed")
 	return cmd
 }
 

@@ -87,7 +87,7 @@ func (v *verifier) spec(e halo.Element, connectivity halo.Connectivity, width in
 
 // exchanges returns the checks of a path against geometry.
 func (v *verifier) exchanges(path p2p.Path) (all []check) {
-	for _, width := range []int{1, 2} {
+	for _, width := range v.widths() {
 		if v.place.CheckWidth(domain.UniformRadius(v.place.Grid.Dims, width)) != nil {
 			continue
 		}
@@ -103,6 +103,16 @@ func (v *verifier) exchanges(path p2p.Path) (all []check) {
 		}
 	}
 	return all
+}
+
+// widths are those of ghosts that are exchanged: 1 and 2, and those of the problem where they are wider.
+func (v *verifier) widths() []int {
+	of := v.problem.Width()
+	most := 2
+	for a := range v.place.Grid.Dims {
+		most = max(most, of.Minus[a], of.Plus[a])
+	}
+	return slices.Compact([]int{1, 2, most})
 }
 
 func connected(r halo.Connectivity) string {
@@ -139,10 +149,11 @@ func (v *verifier) ways() (all []way) {
 		if needs.Groups {
 			w.group = v.problem.Group
 		}
-		if s == scheme.Blocked && w.group <= 1 {
-			w.group = v.mostSteps() // else it makes sweeps
-		}
 		for _, w.order = range append(needs.Orders, "")[:max(1, len(needs.Orders))] {
+			all = append(all, w)
+		}
+		if most := v.mostSteps(); s == scheme.Blocked && w.group <= 1 && most > 1 {
+			w.group = most // with one it makes sweeps between two exchanges
 			all = append(all, w)
 		}
 	}

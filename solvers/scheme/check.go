@@ -31,7 +31,7 @@ func (s *Step) Check() error {
 		}
 	}
 	if n := s.period(); n > maxPeriod {
-		return fmt.Errorf("scheme: the levels of the variables, and groups of steps, come together every %d steps; %d are possible", n, maxPeriod)
+		return fmt.Errorf("scheme: the numbers of levels of the variables and Step.Group (%d) have the least common multiple %d; %d is possible", s.group(), n, maxPeriod)
 	}
 	for _, v := range s.Measured {
 		if v == nil {

@@ -68,7 +68,7 @@ func (o *ScalingOptions) checkGroups() error {
 			return fmt.Errorf("--exchange-steps %d: scheme %s exchanges after each step", slices.Max(o.Groups), s)
 		}
 	}
-	return positive("exchange-steps", o.Groups)
+	return groups(o.Groups)
 }
 
 // Run measures the steps on more and more devices.

@@ -3,7 +3,9 @@ package steps
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -12,6 +14,7 @@ import (
 	"github.com/halox/halox/kernels/sums"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/results"
+	"github.com/halox/halox/solvers"
 	"github.com/halox/halox/solvers/scheme"
 )
 
@@ -41,7 +44,7 @@ func (o *SchemesOptions) Check() error {
 	return cmp.Or(
 		option.EachOf("schemes", o.Schemes, Schemes()...),
 		option.EachOf("paths", o.Paths, Paths()...),
-		notNegative("norms", o.Norms), positive("exchange-steps", o.Groups), option.EachOf("sums", o.Sums, option.Texts(sums.Modes())...), o.check(),
+		notNegative("norms", o.Norms), groups(o.Groups), option.EachOf("sums", o.Sums, option.Texts(sums.Modes())...), o.check(),
 	)
 }
 
@@ -52,9 +55,10 @@ func notNegative(name string, all []int) error {
 	return nil
 }
 
-func positive(name string, all []int) error {
-	if slices.Min(all) < 1 {
-		return fmt.Errorf("--%s: give numbers that are 1 or more", name)
+// groups refuses steps between two exchanges that no problem has.
+func groups(all []int) error {
+	if slices.Min(all) < 1 || slices.Max(all) > solvers.MaxGroup {
+		return fmt.Errorf("--exchange-steps: give numbers from 1 to %d", solvers.MaxGroup)
 	}
 	return nil
 }
@@ -66,13 +70,29 @@ func (o *SchemesOptions) Run(ctx context.Context, on *bench.Machine, to *bench.R
 			fmt.Fprintf(to.Notes, "left out on several devices: scheme %s, which takes none of --paths %s\n", s, strings.Join(o.Paths, ","))
 		}
 	}
+	o.noteGroups(to.Notes)
 	r, err := o.newRun(ctx, results.KindSchemes, on, to)
 	if err != nil {
 		return err
 	}
-	failure := to.Measure(ctx, o.tasks(r))
+	tasks := o.tasks(r)
+	if len(tasks) == 0 {
+		return errors.New("nothing could be measured: no scheme of --schemes takes these --paths and --exchange-steps on so many devices")
+	}
+	failure := to.Measure(ctx, tasks)
 	to.Record.Rows = compareSchemes(to.Record.Rows)
 	return failure
+}
+
+// noteGroups says which schemes are left out with which steps between two exchanges.
+func (o *SchemesOptions) noteGroups(notes io.Writer) {
+	for _, group := range o.Groups {
+		for _, s := range o.Schemes {
+			if group > 1 && !needsOf(scheme.Scheme(s)).Groups {
+				fmt.Fprintf(notes, "left out on several devices: scheme %s with --exchange-steps %d: it exchanges after each step\n", s, group)
+			}
+		}
+	}
 }
 
 // tasks returns a task for each row.
