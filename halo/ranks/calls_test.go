@@ -248,6 +248,10 @@ func TestFailures(t *testing.T) {
 		10: {"a count below 0", "gave a count of -1", ranks.ErrArgument},
 		11: {"any of no tags", "gave a count of 0", ranks.ErrArgument},
 		12: {"a packet at an odd place", "put a packet of 8 bytes at offset 4; bytes are a multiple of 4, and the offset is one of 16", ranks.ErrArgument},
+		14: {"a window beyond all", "used window 1073741824, which does not exist", ranks.ErrArgument},
+		15: {"a window that could not be made, by a warp", "used window -1, which does not exist", ranks.ErrArgument},
+		16: {"a window that could not be made", "used window -1, which does not exist", ranks.ErrArgument},
+		17: {"a window that is freed twice", "used window 1, which does not exist", ranks.ErrArgument},
 		13: {"none of some tags comes", "waited 300ms for 1 notifications of one of the tags 10 to 29; 0 came", ranks.ErrTimeout},
 	}
 	eachLink(t, 2, func(t *testing.T, s *testdevices.Set) {
@@ -289,6 +293,12 @@ func TestFailures(t *testing.T) {
 					r.PutPacket(w, 0, 4, bytes[:8], 1)
 				case 13:
 					r.WaitAny(10, 20)
+				case 14:
+					r.Put(ranks.WindowAt(1<<30), 0, 0, bytes[:8])
+				case 15, 16:
+					r.Put(ranks.WindowAt(-1), 0, 0, bytes[:8])
+				case 17:
+					r.FreeWindow(freed)
 				}
 			} else if data.What == 0 && r.Index(ranks.All) == 0 {
 				r.Notify(int(data.Rank), ranks.All, 3)
@@ -342,7 +352,7 @@ func TestNamesWhoWaits(t *testing.T) {
 		m := memory(t, w, 512)
 		data := make([]wrong, len(m))
 		for i := range data {
-			data[i] = wrong{m[i].Address(), 14, 1}
+			data[i] = wrong{m[i].Address(), 40, 1}
 		}
 		if err := ranks.Run(t.Context(), w, data); err == nil || !strings.Contains(err.Error(), "rank 1 (") || !strings.Contains(err.Error(), "for 1 notifications of tag 3; 0 came") {
 			t.Errorf("the error is %v", err)
@@ -357,6 +367,9 @@ func TestTwinsRefuse(t *testing.T) {
 		"put 17 bytes from memory that a put cannot read": func(r *ranks.Rank, w ranks.Window) {
 			r.PutBox(w, 0, 0, ranks.Strides{Row: 8}, ranks.Rows{Bytes: 8, Rows: 2, Planes: 1}, make([]byte, 8), ranks.Strides{Row: -1 << 63})
 		},
+		"accessed 16 bytes at offset 0 of a window of 8": func(r *ranks.Rank, w ranks.Window) { r.WaitPacket(make([]byte, 8, 64), make([]byte, 8), 1) },
+		"named rank 1 of 1":                               func(r *ranks.Rank, w ranks.Window) { r.Memory(w, 1) },
+		"used window 7, which does not exist":             func(r *ranks.Rank, w ranks.Window) { r.Memory(ranks.WindowAt(7), 0) },
 		"it matched notifications without Options.Queues": func(r *ranks.Rank, w ranks.Window) { r.WaitMatching(w, ranks.Any, ranks.Any, 1) },
 	} {
 		p := ranks.Program{Name: "p", Source: source(), Kernel: "ring", Threads: 32, Host: func(r *ranks.Rank) {
@@ -637,6 +650,9 @@ func TestRefusals(t *testing.T) {
 		{"0 devices", func(_ *ranks.Program, _ *ranks.Options, d *[]*streams.Device) { *d = nil }},
 		{"1000000000 ranks on host 0; each of 2 host devices has up to 32768", func(_ *ranks.Program, o *ranks.Options, _ *[]*streams.Device) { o.Ranks = 1e9 }},
 		{"32769 ranks on host 0", func(_ *ranks.Program, o *ranks.Options, _ *[]*streams.Device) { o.Ranks = 32769 }},
+		{"Source.Defines has RANK_QUEUES, which New sets as Options say", func(p *ranks.Program, _ *ranks.Options, _ *[]*streams.Device) {
+			p.Source.Defines = []string{"N=3", "RANK_QUEUES=1"}
+		}},
 		{"-1 bytes of shared memory", func(p *ranks.Program, _ *ranks.Options, _ *[]*streams.Device) { p.Shared = -1 }},
 	} {
 		p, o, devices := fine, ranks.Options{}, s.Devices
@@ -648,6 +664,15 @@ func TestRefusals(t *testing.T) {
 	w := opened(t, s, fine, ranks.Options{})
 	if err := ranks.Run(t.Context(), w, []int{1}); err == nil || !strings.Contains(err.Error(), "data of 1 devices for 2") {
 		t.Error(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, err := w.NewChannel(0, 1, 1, 4)
+	for _, err := range []error{err, ranks.Run(t.Context(), w, []int{1, 2})} {
+		if err == nil || !strings.Contains(err.Error(), "ranks: p: the world is closed") {
+			t.Error(err)
+		}
 	}
 }
 

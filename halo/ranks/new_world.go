@@ -16,7 +16,7 @@ import (
 
 // New makes the ranks of a program ready on devices of one backend: kernels are compiled and loaded, and memory is
 // allocated. Links say which GPUs reach each other; a proxy on the host serves those that do not. Without links (nil),
-// the caller knows that all devices reach each other.
+// the caller vouches that all devices reach each other.
 //
 // With Options.Processes all processes call New, each with devices of its own, and get the same world: its ranks are
 // numbered by process, and there by device. All then call NewWindow, NewChannel and Run in the same order. Where one

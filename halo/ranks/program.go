@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/halox/halox/kernels"
@@ -37,6 +39,12 @@ func (p Program) check() error {
 		return fmt.Errorf("ranks: %s: %d threads a rank; a multiple of 32 up to 1024 is possible", p.Name, p.Threads)
 	case p.Shared < 0:
 		return fmt.Errorf("ranks: %s: %d bytes of shared memory", p.Name, p.Shared)
+	}
+	for _, define := range p.Source.Defines {
+		name, _, _ := strings.Cut(define, "=")
+		if slices.Contains([]string{"RANK_TAGS", "RANK_QUEUES", "RANK_CHECKS", "RANK_PROXY"}, name) {
+			return fmt.Errorf("ranks: %s: Source.Defines has %s, which New sets as Options say", p.Name, name)
+		}
 	}
 	return nil
 }

@@ -44,6 +44,9 @@ func (r *Rank) CreateWindow(c Comm, memory []byte) Window {
 
 // FreeWindow ends a window. All ranks of the communicator call it; nobody uses the window any more.
 func (r *Rank) FreeWindow(w Window) {
+	if r.Failed() || !r.validWindow(w) {
+		return
+	}
 	r.Barrier(w.comm)
 	if w.Exists() {
 		r.windows[w.comm] &^= 1 << (w.slot % MaxWindows)
@@ -241,7 +244,7 @@ func (r *Rank) PutPacket(w Window, to int, offset int64, from []byte, number uin
 
 // WaitPacket waits for bytes that were put as a packet with a number at the beginning of some memory, and copies them.
 func (r *Rank) WaitPacket(at, to []byte, number uint32) bool {
-	if r.Failed() {
+	if r.Failed() || !r.check(len(to)%4 == 0 && 2*len(to) <= len(at), failure{why: badRange, expected: int64(len(at)), detail: 2 * int64(len(to))}) {
 		return false
 	}
 	words := streams.View[uint64](at[:2*len(to)])

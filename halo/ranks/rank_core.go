@@ -20,7 +20,8 @@ type Rank struct {
 	timer    time.Time
 }
 
-// Window is memory of each rank of a communicator, which the others may write to and read.
+// Window is memory of each rank of a communicator, which the others may write to and read. CreateWindow and NewWindow make it: the zero value is the
+// first window of All.
 type Window struct {
 	slot int // below 0: none
 	comm Comm
@@ -106,8 +107,16 @@ func (r *Rank) meetOthers(last bool) bool {
 	return r.awaitBarrier(func() bool { return h.others.haveCome(r.barriers[All], len(h.remote.sent)-1) })
 }
 
-// Memory returns a rank's memory of a window, nil where that is of another process.
+// Memory returns a rank's memory of a window, nil where that is of another process or does not exist, which ends the run.
 func (r *Rank) Memory(w Window, rank int) []byte {
+	if !r.validWindow(w) || !r.validRank(w.comm, rank) {
+		return nil
+	}
+	return r.memoryOf(w, rank)
+}
+
+// memoryOf is Memory of what exists.
+func (r *Rank) memoryOf(w Window, rank int) []byte {
 	return r.state.windows[w.slot][r.inWorld(w.comm, rank)]
 }
 
@@ -161,7 +170,7 @@ func (r *Rank) bytesOf(w Window, rank int) int64 {
 	if to := r.inWorld(w.comm, rank); r.state.away(to) >= 0 {
 		return r.state.sizes[w.slot][to]
 	}
-	return int64(len(r.Memory(w, rank)))
+	return int64(len(r.memoryOf(w, rank)))
 }
 
 func (r *Rank) validTag(tag int) bool {
@@ -172,8 +181,14 @@ func (r *Rank) validRank(c Comm, rank int) bool {
 	return r.check(rank >= 0 && rank < r.Size(c), failure{why: badRank, expected: int64(r.Size(c)), came: int64(rank)})
 }
 
+// validWindow: a window that has been made and not freed.
+func (r *Rank) validWindow(w Window) bool {
+	open := w.slot >= 0 && w.slot < len(r.windows)*MaxWindows && int(w.comm) == w.slot/MaxWindows && r.windows[w.comm]>>(w.slot%MaxWindows)&1 == 1
+	return r.check(open, failure{why: badWindow, came: int64(w.slot)})
+}
+
 func (r *Rank) valid(w Window, rank int, offset, bytes int64) bool {
-	if r.Failed() || !r.check(w.Exists() && r.windows[w.comm]>>(w.slot%MaxWindows)&1 == 1, failure{why: badWindow, came: int64(w.slot)}) || !r.validRank(w.comm, rank) {
+	if r.Failed() || !r.validWindow(w) || !r.validRank(w.comm, rank) {
 		return false
 	}
 	all := r.bytesOf(w, rank)

@@ -19,8 +19,8 @@ import (
 //
 // A rank that fails ends the run: the error names the first one, and wraps ErrTimeout or ErrArgument where
 // it is one. A rank that does not end even so, as one that waits for something else, holds Run up for Options.Limit and ten
-// seconds more; then Run returns an error, and later runs of the world one that wraps it. What the ranks use must be there
-// until they end.
+// seconds more; then Run returns an error, and later runs of the world one that wraps it. Its device may then be
+// of no more use to anybody: open a new session. What the ranks use must be there until they end.
 //
 // With Options.Processes all processes call Run, each with data of its own devices. A run that ends at one ends at all, and
 // the errors of other processes are *mpi.RemoteError, which say whose they are.
@@ -59,6 +59,9 @@ func (w *World) canRun(ctx context.Context, data int, of reflect.Type) error {
 	}
 	if err := context.Cause(ctx); err != nil {
 		return err
+	}
+	if w.closed {
+		return fmt.Errorf("ranks: %s: the world is closed", w.program.Name)
 	}
 	if w.running {
 		return fmt.Errorf("ranks: %s is running already", w.program.Name)

@@ -35,6 +35,7 @@ type World struct {
 	arrivals  *streams.Memory // pinned: what the proxy gets of other processes, or nil
 	served    []uint64        // likewise: devices of the world that it reaches by its proxy alone, a bit each
 	running   bool
+	closed    bool
 	grace     time.Duration // how long ranks may take to end when the run is over
 	stuck     error         // of a run whose ranks may still be there: no other begins
 	passable  reflect.Type  // the type of data that a run before has checked
@@ -122,5 +123,8 @@ func (w *World) Functions(device int, names ...string) ([]streams.Function, erro
 	return w.compiler.Functions(w.devices[device], w.source, names...)
 }
 
-// Close frees what it holds. Closing twice is no error.
-func (w *World) Close() error { return w.resources.Close() }
+// Close frees what it holds, once a run under way has ended. Closing twice is no error.
+func (w *World) Close() error {
+	w.closed = true
+	return w.resources.Close()
+}

@@ -387,9 +387,14 @@ class Core {
 	__device__ bool valid(Comm comm, int to, int tag) {
 		return check(to >= 0 && to < size(comm), BAD_RANK, size(comm), to, 0) && valid_tag(tag);
 	}
+	// is_open reports whether a window has been made and not freed.
+	__device__ bool is_open(Window w) const {
+		return w.slot >= 0 && w.slot < 2 * MAX_WINDOWS && w.comm == w.slot / MAX_WINDOWS &&
+		       state.windows[w.comm] >> w.slot % MAX_WINDOWS & 1;
+	}
 	__device__ bool valid(Window w, int rank, i64 offset, i64 bytes) {
 #ifdef RANK_CHECKS
-		if (!check(w.exists() && state.windows[w.comm] >> w.slot % MAX_WINDOWS & 1, BAD_WINDOW, 0, w.slot, 0) ||
+		if (!check(is_open(w), BAD_WINDOW, 0, w.slot, 0) ||
 		    !check(rank >= 0 && rank < size(w.comm), BAD_RANK, size(w.comm), rank, 0))
 			return false;
 		const i64 all = entry(w, rank).bytes;

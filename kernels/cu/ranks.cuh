@@ -93,6 +93,7 @@ class Rank : public Channels {
 
 	// free_window ends a window. All ranks of the communicator call it; nobody uses the window any more.
 	__device__ void free_window(Window w) {
+		if (threadIdx.x == 0) check(is_open(w), BAD_WINDOW, 0, w.slot, 0);
 		barrier(w.comm);
 		if (threadIdx.x == 0 && w.exists()) state.windows[w.comm] &= ~(1ull << w.slot % MAX_WINDOWS);
 		if (threadIdx.x < 16) state.recent[threadIdx.x].key = 0;
@@ -299,7 +300,7 @@ class Rank : public Channels {
 		bool right = false;
 		if (Group::WHOLE) { // the first warp finds out where while the others come
 			if (Group::in_first_warp()) {
-				right = w.exists() && valid(w, to, offset, bytes) && (tag < 0 || valid_tag(tag));
+				right = valid(w, to, offset, bytes) && w.exists() && (tag < 0 || valid_tag(tag));
 				if (right) route = recent(w, to);
 			}
 			if (bytes <= SMALL) { // and puts alone
@@ -314,7 +315,7 @@ class Rank : public Channels {
 				if (tag >= 0) Group::sync();
 			}
 		} else {
-			if (!Group::all(on) || !valid(w, to, offset, bytes) || tag >= 0 && !valid_tag(tag)) return;
+			if (!Group::all(on) || !valid(w, to, offset, bytes) || !w.exists() || tag >= 0 && !valid_tag(tag)) return;
 			route = route_to(w, to);
 			deliver<Group>(w, to, (char *)route.base + offset, from, bytes);
 			Group::sync();

@@ -224,11 +224,15 @@ extern "C" __global__ void wrong(const __grid_constant__ World world) {
 		if (data.what == 11) rank.wait_any(10, 0);
 		if (data.what == 12) rank.put_packet(w, 0, 4, 8, data.memory, 1);
 		if (data.what == 13) rank.wait_any(10, 20);
-		if (data.what == 14) rank.wait_notifications(3, 1);
+		if (data.what == 14) rank.put(Window{1 << 30, WORLD}, 0, 0, 8, data.memory);
+		if (data.what == 15) rank.put<ranks::Warp>(Window{-1, WORLD}, 0, 0, 8, data.memory);
+		if (data.what == 16) rank.put(Window{-1, WORLD}, 0, 0, 8, data.memory);
+		if (data.what == 17) rank.free_window(freed);
+		if (data.what == 40) rank.wait_notifications(3, 1);
 	} else if (data.what == 0 && rank.index() == 0) {
 		rank.notify((int)data.rank, WORLD, 3);
 	}
-	if (data.what != 14) rank.wait_notifications(200, 1); // all end with the one that failed
+	if (data.what != 40) rank.wait_notifications(200, 1); // all end with the one that failed
 	rank.finish();
 }
 
