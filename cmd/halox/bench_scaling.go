@@ -1,10 +1,13 @@
 package main
 
 import (
+	"fmt"
+
 	"github.com/spf13/cobra"
 
 	"github.com/halox/halox/internal/bench/steps"
 	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/solvers"
 )
 
 func newBenchScalingCommand() *cobra.Command {
@@ -42,7 +45,7 @@ Steps are timed as by halox bench schemes. Ctrl-C ends the bench and keeps what 
 	f.StringSliceVar(&o.Schemes, "scheme", []string{"auto"}, "schemes, or auto")
 	f.StringVar(&o.Order, "order", "left-right", "of two-stream: left-right or pairwise")
 	f.StringVar(&o.Path, "path", "auto", p2p.Choices(p2p.Paths()))
-	f.IntSliceVar(&o.Groups, "exchange-steps", []int{1}, "steps between two exchanges, 1 to 16")
+	f.IntSliceVar(&o.Groups, "exchange-steps", []int{1}, fmt.Sprintf("steps between two exchanges, 1 to %d", solvers.MaxGroup))
 	f.StringVar(&o.Mode, "mode", "both", "strong, weak or both")
 	b.add(f)
 	return cmd

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/halox/halox/internal/bench/steps"
 	"github.com/halox/halox/kernels/sums"
+	"github.com/halox/halox/solvers"
 )
 
 func newBenchSchemesCommand() *cobra.Command {
@@ -52,7 +54,7 @@ Ctrl-C ends the bench and keeps what it had.`,
 	f.StringSliceVar(&o.Schemes, "schemes", steps.Schemes(), "schemes")
 	f.IntSliceVar(&o.Norms, "norms", []int{0}, "take the norms of every n-th step; 0: of none")
 	f.StringSliceVar(&o.Sums, "sums", []string{string(sums.Fast)}, "how norms are summed: reproducible, fast")
-	f.IntSliceVar(&o.Groups, "exchange-steps", []int{1}, "steps between two exchanges, 1 to 16, of schemes that take several")
+	f.IntSliceVar(&o.Groups, "exchange-steps", []int{1}, fmt.Sprintf("steps between two exchanges, 1 to %d, of schemes that take several", solvers.MaxGroup))
 	f.StringSliceVar(&o.Paths, "paths", steps.Paths(), "paths: "+strings.Join(steps.Paths(), ", "))
 	b.add(f)
 	return cmd

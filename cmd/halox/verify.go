@@ -24,12 +24,12 @@ func newVerifyCommand() *cobra.Command {
 Verify poisons the ghosts of fields whose values say where they lie, exchanges
 them over every path that the links have, and compares every point with what its
 place says. Then it solves the problem of the file for up to 20 steps with every
-scheme and path, and compares the result with that of one device, bit for bit. Steps
-between two exchanges are those of the file, for schemes that take several; with one,
-scheme blocked is also checked with up to 4. Where
-kernels reach each other's memory, it also runs litmus tests of ranks: puts, their
-notifications and barriers, on each device, between two and among all. A large
-grid is made smaller first, and cut alike.
+scheme and path, and compares the result with that of one device, bit for bit. Schemes
+that can make several steps between two exchanges make as many as the file says. Where
+that is one, scheme blocked is also checked with up to 4. Where kernels reach each
+other's memory, it also runs litmus tests of ranks: puts, their notifications and
+barriers, on each device, between two and among all. A large grid is made smaller first,
+and cut alike.
 
 Started by mpirun, all processes check together: fields that they share, and the schemes that
 run over several processes. Litmus tests of ranks are among the devices of all.

@@ -141,7 +141,8 @@ func (w way) String() string {
 	return text
 }
 
-// ways returns every scheme with its orders, and the steps between two exchanges of the config where it takes them.
+// ways returns every scheme with its orders, and the steps between two exchanges of the config where it takes them; blocked with several
+// too where these are one.
 func (v *verifier) ways() (all []way) {
 	for _, s := range scheme.All() {
 		w := way{scheme: s}
@@ -152,9 +153,10 @@ func (v *verifier) ways() (all []way) {
 		for _, w.order = range append(needs.Orders, "")[:max(1, len(needs.Orders))] {
 			all = append(all, w)
 		}
-		if most := v.mostSteps(); s == scheme.Blocked && w.group <= 1 && most > 1 {
-			w.group = most // with one it makes sweeps between two exchanges
-			all = append(all, w)
+		if s == scheme.Blocked && w.group <= 1 {
+			if w.group = v.mostSteps(); w.group > 1 { // with one it makes sweeps, and no passes
+				all = append(all, w)
+			}
 		}
 	}
 	return all

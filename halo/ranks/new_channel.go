@@ -28,7 +28,7 @@ func (w *World) checkChannel(c channel) error {
 		return fmt.Errorf("ranks: %s: a channel of %s", w.program.Name, fmt.Sprintf(format, args...))
 	}
 	switch {
-	case w.closed:
+	case w.closed.Load():
 		return fmt.Errorf("ranks: %s: the world is closed", w.program.Name)
 	case c.from < 0 || c.from >= w.Size() || c.to < 0 || c.to >= w.Size():
 		return refuse("rank %d to %d, of %d", c.from, c.to, w.Size())

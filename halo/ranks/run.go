@@ -60,7 +60,7 @@ func (w *World) canRun(ctx context.Context, data int, of reflect.Type) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
-	if w.closed {
+	if w.closed.Load() {
 		return fmt.Errorf("ranks: %s: the world is closed", w.program.Name)
 	}
 	if w.running {

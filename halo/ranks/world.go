@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"sync/atomic"
 	"time"
 	"unsafe"
 
@@ -35,7 +36,7 @@ type World struct {
 	arrivals  *streams.Memory // pinned: what the proxy gets of other processes, or nil
 	served    []uint64        // likewise: devices of the world that it reaches by its proxy alone, a bit each
 	running   bool
-	closed    bool
+	closed    atomic.Bool
 	grace     time.Duration // how long ranks may take to end when the run is over
 	stuck     error         // of a run whose ranks may still be there: no other begins
 	passable  reflect.Type  // the type of data that a run before has checked
@@ -125,6 +126,6 @@ func (w *World) Functions(device int, names ...string) ([]streams.Function, erro
 
 // Close frees what it holds, once a run under way has ended. Closing twice is no error.
 func (w *World) Close() error {
-	w.closed = true
+	w.closed.Store(true)
 	return w.resources.Close()
 }

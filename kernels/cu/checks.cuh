@@ -241,7 +241,7 @@ __device__ __forceinline__ void follow(TileThread w, Tile &t, TileNorms &norms, 
 		const int check = check_at(w.s, step - (unsigned)ago);
 		if (check >= 0 && !fold_check(w, norms, check)) over = -1;
 	}
-	if (w.thread / 32 != THREADS / 32 - 1) return; // if there are several, not the first, which sends norms
+	if (w.thread / 32 != THREADS / 32 - 1) return; // the last whole warp reads votes: the first sends norms
 	inject_delay(step);
 #pragma unroll 1
 	for (int ago = END_AFTER; ago >= (last ? 0 : END_AFTER) && over == 0; ago--) {

@@ -38,11 +38,11 @@ template <bool NORMS> struct Sweep {
 	int left;                  // points of a column from there on; none where it is not positive
 	REAL below[ROWS], c[ROWS]; // the cell before the next one, and that
 	REAL end[ROWS];            // the point after the end
-	REAL out[BATCH][ROWS];
+	REAL out[ROWS][BATCH];
 
 	// make computes a batch, of which all points are there if it is WHOLE.
 	template <bool WHOLE> __device__ __forceinline__ void make(FieldNorms<REAL> &norms) {
-		REAL before[ROWS][BATCH], after[ROWS][BATCH];
+		REAL before[ROWS][BATCH];
 #pragma unroll
 		for (int d = 0; d < BATCH; d++) {
 			if (!WHOLE && d >= left) break;
@@ -52,20 +52,20 @@ template <bool NORMS> struct Sweep {
 				above[row] = (WHOLE && d + 1 < BATCH) || d + 1 < left ? p[(d + 1) * PLANE + row * PITCH] : end[row];
 #pragma unroll
 			for (int row = 0; row < ROWS; row++) {
-				out[d][row] = apply([&](int dx, int dy, int dz) {
+				out[row][d] = apply([&](int dx, int dy, int dz) {
 					const int along = DIMS == 3 ? dz : dy, beside = DIMS == 3 ? row + dy : 0;
 					if (along != 0) return along < 0 ? below[row] : above[row];
 					return dx == 0 && beside >= 0 && beside < ROWS ? c[beside] : p[d * PLANE + dx + beside * PITCH];
 				});
-				before[row][d] = c[row], after[row][d] = out[d][row];
-				if (NORMS && !WHOLE && (row == 0 || w.has(row))) norms.point(out[d][row], c[row]);
+				before[row][d] = c[row];
+				if (NORMS && !WHOLE && (row == 0 || w.has(row))) norms.point(out[row][d], c[row]);
 			}
 #pragma unroll
 			for (int row = 0; row < ROWS; row++) below[row] = c[row], c[row] = above[row];
 		}
 #pragma unroll
 		for (int row = 0; row < ROWS; row++)
-			if (NORMS && WHOLE && (row == 0 || w.has(row))) norms.points(after[row], before[row]);
+			if (NORMS && WHOLE && (row == 0 || w.has(row))) norms.points(out[row], before[row]);
 	}
 
 	// put stores the batch.
@@ -74,7 +74,7 @@ template <bool NORMS> struct Sweep {
 		for (int d = 0; d < BATCH; d++)
 #pragma unroll
 			for (int row = 0; row < ROWS; row++)
-				if (d < left && (row == 0 || w.has(row))) to[d * PLANE + row * PITCH] = out[d][row];
+				if (d < left && (row == 0 || w.has(row))) to[d * PLANE + row * PITCH] = out[row][d];
 	}
 };
 

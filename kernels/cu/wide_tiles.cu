@@ -35,11 +35,8 @@
 
 // How many points of a column are computed before they are stored: as many as there are registers for, but no more than share a column evenly.
 template <bool NORMS> __device__ constexpr int batch() {
-	const int most = (NORMS && THREADS > 512 ? 8
-	                  : ARCH >= 1000         ? 16
-	                                         : 32) /
-	                 sizeof(REAL),
-	          turns = (COLUMN + most - 1) / most;
+	const int bytes = NORMS && THREADS > 512 ? 8 : ARCH >= 1000 ? 16 : 32, most = bytes / sizeof(REAL);
+	const int turns = (COLUMN + most - 1) / most;
 	return (COLUMN + turns - 1) / turns;
 }
 

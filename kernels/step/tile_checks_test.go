@@ -219,7 +219,7 @@ func TestTilesReadVotesLate(t *testing.T) {
 	}
 }
 
-// It does so too where others have gone on to the launch after one that ended early.
+// A tile that is late to read votes finds them also where others have gone on to the launch after one that ended early.
 func TestTilesReadVotesLateAtAnEnd(t *testing.T) {
 	testdevices.InTurn(t, 7, 8)
 	r, group := lateRing(t, 9, time.Second)
