@@ -12,21 +12,17 @@
 namespace ranks {
 
 // copy_words copies words in rounds: each thread loads several, then stores them. Those of a warp are consecutive, so a thread's are
-// at constant distances and need no addresses of their own. In a copy of less than a round no thread loads more words than it must.
+// at constant distances and need no addresses of their own.
 template <typename Group, typename W>
 __device__ __forceinline__ void copy_words(char *to, const char *from, i64 words) {
-	enum { AT_ONCE = sizeof(W) == 16 ? RANK_WORDS : 1 };
-	int of_warp = Group::LANES;
-#pragma unroll
-	for (int k = 1; k < AT_ONCE; k++)
-		if (words > k * Group::threads()) of_warp += Group::LANES;
-	const int first = Group::warp() * of_warp + Group::lane(), round = Group::warps() * of_warp;
+	enum { AT_ONCE = sizeof(W) == 16 ? RANK_WORDS : 1, OF_WARP = AT_ONCE * Group::LANES };
+	const int first = Group::warp() * OF_WARP + Group::lane(), round = Group::warps() * OF_WARP;
 	W *t = (W *)to + first;
 	const W *f = (const W *)from + first;
 	i64 left = words - first; // 0 or less: the thread has copied its words
 #pragma unroll 1
 	for (; left > 0; left -= round, t += round, f += round) {
-		const int here = (int)min(left, (i64)of_warp);
+		const int here = (int)min(left, (i64)OF_WARP);
 		W v[AT_ONCE] = {}; // else the compiler keeps registers for it from the kernel's start on
 #pragma unroll
 		for (int k = 0; k < AT_ONCE; k++)

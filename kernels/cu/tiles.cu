@@ -29,53 +29,9 @@ __device__ constexpr int batch(bool norms) {
 	return ((norms && THREADS > 512) || ARCH >= 1000 ? 8 : REG_LAYERS ? 16 : 32) / sizeof(REAL);
 }
 
-// Sweep is a step of the layers in shared memory, of the columns of a thread.
-template <bool NORMS> struct Sweep {
-	enum { BATCH = batch(NORMS) };
-
-	const TileThread &w;
-	const REAL *p;             // the next cell
-	int left;                  // points of a column from there on; none where it is not positive
-	REAL below[ROWS], c[ROWS]; // the cell before the next one, and that
-	REAL end[ROWS];            // the point after the end
-	REAL out[ROWS][BATCH];
-
-	// make computes a batch, of which all points are there if it is WHOLE.
-	template <bool WHOLE> __device__ __forceinline__ void make(FieldNorms<REAL> &norms) {
-		REAL before[ROWS][BATCH];
-#pragma unroll
-		for (int d = 0; d < BATCH; d++) {
-			if (!WHOLE && d >= left) break;
-			REAL above[ROWS];
-#pragma unroll
-			for (int row = 0; row < ROWS; row++)
-				above[row] = (WHOLE && d + 1 < BATCH) || d + 1 < left ? p[(d + 1) * PLANE + row * PITCH] : end[row];
-#pragma unroll
-			for (int row = 0; row < ROWS; row++) {
-				out[row][d] = apply([&](int dx, int dy, int dz) {
-					const int along = DIMS == 3 ? dz : dy, beside = DIMS == 3 ? row + dy : 0;
-					if (along != 0) return along < 0 ? below[row] : above[row];
-					return dx == 0 && beside >= 0 && beside < ROWS ? c[beside] : p[d * PLANE + dx + beside * PITCH];
-				});
-				before[row][d] = c[row];
-				if (NORMS && !WHOLE && (row == 0 || w.has(row))) norms.point(out[row][d], c[row]);
-			}
-#pragma unroll
-			for (int row = 0; row < ROWS; row++) below[row] = c[row], c[row] = above[row];
-		}
-#pragma unroll
-		for (int row = 0; row < ROWS; row++)
-			if (NORMS && WHOLE && (row == 0 || w.has(row))) norms.points(out[row], before[row]);
-	}
-
-	// put stores the batch.
-	__device__ __forceinline__ void put(REAL *to) const {
-#pragma unroll
-		for (int d = 0; d < BATCH; d++)
-#pragma unroll
-			for (int row = 0; row < ROWS; row++)
-				if (d < left && (row == 0 || w.has(row))) to[d * PLANE + row * PITCH] = out[row][d];
-	}
+// Whole says of a batch whether all its points are there: then no load waits for a condition.
+template <bool VALUE> struct Whole {
+	static constexpr bool IS = VALUE;
 };
 
 // sweep makes a step of the layers in shared memory, in place. The points of a batch are stored when all
@@ -84,24 +40,57 @@ template <bool NORMS> struct Sweep {
 template <bool NORMS>
 __device__ __forceinline__ void sweep(const TileThread &w, const Columns &mine, const REAL (&next)[ROWS],
                                       FieldNorms<REAL> &norms) {
+	enum { BATCH = batch(NORMS) };
 	const int held = w.t.held, length = (held + LAYERS - 1) / LAYERS;
 	const int begin = w.layer() * length, here = w.has(0) ? min(length, held - begin) : 0;
 	REAL *p = w.cells + w.cell(w.x, w.y, begin);
-	Sweep<NORMS> s = {w, p, here};
+	REAL below[ROWS], c[ROWS], end[ROWS];
 #pragma unroll
 	for (int row = 0; row < ROWS; row++) {
 		if (here <= 0) break;
-		s.below[row] = REG_LAYERS ? mine.ghost[LOW][row] : p[row * PITCH - PLANE];
-		s.c[row] = p[row * PITCH];
-		s.end[row] = REG_LAYERS ? next[row] : p[row * PITCH + here * PLANE];
+		below[row] = REG_LAYERS ? mine.ghost[LOW][row] : p[row * PITCH - PLANE];
+		c[row] = p[row * PITCH];
+		end[row] = REG_LAYERS ? next[row] : p[row * PITCH + here * PLANE];
 	}
 #pragma unroll 1
-	for (int z = 0; z < length; z += s.BATCH, p += s.BATCH * PLANE) {
-		s.p = p, s.left = here - z;
-		if (NORMS && s.left >= s.BATCH) s.template make<true>(norms);
-		else s.template make<false>(norms);
+	for (int z = 0; z < length; z += BATCH, p += BATCH * PLANE) {
+		REAL out[ROWS][BATCH];
+		const auto make = [&](auto whole) {
+			constexpr bool WHOLE = decltype(whole)::IS;
+			REAL before[ROWS][BATCH];
+#pragma unroll
+			for (int d = 0; d < BATCH; d++) {
+				if (!WHOLE && z + d >= here) break;
+				REAL above[ROWS];
+#pragma unroll
+				for (int row = 0; row < ROWS; row++)
+					above[row] =
+					    (WHOLE && d + 1 < BATCH) || z + d + 1 < here ? p[(d + 1) * PLANE + row * PITCH] : end[row];
+#pragma unroll
+				for (int row = 0; row < ROWS; row++) {
+					out[row][d] = apply([&](int dx, int dy, int dz) {
+						const int along = DIMS == 3 ? dz : dy, beside = DIMS == 3 ? row + dy : 0;
+						if (along != 0) return along < 0 ? below[row] : above[row];
+						return dx == 0 && beside >= 0 && beside < ROWS ? c[beside] : p[d * PLANE + dx + beside * PITCH];
+					});
+					before[row][d] = c[row];
+					if (NORMS && !WHOLE && (row == 0 || w.has(row))) norms.point(out[row][d], c[row]);
+				}
+#pragma unroll
+				for (int row = 0; row < ROWS; row++) below[row] = c[row], c[row] = above[row];
+			}
+#pragma unroll
+			for (int row = 0; row < ROWS; row++)
+				if (NORMS && WHOLE && (row == 0 || w.has(row))) norms.points(out[row], before[row]);
+		};
+		if (NORMS && z + BATCH <= here) make(Whole<true>());
+		else make(Whole<false>());
 		__syncthreads();
-		s.put(p);
+#pragma unroll
+		for (int d = 0; d < BATCH; d++)
+#pragma unroll
+			for (int row = 0; row < ROWS; row++)
+				if (z + d < here && (row == 0 || w.has(row))) p[d * PLANE + row * PITCH] = out[row][d];
 	}
 }
 
