@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"strconv"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -31,4 +33,24 @@ func noEmptyFiles(flags *pflag.FlagSet) (err error) {
 		}
 	})
 	return err
+}
+
+// flagError says what a flag takes whose value cannot be read.
+func flagError(_ *cobra.Command, err error) error {
+	wrong := new(pflag.InvalidValueError)
+	if !errors.As(err, &wrong) {
+		return err
+	}
+	f, value := wrong.GetFlag(), wrong.GetValue()
+	if errors.Is(err, strconv.ErrRange) {
+		return fmt.Errorf("--%s %s: out of range", f.Name, value)
+	}
+	takes := map[string]string{
+		"bool": "true or false", "int": "a whole number", "int64": "a whole number", "float64": "a number",
+		"intSlice": "whole numbers, separated by commas", "duration": "a time with its unit, as 300ms or 2m",
+	}[f.Value.Type()]
+	if takes == "" {
+		return err
+	}
+	return fmt.Errorf("--%s %s: want %s", f.Name, value, takes)
 }

@@ -52,6 +52,7 @@ func newRoot() *cobra.Command {
 			return noEmptyFiles(cmd.Flags())
 		},
 	}
+	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(newRunCommand(), newDevicesCommand(), newConfigCommand(), newBenchCommand(), newPlanCommand(), newVerifyCommand(),
 		newPlotCommand(), newResultsCommand(), newProbeCommand())
 	return root

@@ -20,6 +20,7 @@ import (
 	"github.com/halox/halox/internal/testmpi"
 	"github.com/halox/halox/results"
 	"github.com/halox/halox/results/field"
+	"github.com/halox/halox/solvers"
 )
 
 // Variables of a process that is to be halox.
@@ -307,7 +308,11 @@ func TestBadUseIsRefused(t *testing.T) {
 		{"an empty name of a network", []string{"bench", "links", "--network", ""}, []string{"--network: an empty file name"}},
 		{"an empty name of a forecast", []string{"plan", good, "--hosts", "2", "--network", "hdr200", "--measured", good, "--record", ""}, []string{"--record: an empty file name"}},
 		{"an empty name to draw into", []string{"plot", good, "-o", ""}, []string{"--out: an empty file name"}},
+		{"more steps between exchanges than solvers make", []string{"config", "check", good, "--set", fmt.Sprint("exchange.steps=", solvers.MaxGroup+1)}, []string{fmt.Sprint("a whole number from 1 to ", solvers.MaxGroup)}},
 		{"no such flag", []string{"run", good, "--fast"}, []string{"--fast"}},
+		{"numbers that are none", []string{"bench", "schemes", "--exchange-steps", "1,auto"}, []string{"--exchange-steps 1,auto: want whole numbers, separated by commas\n"}},
+		{"a number beyond all", []string{"bench", "ranks", "--threads", "99999999999999999999"}, []string{"--threads 99999999999999999999: out of range\n"}},
+		{"a time without a unit", []string{"bench", "schemes", "--budget", "5"}, []string{"--budget 5: want a time with its unit, as 300ms or 2m\n"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			code, _, stderr := cli(c.args...)
