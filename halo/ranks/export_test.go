@@ -9,7 +9,7 @@ import (
 // SetFirstCount sets what all counts of notifications begin with, so that they wrap around soon.
 func SetFirstCount(w *World, n uint64) {
 	w.first = n
-	w.laid = 0
+	w.laid, w.known = 0, 0
 	for _, m := range w.members {
 		if m.staging != nil {
 			words := streams.View[uint64](m.staging.Bytes()[w.board().counts():])

@@ -65,7 +65,7 @@ func (h *hostRanks) begin(first uint64, windows [2]uint64) {
 	for d := range h.all {
 		for i := range h.all[d] {
 			r := &h.all[d][i]
-			*r = Rank{state: h.state, device: d, local: i, windows: windows}
+			*r = Rank{state: h.state, device: d, local: i, windows: windows, made: windows}
 			for tag := range r.consumed {
 				r.consumed[tag] = first
 			}

@@ -84,6 +84,30 @@ func TestMatching(t *testing.T) {
 	})
 }
 
+// Several groups of a rank wait at once, and whichever thread waits makes room in the queues of its rank.
+func TestGroupsMatch(t *testing.T) {
+	eachLink(t, 2, func(t *testing.T, s *testdevices.Set) {
+		if s.Devices[0].GoKernels {
+			t.Skip("SKIPPED: a rank of a host device is one goroutine")
+		}
+		const n = 2
+		w := opened(t, s, ranks.Program{Name: "groups", Kernel: "groups", Threads: 64}, ranks.Options{Ranks: n, Queues: true})
+		m := memory(t, w, 16*n)
+		var data []calls
+		for i := range w.Devices() {
+			data = append(data, calls{Memory: m[i].Address()})
+		}
+		if err := ranks.Run(t.Context(), w, data); err != nil {
+			t.Fatal(err)
+		}
+		for i, d := range data {
+			if d.Wrong != 0 {
+				t.Errorf("device %d: check %d of litmus.cu", i, d.Wrong)
+			}
+		}
+	})
+}
+
 // Nothing is dropped: who notifies a rank that does not read waits, and says so.
 func TestFullQueue(t *testing.T) {
 	eachLink(t, 1, func(t *testing.T, s *testdevices.Set) {

@@ -58,25 +58,27 @@ func (w *World) checkChannel(c channel) error {
 
 // layChannels allocates the channels that were made since the last run, and has all devices know of them.
 func (w *World) layChannels() error {
-	if w.laid == len(w.channels) {
+	if fresh := w.channels[w.laid:]; len(fresh) > 0 {
+		var err error
+		for _, m := range w.members {
+			if err == nil {
+				err = w.layRings(m, fresh)
+			}
+		}
+		if err := w.gatherRings(fresh, err); err != nil {
+			return err
+		}
+		w.laid = len(w.channels)
+	}
+	if w.known == len(w.channels) {
 		return nil
 	}
-	fresh := w.channels[w.laid:]
-	var err error
-	for _, m := range w.members {
-		if err == nil {
-			err = w.layRings(m, fresh)
-		}
-	}
-	if err := w.gatherRings(fresh, err); err != nil {
-		return err
-	}
-	w.laid = len(w.channels)
 	for _, m := range w.members {
 		if err := w.layEnds(m); err != nil {
 			return err
 		}
 	}
+	w.known = len(w.channels)
 	return nil
 }
 

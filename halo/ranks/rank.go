@@ -42,13 +42,13 @@ func (r *Rank) CreateWindow(c Comm, memory []byte) Window {
 	return w
 }
 
-// FreeWindow ends a window. All ranks of the communicator call it; nobody uses the window any more.
+// FreeWindow ends a window. All ranks of the communicator call it; nobody uses the window any more. One of World.NewWindow stays.
 func (r *Rank) FreeWindow(w Window) {
 	if r.Failed() || !r.validWindow(w) {
 		return
 	}
 	r.Barrier(w.comm)
-	if w.Exists() {
+	if w.Exists() && r.made[w.comm]>>(w.slot%MaxWindows)&1 == 0 {
 		r.windows[w.comm] &^= 1 << (w.slot % MaxWindows)
 	}
 }
@@ -280,6 +280,9 @@ func (r *Rank) StopTimer() {
 
 // Log writes a line to the log of the run: the items one after the other, as fmt.Print formats each.
 func (r *Rank) Log(items ...any) {
+	if r.Failed() {
+		return
+	}
 	var line strings.Builder
 	for _, item := range items {
 		fmt.Fprint(&line, item)

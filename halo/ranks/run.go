@@ -80,16 +80,19 @@ func (w *World) canRun(ctx context.Context, data int, of reflect.Type) error {
 }
 
 // load has memory for so many bytes of the caller's data, and the launch told of it.
-func (m *member) load(w *World, size int64) (err error) {
+func (m *member) load(w *World, size int64) error {
 	if m.data == nil || m.data.Size() < size {
-		if m.data, err = m.device.Alloc(max(size, 8)); err != nil {
+		data, err := m.device.Alloc(max(size, 8))
+		if err != nil {
 			return err
 		}
-		w.resources.Add(m.data)
-		if m.copied, err = m.device.AllocPinned(max(size, 8)); err != nil {
+		w.resources.Add(data)
+		copied, err := m.device.AllocPinned(max(size, 8))
+		if err != nil {
 			return err
 		}
-		w.resources.Add(m.copied)
+		w.resources.Add(copied)
+		m.data, m.copied = data, copied
 	}
 	arg := (*argument)(unsafe.Pointer(&m.kernel.Argument()[0]))
 	arg.data, arg.windows = m.data.Address(), w.windows

@@ -29,7 +29,8 @@ type World struct {
 	sizes     map[int][]int64  // as many bytes
 	host      *hostRanks       // of runs on host devices
 	channels  []channel        // that NewChannel made
-	laid      int              // how many of them GPUs know of
+	laid      int              // how many of them have memory on GPUs
+	known     int              // how many of them GPUs know of
 	log       logger
 	first     uint64          // what all counts of notifications begin with
 	members   []*member       // by device of this process

@@ -85,6 +85,14 @@ __device__ inline void load_relaxed_sys(const u64 *from, u64 &low, u64 &high) {
 // How many times as often a wait reads the clock as host memory: see wait of flags.cuh.
 enum { HOST_READS_APART = 16 };
 
+// A lock of the threads of a block, in shared memory: 0 while nobody has it. Who has it sees all that those before did under it.
+__device__ inline bool try_lock(u64 *lock) {
+	u64 was;
+	asm volatile("atom.acquire.cta.cas.b64 %0, [%1], 0, 1;" : "=l"(was) : "l"(lock) : "memory");
+	return was == 0;
+}
+__device__ inline void unlock(u64 *lock) { asm volatile("st.release.cta.u64 [%0], 0;" ::"l"(lock) : "memory"); }
+
 __device__ inline i64 nanoseconds() {
 	i64 t;
 	asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(t));

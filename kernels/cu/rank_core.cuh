@@ -40,6 +40,7 @@ struct State {
 	u64 consumed[RANK_TAGS];
 	u64 read[MAX_DEVICES];       // of the queues of each device
 	u64 told[MAX_DEVICES];       // as many as those devices were told of
+	u64 reading;                 // a lock: a thread reads queues, or what was kept of them
 	u64 barriers[2], windows[2]; // made; those that exist, a bit each
 	u64 base[2];                 // of the window that a block puts into, of two puts in turn
 	struct {
@@ -60,6 +61,8 @@ struct State {
 // The part of a Rank that its other parts are built on.
 class Core {
   public:
+	Core(const Core &) = delete; // `puts` is one of the rank
+
 	// size and index may be called by any thread.
 	__device__ int size(Comm comm = WORLD) const {
 		return (int)(comm == WORLD ? world.ranks * world.devices : world.ranks);
@@ -200,7 +203,7 @@ class Core {
 		__syncwarp();
 		return route;
 	}
-	// keep_all reads all queues, and keep that of a device, as far as there is room.
+	// keep_all reads all queues, and keep that of a device, as far as there is room. Who calls them has the lock.
 	RANK_CALLED __device__ void keep_all() {
 		for (i64 d = 0; d < world.devices; d++) keep(*mine().kept(blockIdx.x), d);
 	}
@@ -277,7 +280,10 @@ class Core {
 			if (peek() && done()) return true;
 			__nanosleep(min(looks - AT_ONCE, (unsigned)LONGEST / GROWTH) * GROWTH);
 #ifdef RANK_QUEUES
-			if (looks % QUEUES == QUEUES - 1 && threadIdx.x == 0) keep_all(); // others may wait for room in them
+			if (looks % QUEUES == QUEUES - 1 && try_lock(&state.reading)) { // others may wait for room in them
+				keep_all();
+				unlock(&state.reading);
+			}
 #endif
 			if (looks % CLOCK != CLOCK - 1) continue;
 			const unsigned now = (unsigned)(nanoseconds() >> TICK);
@@ -353,7 +359,10 @@ class Core {
 	// share returns to all threads of a group what its first one has.
 	template <typename Group> __device__ int share(int v) {
 		if (same<Group, Thread>::value) return v;
-		if (!Group::WHOLE) return __shfl_sync(~0u, v, 0);
+		if (!Group::WHOLE) {
+			__syncwarp(); // all see what the first has seen
+			return __shfl_sync(~0u, v, 0);
+		}
 		Group::sync(); // all have read what was shared before
 		if (threadIdx.x == 0) state.base[puts & 1] = (u64)(i64)v;
 		Group::sync();
@@ -399,8 +408,9 @@ class Core {
 			return false;
 		const i64 all = entry(w, rank).bytes;
 		return check(offset >= 0 && bytes >= 0 && offset <= all - bytes, BAD_RANGE, all, offset, bytes);
+#else
+		return w.exists();
 #endif
-		return true;
 	}
 	// valid_box is valid of a box: rows of so many bytes, in planes, as far apart as two strides say.
 	__device__ bool valid_box(Window w, int rank, i64 offset, i64 bytes, i64 rows, i64 row, i64 planes, i64 plane) {
@@ -410,8 +420,9 @@ class Core {
 		i64 low = offset, high = offset + bytes;
 		stretch(low, high, rows, row, all), stretch(low, high, planes, plane, all);
 		return check(low >= 0 && high <= all, BAD_RANGE, all, low, high - low);
+#else
+		return w.exists();
 #endif
-		return true;
 	}
 	// stretch grows a range by what count copies of it take, a stride apart, but by no more than most and one.
 	static __device__ void stretch(i64 &low, i64 &high, i64 count, i64 stride, i64 most) {

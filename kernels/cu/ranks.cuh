@@ -66,7 +66,7 @@ class Rank : public Channels {
 		for (int i = (int)threadIdx.x; i < 16; i += (int)blockDim.x) s.recent[i].key = 0;
 		if (threadIdx.x < MAX_DEVICES) s.read[threadIdx.x] = s.told[threadIdx.x] = 0;
 		open_edges(), open_ends();
-		if (threadIdx.x == 0) s.timer = 0, s.failed = NONE;
+		if (threadIdx.x == 0) s.timer = 0, s.reading = 0, s.failed = NONE;
 		Block::sync();
 		barrier(WORLD);
 	}
@@ -91,11 +91,13 @@ class Rank : public Channels {
 		return {barrier(comm) ? w.slot : -1, comm};
 	}
 
-	// free_window ends a window. All ranks of the communicator call it; nobody uses the window any more.
+	// free_window ends a window. All ranks of the communicator call it; nobody uses the window any more. One that the host made
+	// stays.
 	__device__ void free_window(Window w) {
 		if (threadIdx.x == 0) check(is_open(w), BAD_WINDOW, 0, w.slot, 0);
 		barrier(w.comm);
-		if (threadIdx.x == 0 && w.exists()) state.windows[w.comm] &= ~(1ull << w.slot % MAX_WINDOWS);
+		if (threadIdx.x == 0 && w.exists())
+			state.windows[w.comm] &= ~(1ull << w.slot % MAX_WINDOWS) | world.windows[w.comm];
 		if (threadIdx.x < 16) state.recent[threadIdx.x].key = 0;
 		Block::sync();
 	}
@@ -179,6 +181,7 @@ class Rank : public Channels {
 	// group at a time may wait for a tag, or test it.
 	template <typename Group = Block> __device__ bool test_notifications(int tag, u64 count) {
 #ifdef RANK_QUEUES
+		if (Group::thread() == 0 && !state.failed) valid_tag(tag);
 		return test_notifications<Group>(Match(ANY, tag), count);
 #endif
 		typedef typename lanes_of<Group>::type Lanes;
@@ -191,6 +194,7 @@ class Rank : public Channels {
 	// wait_notifications waits until it can take count notifications of a tag.
 	template <typename Group = Block> __device__ bool wait_notifications(int tag, u64 count) {
 #ifdef RANK_QUEUES
+		if (Group::thread() == 0 && !state.failed) valid_tag(tag);
 		return wait_notifications<Group>(Match(ANY, tag), count);
 #endif
 		bool came = true;
@@ -205,7 +209,8 @@ class Rank : public Channels {
 		return Group::all(came);
 	}
 
-	// The same for notifications that match, with option RANK_QUEUES alone: in the order in which they came.
+#ifdef RANK_QUEUES
+	// The same for notifications that match, in the order in which they came.
 	template <typename Group = Block> __device__ bool test_notifications(const Match &m, u64 count) {
 		bool came = true;
 		if (Group::thread() == 0) came = !state.failed && valid_count(count) && match(m, count);
@@ -221,6 +226,7 @@ class Rank : public Channels {
 		}
 		return Group::all(came);
 	}
+#endif
 
 	// wait_any waits for one notification of any of some tags, takes it, and returns its tag, or -1 in vain.
 	template <typename Group = Block> __device__ int wait_any(int first_tag, int tags) {
@@ -300,7 +306,7 @@ class Rank : public Channels {
 		bool right = false;
 		if (Group::WHOLE) { // the first warp finds out where while the others come
 			if (Group::in_first_warp()) {
-				right = valid(w, to, offset, bytes) && w.exists() && (tag < 0 || valid_tag(tag));
+				right = valid(w, to, offset, bytes) && (tag < 0 || valid_tag(tag));
 				if (right) route = recent(w, to);
 			}
 			if (bytes <= SMALL) { // and puts alone
@@ -315,7 +321,7 @@ class Rank : public Channels {
 				if (tag >= 0) Group::sync();
 			}
 		} else {
-			if (!Group::all(on) || !valid(w, to, offset, bytes) || !w.exists() || tag >= 0 && !valid_tag(tag)) return;
+			if (!Group::all(on) || !valid(w, to, offset, bytes) || tag >= 0 && !valid_tag(tag)) return;
 			route = route_to(w, to);
 			deliver<Group>(w, to, (char *)route.base + offset, from, bytes);
 			Group::sync();
@@ -414,6 +420,7 @@ class Rank : public Channels {
 		return true;
 	}
 
+#ifdef RANK_QUEUES
 	// queue puts a notification into the queue that a rank has for this device, in one thread.
 	__device__ void queue(i64 device, i64 rank, int slot, int tag) {
 		const i64 to = device * world.ranks + rank;
@@ -426,9 +433,16 @@ class Rank : public Channels {
 		else store_release_sys(there, word);
 	}
 
-	// match takes count notifications that match, those that came first, if there are as many, in one thread.
+	// match takes count notifications that match, those that came first, if there are as many, in one thread. Several threads may
+	// wait at once: whoever has the lock does not wait.
 	__device__ bool match(const Match &m, u64 count) {
-		Kept &kept = *mine().kept(blockIdx.x);
+		while (!try_lock(&state.reading)) {
+		}
+		const bool found = take_kept(*mine().kept(blockIdx.x), m, count);
+		unlock(&state.reading);
+		return found;
+	}
+	__device__ bool take_kept(Kept &kept, const Match &m, u64 count) {
 		keep_all();
 		u64 found = 0;
 		for (u64 i = 0; i < kept.count && found < count; i++) found += Notice{kept.notices[i]}.matches(m);
@@ -442,6 +456,7 @@ class Rank : public Channels {
 		kept.count = left;
 		return true;
 	}
+#endif
 };
 
 } // namespace ranks

@@ -254,8 +254,17 @@ extern "C" __global__ void ring(const __grid_constant__ World world) {
 	rank.put_notify(w, (me + 1) % n, 8, 4, mine, 11);
 	rank.wait_notifications(11, 1);
 	if (threadIdx.x == 0 && mine[2] != 3 * ((me + n - 1) % n) + 1) atomicCAS(&data.wrong, 0, (unsigned long long)me + 1);
-	const Window other = rank.create_window(WORLD, 0, 0);
+	rank.free_window(w); // which has no effect, also in later runs
+	const Window other = rank.create_window(WORLD, 0, 0), none = {-1, WORLD};
 	if (threadIdx.x == 0 && other.slot == w.slot) atomicCAS(&data.wrong, 0, (unsigned long long)me + 1);
+
+	// Nothing is put into a window that does not exist, or got from it.
+	if (threadIdx.x == 0) mine[3] = me;
+	rank.get(none, 0, 0, 4, mine + 3);
+	rank.put_box(none, 0, 0, {4, 1}, {4, 2, 1}, mine, {4, 1});
+	rank.put_packet(none, 0, 0, 4, mine, 1);
+	rank.put_value(none, 0, 0, me, 1);
+	if (threadIdx.x == 0 && mine[3] != me) atomicCAS(&data.wrong, 0, (unsigned long long)me + 1);
 	rank.finish();
 }
 
@@ -350,6 +359,33 @@ extern "C" __global__ void matches(const __grid_constant__ World world) {
 	}
 	rank.free_window(b);
 	rank.free_window(a);
+	rank.finish();
+}
+
+// Two warps of each rank wait at once, each for its own tag in a ring. Then a thread notifies more often than a queue holds, while
+// the others of its rank stand at a barrier.
+extern "C" __global__ void groups(const __grid_constant__ World world) {
+	__shared__ State state;
+	Rank rank(world, state);
+	Matches &data = rank.data<Matches>();
+	const int n = rank.size(), next = (rank.index() + 1) % n, warp = (int)threadIdx.x / 32;
+	int *const mine = data.memory + 4 * rank.index(DEVICE);
+	auto expect = [&](bool right, unsigned long long which) {
+		if (!right) atomicCAS(&data.wrong, 0, which);
+	};
+	const Window w = rank.create_window(WORLD, mine, 16);
+	int *const value = mine + 2 * warp; // what is put, and what comes
+	for (int i = 1; i <= 100; i++) {
+		if (threadIdx.x % 32 == 0) value[0] = i;
+		rank.put_notify<Warp>(w, next, 8 * warp + 4, 4, value, 40 + warp);
+		expect(rank.wait_notifications<Warp>(40 + warp, 1) && value[1] >= i, 1 + warp);
+	}
+	rank.barrier(WORLD);
+	if (threadIdx.x == 32)
+		for (int i = 0; i < 100; i++) rank.notify<Thread>(next, WORLD, 50);
+	__syncthreads();
+	expect(rank.wait_notifications(50, 100) && !rank.test_notifications(Match(ANY, ANY), 1), 3);
+	rank.free_window(w);
 	rank.finish();
 }
 

@@ -25,6 +25,12 @@ inline void load_relaxed_sys(const u64 *from, u64 &low, u64 &high) {
 	low = load_relaxed_sys(from), high = load_relaxed_sys(from + 1);
 }
 
+inline bool try_lock(u64 *lock) {
+	u64 free = 0;
+	return cpu::yield(), __atomic_compare_exchange_n(lock, &free, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+}
+inline void unlock(u64 *lock) { __atomic_store_n(lock, 0, __ATOMIC_RELEASE); }
+
 enum { HOST_READS_APART = 1 }; // a poll takes long
 inline i64 nanoseconds() { return cpu::nanoseconds(); }
 inline unsigned opaque(unsigned v) { return v; }
