@@ -47,15 +47,17 @@ __device__ __forceinline__ unsigned packet_number(const Tiles &s, int check) {
 	return (unsigned)number_of(s, check) + 1;
 }
 
-// wait_for_packet waits for a packet of a number and returns its value. After a timeout it clears came.
-__device__ __forceinline__ double wait_for_packet(const Tiles &s, const CheckPacket *at, unsigned number, bool &came) {
+// wait_for_packet waits for a packet of a number, which comes from whom report_timeout is told of, and returns its value. After a timeout it clears
+// came; then nothing more is waited for.
+__device__ __forceinline__ double wait_for_packet(const Tiles &s, const CheckPacket *at, unsigned number, u64 whom,
+                                                  bool &came) {
 	CheckPacket v;
-	const bool here = wait(s.limit, s.failed, [&] {
+	if (!came) return 0;
+	came = wait(s.limit, s.failed, [&] {
 		v = at->load();
 		return v.of(number);
 	});
-	if (!here) report_timeout(s.failed, THIS_DEVICE);
-	came = came && here;
+	if (!came) report_timeout(s.failed, whom);
 	return v.value();
 }
 
@@ -76,7 +78,7 @@ struct SentNorms {
   private:
 	__device__ __forceinline__ i64 word(int tile, int of, int n, bool &came) const {
 		const CheckPacket *const at = sent + (tile * NORM_WORDS + of * (NORM_WORDS / 2) + n);
-		return bits_of(wait_for_packet(s, at, number, came));
+		return bits_of(wait_for_packet(s, at, number, THIS_DEVICE, came));
 	}
 };
 
@@ -128,7 +130,7 @@ struct TileNorms {
 			change = warp_max(change), value = warp_max(value);
 			if (lane < 2) high[lane][warp] = lane ? value : change;
 		}
-		__syncthreads();
+		if (!__syncthreads_and(came)) return false; // windows that are not known would be places outside of packets
 #endif
 		if (folds) {
 			const i64 mine = fold_number(tiles, count, thread, came);
@@ -217,7 +219,9 @@ __device__ __forceinline__ Verdict read_votes(const TileThread &w, int check) {
 	double change = 0;
 	bool came = true, finite = true;
 	for (int from = lane; from < c.ranks; from += 32) {
-		const double vote = wait_for_packet(w.s, c.votes + slot * c.ranks + from, packet_number(w.s, check), came);
+		const u64 whom = from == c.rank ? THIS_DEVICE : NORMS_OF + from;
+		const double vote =
+		    wait_for_packet(w.s, c.votes + slot * c.ranks + from, packet_number(w.s, check), whom, came);
 		finite = finite && vote != not_finite_vote;
 		change = w.s.watch.squares ? change + vote : larger(change, vote);
 	}
@@ -239,7 +243,7 @@ __device__ __forceinline__ void follow(TileThread w, Tile &t, TileNorms &norms, 
 #pragma unroll 1
 	for (int ago = last ? 0 : FOLD_AFTER; ago <= FOLD_AFTER; ago++) {
 		const int check = check_at(w.s, step - (unsigned)ago);
-		if (check >= 0 && !fold_check(w, norms, check)) over = -1;
+		if (check >= 0 && over == 0 && !fold_check(w, norms, check)) over = -1;
 	}
 	if (w.thread / 32 != THREADS / 32 - 1) return; // the last whole warp reads votes: the first sends norms
 	inject_delay(step);

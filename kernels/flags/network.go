@@ -77,8 +77,12 @@ func (n *Network) Memory(rank int) *streams.Memory { return n.memory[rank] }
 // its neighbours; see Itself.
 func (n *Network) Report(rank int) *streams.Memory { return n.report[rank] }
 
-// Itself is THIS_DEVICE of flags.cuh: a report that the rank's own thread blocks waited for each other.
-const Itself = 1000
+// Itself is THIS_DEVICE of flags.cuh: a report that the rank's own thread blocks waited for each other. NormsOf is NORMS_OF: with a rank
+// added, a report that its norms were waited for.
+const (
+	Itself  = 1000
+	NormsOf = 2000
+)
 
 // Line returns one of the lines that a rank has for a neighbour, by its place among the rank's.
 func (n *Network) Line(rank, neighbour, which int) streams.Span {
@@ -105,10 +109,12 @@ func (n *Network) Counts(rank, at, which int, expected int64) Neighbour {
 
 // Err returns an error if a rank has waited in vain to make what.
 func (n *Network) Err(rank int, what string) error {
-	switch at := atomic.LoadUint64(Word(n.report[rank], 0)); at {
-	case 0:
+	switch at := atomic.LoadUint64(Word(n.report[rank], 0)); {
+	case at == 0:
 		return nil
-	case Itself:
+	case at >= NormsOf:
+		return fmt.Errorf("flags: device %v waited in vain for norms of device %v to make %s", n.devices[rank], n.devices[at-NormsOf], what)
+	case at == Itself:
 		return fmt.Errorf("flags: thread blocks of device %v waited in vain for each other to make %s: something else keeps its multiprocessors", n.devices[rank], what)
 	default:
 		return fmt.Errorf("flags: device %v waited in vain for its neighbour on device %s to make %s", n.devices[rank], n.Names(rank)[at-1], what)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -215,6 +216,32 @@ func TestTilesReadVotesLate(t *testing.T) {
 	for i, s := range steps {
 		if err := errors.Join(r.all[i].Stream.Sync(kerneltest.Limit), s.Err()); err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+// Who waits for the votes of other GPUs does not say that its own blocks wait for each other.
+func TestTilesWaitForVotesInVain(t *testing.T) {
+	testdevices.InTurn(t, 7, 8)
+	r := newTileRow[float64](t, testdevices.CPU(t, 8), 8, domain.Vec{4, 2048, 1})
+	group := r.group(time.Second)
+	if ok := kerneltest.Must(group.PrepareChecks())(t); !ok {
+		t.Fatal("no checks")
+	}
+	steps, _ := r.steps(group)
+	const absent = 4
+	for i, s := range steps {
+		if i != absent {
+			kerneltest.Check(t, s.QueueChecked(r.all[i].Stream, 1, 48, step.Checks{Every: 1, Tolerance: -1}))
+		}
+	}
+	for i, s := range steps {
+		if i == absent {
+			continue
+		}
+		kerneltest.Check(t, r.all[i].Stream.Sync(kerneltest.Limit))
+		if err := s.Err(); err == nil || strings.Contains(err.Error(), "each other") || !strings.Contains(err.Error(), "waited in vain for") {
+			t.Errorf("device %d: %v", i, err)
 		}
 	}
 }

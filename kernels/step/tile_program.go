@@ -73,7 +73,7 @@ func tileProgram(s stencil.Stencil, r kernels.Real, b *tiling, defines ...string
 		Headers: []kernels.Header{{Name: source.StencilHeader, Text: source.Stencil(s, r.Size())}},
 		Mirrors: []kernels.Mirror{
 			{Name: "NormSum", Value: reduce.Norms{}}, {Name: "Tiles", Value: tileArgs{}}, {Name: "NOBODY", Value: nobody},
-			{Name: "THIS_DEVICE", Value: flags.Itself}, {Name: "sizeof(FaceItem)", Value: itemBytes},
+			{Name: "THIS_DEVICE", Value: flags.Itself}, {Name: "NORMS_OF", Value: flags.NormsOf}, {Name: "sizeof(FaceItem)", Value: itemBytes},
 			{Name: "THREADS", Value: int(b.threads())}, {Name: "ROWS", Value: int(b.rows())}, {Name: "PLANE", Value: int(b.plane())},
 			{Name: "sizeof(Packet)", Value: 2 * r.Size()}, {Name: "CHECK_SLOTS", Value: checkSlots}, {Name: "sizeof(CheckPacket)", Value: checkPacketBytes},
 		},

@@ -180,7 +180,7 @@ func (s *TileSteps) QueueChecked(at *streams.Stream, first, steps int64, c Check
 	switch {
 	case !s.CanCheck():
 		return errors.New("step: checks of tiles that are not prepared for them")
-	case c.Until < 0 || c.Every < 1 || c.Every > math.MaxInt32 || c.Until > math.MaxInt32:
+	case c.Until < 0 || c.Every < 1 || c.Every > math.MaxInt32 || c.Until > MaxTileSteps:
 		return fmt.Errorf("step: checks of every %d steps after %d", c.Every, c.Until)
 	case (steps-2-c.Until)/c.Every+1 > MostChecks:
 		return fmt.Errorf("step: more than %d checks in one launch", MostChecks)

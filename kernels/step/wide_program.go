@@ -71,7 +71,7 @@ func wideProgram(s stencil.Stencil, r kernels.Real, b *wideTiling, defines ...st
 		Headers: []kernels.Header{{Name: source.StencilHeader, Text: source.Stencil(s, r.Size())}},
 		Mirrors: []kernels.Mirror{
 			{Name: "NormSum", Value: reduce.Norms{}}, {Name: "Tiles", Value: wideArgs{}}, {Name: "WideTile", Value: wideTile{}}, {Name: "GhostCopy", Value: ghostCopy{}},
-			{Name: "THIS_DEVICE", Value: flags.Itself}, {Name: "sizeof(Item)", Value: itemBytes}, {Name: "HERE", Value: hereCode},
+			{Name: "THIS_DEVICE", Value: flags.Itself}, {Name: "NORMS_OF", Value: flags.NormsOf}, {Name: "sizeof(Item)", Value: itemBytes}, {Name: "HERE", Value: hereCode},
 			{Name: "COLUMNS", Value: int(b.columns())}, {Name: "PLANE", Value: int(b.plane())}, {Name: "COLUMN", Value: int(b.column())},
 			{Name: "sizeof(Packet)", Value: 2 * r.Size()}, {Name: "CHECK_SLOTS", Value: checkSlots}, {Name: "sizeof(CheckPacket)", Value: checkPacketBytes},
 		},
