@@ -108,6 +108,39 @@ func TestGroupsMatch(t *testing.T) {
 	})
 }
 
+// A match of a rank or a tag that there is not is refused.
+func TestMatchRefusals(t *testing.T) {
+	wants := []string{"used tag 256; 0 to 255 are possible", "named rank 4 of 4", "used tag -1; 0 to 255 are possible", "named rank -2 of 4"}
+	eachLink(t, 2, func(t *testing.T, s *testdevices.Set) {
+		s.Devices = s.Devices[:min(2, len(s.Devices))]
+		p := ranks.Program{Name: "no match", Kernel: "no_match", Threads: 64, Host: func(r *ranks.Rank) {
+			data := ranks.Data[wrong](r)
+			if int64(r.Index(ranks.All)) == data.Rank {
+				switch data.What {
+				case 0:
+					r.WaitMatching(ranks.AnyWindow, ranks.Any, ranks.Tags, 1)
+				case 1:
+					r.TestMatching(ranks.AnyWindow, r.Size(ranks.All), ranks.Any, 1)
+				case 2:
+					r.WaitNotifications(ranks.Any, 1)
+				case 3:
+					r.WaitMatching(ranks.AnyWindow, -2, ranks.Any, 1)
+				}
+			}
+		}}
+		w := opened(t, s, p, ranks.Options{Ranks: 4 / len(s.Devices), Queues: true, Checks: true})
+		for what, want := range wants {
+			data := make([]wrong, len(s.Devices))
+			for i := range data {
+				data[i] = wrong{What: int64(what), Rank: 3}
+			}
+			if err := ranks.Run(t.Context(), w, data); !errors.Is(err, ranks.ErrArgument) || !strings.Contains(err.Error(), "rank 3 (") || !strings.Contains(err.Error(), want) {
+				t.Errorf("%d: %v", what, err)
+			}
+		}
+	})
+}
+
 // Nothing is dropped: who notifies a rank that does not read waits, and says so.
 func TestFullQueue(t *testing.T) {
 	eachLink(t, 1, func(t *testing.T, s *testdevices.Set) {

@@ -173,12 +173,12 @@ func (r *Rank) WaitNotifications(tag int, count uint64) bool {
 // TestMatching takes count notifications that match and returns true, those that came first, or takes none and returns
 // false. The run has Options.Queues. Window, source, an index of all ranks, and tag may be AnyWindow and Any.
 func (r *Rank) TestMatching(w Window, source, tag int, count uint64) bool {
-	return !r.Failed() && r.matches(count) && r.match(notice{w.slot, source, tag}, count)
+	return !r.Failed() && r.matches(source, tag, count) && r.match(notice{w.slot, source, tag}, count)
 }
 
 // WaitMatching waits until it can take count notifications that match.
 func (r *Rank) WaitMatching(w Window, source, tag int, count uint64) bool {
-	if r.Failed() || !r.matches(count) {
+	if r.Failed() || !r.matches(source, tag, count) {
 		return false
 	}
 	if !r.await(func() bool { return r.match(notice{w.slot, source, tag}, count) }) {
@@ -191,9 +191,10 @@ func (r *Rank) WaitMatching(w Window, source, tag int, count uint64) bool {
 
 var errNoQueues = fmt.Errorf("it matched notifications without Options.Queues: %w", ErrArgument)
 
-// matches reports whether the run keeps notifications to match, and as many can come.
-func (r *Rank) matches(count uint64) bool {
-	return r.check(r.state.queues != nil, failure{err: errNoQueues}) && r.validCount(count)
+// matches reports whether the run keeps notifications to match, and such as these, and as many, can come.
+func (r *Rank) matches(source, tag int, count uint64) bool {
+	return r.check(r.state.queues != nil, failure{err: errNoQueues}) && r.validCount(count) &&
+		(tag == Any || r.validTag(tag)) && (source == Any || r.validRank(All, source))
 }
 
 func (r *Rank) match(m notice, count uint64) bool {

@@ -213,13 +213,13 @@ class Rank : public Channels {
 	// The same for notifications that match, in the order in which they came.
 	template <typename Group = Block> __device__ bool test_notifications(const Match &m, u64 count) {
 		bool came = true;
-		if (Group::thread() == 0) came = !state.failed && valid_count(count) && match(m, count);
+		if (Group::thread() == 0) came = !state.failed && valid_match(m, count) && match(m, count);
 		return Group::all(came);
 	}
 	template <typename Group = Block> __device__ bool wait_notifications(const Match &m, u64 count) {
 		bool came = true;
 		if (Group::thread() == 0) {
-			const bool valid = !state.failed && valid_count(count);
+			const bool valid = !state.failed && valid_match(m, count);
 			came = valid && wait_unless_ended([&] { return match(m, count); });
 			if (valid && !came)
 				fail(NO_MATCH, count, mine().kept(blockIdx.x)->count, (u64)(i64)m.source << 32 | (unsigned)m.tag);
@@ -431,6 +431,11 @@ class Rank : public Channels {
 		const u64 word = Notice::of(n / QUEUED + 1, slot, index(), tag).word;
 		if (is_served(device)) post_words(device, there, word, 0, 1);
 		else store_release_sys(there, word);
+	}
+
+	__device__ bool valid_match(const Match &m, u64 count) {
+		return valid_count(count) && (m.tag == ANY || valid_tag(m.tag)) &&
+		       check(m.source >= ANY && m.source < size(), BAD_RANK, size(), m.source, 0);
 	}
 
 	// match takes count notifications that match, those that came first, if there are as many, in one thread. Several threads may

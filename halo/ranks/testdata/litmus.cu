@@ -389,6 +389,20 @@ extern "C" __global__ void groups(const __grid_constant__ World world) {
 	rank.finish();
 }
 
+// Matches that cannot be.
+extern "C" __global__ void no_match(const __grid_constant__ World world) {
+	__shared__ State state;
+	Rank rank(world, state);
+	const Wrong &data = rank.data<Wrong>();
+	if (rank.index() == data.rank) {
+		if (data.what == 0) rank.wait_notifications(Match(ANY, RANK_TAGS), 1);
+		if (data.what == 1) rank.test_notifications(Match(rank.size(), ANY), 1);
+		if (data.what == 2) rank.wait_notifications(ANY, 1);
+		if (data.what == 3) rank.wait_notifications(Match(-2, ANY), 1);
+	}
+	rank.finish();
+}
+
 // More notifications than a rank that does nothing has room for.
 extern "C" __global__ void flood(const __grid_constant__ World world) {
 	__shared__ State state;
