@@ -33,7 +33,7 @@ func (n *TileGroup) sideStores(i int) (sides [3][2]sideStore, ok bool) {
 		if len(st.Odd) > 0 {
 			return sides, false
 		}
-		axis, high, there, found := n.sideOf(st, owned, width)
+		axis, high, there, found := n.sideOf(i, st, owned, width)
 		if !found || sides[axis][high].store >= 0 {
 			return sides, false
 		}
@@ -44,10 +44,14 @@ func (n *TileGroup) sideStores(i int) (sides [3][2]sideStore, ok bool) {
 
 // sideOf finds the side of a box that a store takes its points from, and at which side of the
 // other its ghosts are: the opposite one, or behind a wall the same. Where a box is one point
-// thick both would do.
-func (n *TileGroup) sideOf(st kernels.GhostStore, owned domain.Box, width domain.Radius) (axis, high, there int, found bool) {
+// thick both would do for a store of a rank to itself: a wall does without a store at the other side.
+func (n *TileGroup) sideOf(rank int, st kernels.GhostStore, owned domain.Box, width domain.Radius) (axis, high, there int, found bool) {
 	other := n.ranks[st.To].Fields[0].Layout.Owned
-	for same := range 2 {
+	order := []int{0, 1}
+	if st.To == rank {
+		order = []int{1, 0}
+	}
+	for _, same := range order {
 		for axis := range 3 {
 			for high := range 2 {
 				var from, to domain.Direction

@@ -313,7 +313,7 @@ func runTiles[T rows.Float](t *testing.T, set *testdevices.Set, c tileCase) {
 func TestTiles(t *testing.T) {
 	eachGPU(t, 3, func(t *testing.T, set *testdevices.Set) {
 		onCPU := testdevices.OnCPU(set.Devices[0])
-		for i, size := range []domain.Vec{{5, 7, 1}, {301, 97, 1}, {1030, 203, 1}, {6, 5, 7}, {33, 20, 2}, {33, 47, 29}, {70, 101, 64}, {100, 90, 131}, {40, 3000, 1}} {
+		for i, size := range []domain.Vec{{5, 7, 1}, {301, 97, 1}, {1030, 203, 1}, {6, 5, 7}, {33, 20, 2}, {33, 47, 29}, {70, 101, 64}, {100, 90, 131}, {40, 3000, 1}, {7, 1, 5}, {1, 6, 5}, {9, 8, 1}} {
 			slow := size[2]
 			if slow == 1 {
 				slow = size[1]
