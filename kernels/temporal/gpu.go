@@ -89,12 +89,23 @@ func (g *gpu) of(depth int, n domain.Vec, sides Sides) shape {
 	panic("temporal: a depth without a kernel for all boxes")
 }
 
+// maxAxis is how many points a box of a pass may have along an axis.
+const maxAxis = math.MaxInt32 / 4
+
+// noLonger returns an error where a box is too long for passes.
+func noLonger(size domain.Vec) error {
+	for a, n := range size {
+		if n > maxAxis {
+			return fmt.Errorf("temporal: %w: %d points along axis %d; %d are possible", ErrImpossible, n, a, maxAxis)
+		}
+	}
+	return nil
+}
+
 // prepare sets what a launch of a pass has.
 func (g *gpu) prepare(spec *streams.KernelSpec, s shape, from, to kernels.Array, box domain.Box, sides Sides, of More) error {
-	for a, n := range box.Size() {
-		if n > math.MaxInt32/4 {
-			return fmt.Errorf("temporal: %d points along axis %d; %d are possible", n, a, math.MaxInt32/4)
-		}
+	if err := noLonger(box.Size()); err != nil {
+		return err
 	}
 	if !s.fits(box.Size(), sides) {
 		return fmt.Errorf("temporal: %w: a box of %v points between walls", ErrImpossible, box.Size())

@@ -3,7 +3,6 @@ package temporal
 import (
 	"encoding/binary"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
@@ -178,10 +177,8 @@ func (p *Points) argument(arrays sweep.Arrays, box domain.Box, sides []Sides, ch
 
 // onGPU makes a pass ready on a GPU.
 func (p *Points) onGPU(name string, s shape, arrays sweep.Arrays, box domain.Box, sides []Sides) (*sweep.Launch, error) {
-	for a, n := range box.Size() {
-		if n > math.MaxInt32/4 {
-			return nil, fmt.Errorf("temporal: %d points along axis %d; %d are possible", n, a, math.MaxInt32/4)
-		}
+	if err := noLonger(box.Size()); err != nil {
+		return nil, err
 	}
 	if !p.body.Alike(arrays, p.like) {
 		return nil, fmt.Errorf("temporal: a pass between arrays whose rows and planes lie otherwise than those of NewPoints")

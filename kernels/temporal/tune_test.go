@@ -1,6 +1,7 @@
 package temporal
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"testing"
@@ -44,4 +45,23 @@ func TestTuneKeepsToTheGhosts(t *testing.T) {
 			})
 		}
 	})
+}
+
+// A box that a kernel has no launch for is one that it cannot do, not a failure: Tune and scheme auto go on to others.
+func TestBoxesTooLongForPasses(t *testing.T) {
+	for _, s := range stencils(t) {
+		one, ok := generalShape(s, kernels.Float64, 2, 227<<10, Options{})
+		if s.Dims != 3 || !ok {
+			continue
+		}
+		if _, _, err := one.grid(domain.Vec{8, 4300000, 8}, 0, 132); !errors.Is(err, ErrImpossible) {
+			t.Errorf("%v: %v", s, err)
+		}
+	}
+	if err := noLonger(domain.Vec{maxAxis + 1, 4, 1}); !errors.Is(err, ErrImpossible) {
+		t.Error(err)
+	}
+	if err := noLonger(domain.Vec{maxAxis, 4, 1}); err != nil {
+		t.Error(err)
+	}
 }
