@@ -23,6 +23,18 @@ import (
 // calls is struct Calls of litmus.cu.
 type calls struct{ Memory, Wrong uint64 }
 
+// runCalls runs a program once with memory of each device, and returns what it leaves.
+func runCalls(t *testing.T, w *ranks.World, m []*streams.Memory) (data []calls) {
+	t.Helper()
+	for i := range w.Devices() {
+		data = append(data, calls{Memory: m[i].Address()})
+	}
+	if err := ranks.Run(t.Context(), w, data); err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
 func number(b []byte, at int) int32       { return int32(binary.NativeEndian.Uint32(b[4*at:])) }
 func setNumber(b []byte, at int, v int32) { binary.NativeEndian.PutUint32(b[4*at:], uint32(v)) }
 
@@ -122,14 +134,7 @@ func TestCalls(t *testing.T) {
 				p := ranks.Program{Name: "calls", Kernel: "calls", Threads: 64, Host: func(r *ranks.Rank) { callsOnHost(m, &wrong)(r) }}
 				w := opened(t, s, p, ranks.Options{Ranks: n, Checks: n == 3})
 				m = memory(t, w, 256*int64(n))
-				var data []calls
-				for i := range w.Devices() {
-					data = append(data, calls{Memory: m[i].Address()})
-				}
-				if err := ranks.Run(t.Context(), w, data); err != nil {
-					t.Fatal(err)
-				}
-				for i, d := range data {
+				for i, d := range runCalls(t, w, m) {
 					if d.Wrong != 0 || wrong.Load() != 0 {
 						t.Errorf("device %d: check %d of litmus.cu, on the host check %d", i, d.Wrong, wrong.Load())
 					}

@@ -66,14 +66,7 @@ func TestMatching(t *testing.T) {
 				w := opened(t, s, p, ranks.Options{Ranks: n, Queues: true})
 				m = memory(t, w, 16*int64(n))
 				for range 2 {
-					var data []calls
-					for i := range w.Devices() {
-						data = append(data, calls{Memory: m[i].Address()})
-					}
-					if err := ranks.Run(t.Context(), w, data); err != nil {
-						t.Fatal(err)
-					}
-					for i, d := range data {
+					for i, d := range runCalls(t, w, m) {
 						if d.Wrong != 0 || wrong.Load() != 0 {
 							t.Errorf("device %d: check %d of litmus.cu, on the host check %d", i, d.Wrong, wrong.Load())
 						}
@@ -92,15 +85,7 @@ func TestGroupsMatch(t *testing.T) {
 		}
 		const n = 2
 		w := opened(t, s, ranks.Program{Name: "groups", Kernel: "groups", Threads: 64}, ranks.Options{Ranks: n, Queues: true})
-		m := memory(t, w, 16*n)
-		var data []calls
-		for i := range w.Devices() {
-			data = append(data, calls{Memory: m[i].Address()})
-		}
-		if err := ranks.Run(t.Context(), w, data); err != nil {
-			t.Fatal(err)
-		}
-		for i, d := range data {
+		for i, d := range runCalls(t, w, memory(t, w, 16*n)) {
 			if d.Wrong != 0 {
 				t.Errorf("device %d: check %d of litmus.cu", i, d.Wrong)
 			}

@@ -70,7 +70,7 @@ func (w *World) layChannels() error {
 		}
 		w.laid = len(w.channels)
 	}
-	if w.known == len(w.channels) {
+	if w.known == len(w.channels) { // else they are new, or the run before failed here
 		return nil
 	}
 	for _, m := range w.members {

@@ -42,7 +42,8 @@ func (r *Rank) CreateWindow(c Comm, memory []byte) Window {
 	return w
 }
 
-// FreeWindow ends a window. All ranks of the communicator call it; nobody uses the window any more. One of World.NewWindow stays.
+// FreeWindow ends a window. All ranks of the communicator call it; nobody uses the window any more. It has no effect on
+// a window of World.NewWindow.
 func (r *Rank) FreeWindow(w Window) {
 	if r.Failed() || !r.validWindow(w) {
 		return
@@ -191,7 +192,7 @@ func (r *Rank) WaitMatching(w Window, source, tag int, count uint64) bool {
 
 var errNoQueues = fmt.Errorf("it matched notifications without Options.Queues: %w", ErrArgument)
 
-// matches reports whether the run keeps notifications to match, and such as these, and as many, can come.
+// matches reports whether the run has queues, and such a source, tag and count are possible.
 func (r *Rank) matches(source, tag int, count uint64) bool {
 	return r.check(r.state.queues != nil, failure{err: errNoQueues}) && r.validCount(count) &&
 		(tag == Any || r.validTag(tag)) && (source == Any || r.validRank(All, source))

@@ -17,7 +17,7 @@ type Rank struct {
 	consumed [Tags]uint64
 	barriers [2]uint64 // made
 	windows  [2]uint64 // that exist, a bit each
-	made     [2]uint64 // those that the host made
+	made     [2]uint64 // by World.NewWindow
 	timer    time.Time
 }
 

@@ -6,7 +6,7 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// NewWindow makes a window before any run, which all runs then have, and no run can free: of what memory gives for each rank of this process.
+// NewWindow makes a window before any run, of what memory gives for each rank of this process. All runs then have it, and none can free it.
 // The memory stays until the world is closed; a span without memory has no bytes. All processes call it, for the same Comm, and
 // while no run goes on. The kernel gets it by its slot, as ranks::Window{w.Slot(), ranks::WORLD}.
 func (w *World) NewWindow(c Comm, memory func(rank int) streams.Span) (Window, error) {

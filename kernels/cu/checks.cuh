@@ -47,8 +47,8 @@ __device__ __forceinline__ unsigned packet_number(const Tiles &s, int check) {
 	return (unsigned)number_of(s, check) + 1;
 }
 
-// wait_for_packet waits for a packet of a number, which comes from whom report_timeout is told of, and returns its value. After a timeout it clears
-// came; then nothing more is waited for.
+// wait_for_packet waits for a packet of a number and returns its value. After a timeout it reports whom it waited for, see report_timeout, and clears
+// came. Where came is false it returns at once.
 __device__ __forceinline__ double wait_for_packet(const Tiles &s, const CheckPacket *at, unsigned number, u64 whom,
                                                   bool &came) {
 	CheckPacket v;
@@ -130,7 +130,7 @@ struct TileNorms {
 			change = warp_max(change), value = warp_max(value);
 			if (lane < 2) high[lane][warp] = lane ? value : change;
 		}
-		if (!__syncthreads_and(came)) return false; // windows that are not known would be places outside of packets
+		if (!__syncthreads_and(came)) return false; // an unknown window would index outside of the packets
 #endif
 		if (folds) {
 			const i64 mine = fold_number(tiles, count, thread, came);

@@ -85,7 +85,7 @@ __device__ inline void load_relaxed_sys(const u64 *from, u64 &low, u64 &high) {
 // How many times as often a wait reads the clock as host memory: see wait of flags.cuh.
 enum { HOST_READS_APART = 16 };
 
-// A lock of the threads of a block, in shared memory: 0 while nobody has it. Who has it sees all that those before did under it.
+// A lock of the threads of a block, in shared memory, 0 while it is free. try_lock acquires and unlock releases, at the scope of the block.
 __device__ inline bool try_lock(u64 *lock) {
 	u64 was;
 	asm volatile("atom.acquire.cta.cas.b64 %0, [%1], 0, 1;" : "=l"(was) : "l"(lock) : "memory");

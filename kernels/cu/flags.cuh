@@ -9,8 +9,8 @@
 // stored before its last barrier.
 __device__ inline void signal(u64 *count) { add_release_sys(count, 1); }
 
-// What a report says of a wait of one block for another of the same GPU; NORMS_OF + a rank says that norms of that GPU were waited for in vain.
-// Else it is 0, or 1 + the neighbour that was waited for in vain.
+// A report says who was waited for in vain: 0 for nobody, 1 + a neighbour, THIS_DEVICE for another block of the same GPU, NORMS_OF + a rank for the
+// norms of that rank.
 enum { THIS_DEVICE = 1000, NORMS_OF = 2000 };
 
 // wait polls until done() returns true. It returns false after a time limit in nanoseconds, or soon if a report says that this GPU has waited for

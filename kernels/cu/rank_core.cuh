@@ -40,7 +40,7 @@ struct State {
 	u64 consumed[RANK_TAGS];
 	u64 read[MAX_DEVICES];       // of the queues of each device
 	u64 told[MAX_DEVICES];       // as many as those devices were told of
-	u64 reading;                 // a lock: a thread reads queues, or what was kept of them
+	u64 queue_lock;              // of the queues, and of what is kept of them
 	u64 barriers[2], windows[2]; // made; those that exist, a bit each
 	u64 base[2];                 // of the window that a block puts into, of two puts in turn
 	struct {
@@ -61,7 +61,7 @@ struct State {
 // The part of a Rank that its other parts are built on.
 class Core {
   public:
-	Core(const Core &) = delete; // `puts` is one of the rank
+	Core(const Core &) = delete; // a copy would count `puts` apart from the rank's other threads
 
 	// size and index may be called by any thread.
 	__device__ int size(Comm comm = WORLD) const {
@@ -203,7 +203,7 @@ class Core {
 		__syncwarp();
 		return route;
 	}
-	// keep_all reads all queues, and keep that of a device, as far as there is room. Who calls them has the lock.
+	// keep_all reads all queues, and keep that of a device, as far as there is room. The caller holds queue_lock.
 	RANK_CALLED __device__ void keep_all() {
 		for (i64 d = 0; d < world.devices; d++) keep(*mine().kept(blockIdx.x), d);
 	}
@@ -280,9 +280,9 @@ class Core {
 			if (peek() && done()) return true;
 			__nanosleep(min(looks - AT_ONCE, (unsigned)LONGEST / GROWTH) * GROWTH);
 #ifdef RANK_QUEUES
-			if (looks % QUEUES == QUEUES - 1 && try_lock(&state.reading)) { // others may wait for room in them
+			if (looks % QUEUES == QUEUES - 1 && try_lock(&state.queue_lock)) { // others may wait for room in them
 				keep_all();
-				unlock(&state.reading);
+				unlock(&state.queue_lock);
 			}
 #endif
 			if (looks % CLOCK != CLOCK - 1) continue;
@@ -360,7 +360,7 @@ class Core {
 	template <typename Group> __device__ int share(int v) {
 		if (same<Group, Thread>::value) return v;
 		if (!Group::WHOLE) {
-			__syncwarp(); // all see what the first has seen
+			__syncwarp(); // orders memory, which a shuffle does not
 			return __shfl_sync(~0u, v, 0);
 		}
 		Group::sync(); // all have read what was shared before

@@ -66,7 +66,7 @@ class Rank : public Channels {
 		for (int i = (int)threadIdx.x; i < 16; i += (int)blockDim.x) s.recent[i].key = 0;
 		if (threadIdx.x < MAX_DEVICES) s.read[threadIdx.x] = s.told[threadIdx.x] = 0;
 		open_edges(), open_ends();
-		if (threadIdx.x == 0) s.timer = 0, s.reading = 0, s.failed = NONE;
+		if (threadIdx.x == 0) s.timer = 0, s.queue_lock = 0, s.failed = NONE;
 		Block::sync();
 		barrier(WORLD);
 	}
@@ -91,8 +91,8 @@ class Rank : public Channels {
 		return {barrier(comm) ? w.slot : -1, comm};
 	}
 
-	// free_window ends a window. All ranks of the communicator call it; nobody uses the window any more. One that the host made
-	// stays.
+	// free_window ends a window. All ranks of the communicator call it; nobody uses the window any more. It has no effect on a
+	// window that the host made.
 	__device__ void free_window(Window w) {
 		if (threadIdx.x == 0) check(is_open(w), BAD_WINDOW, 0, w.slot, 0);
 		barrier(w.comm);
@@ -181,8 +181,7 @@ class Rank : public Channels {
 	// group at a time may wait for a tag, or test it.
 	template <typename Group = Block> __device__ bool test_notifications(int tag, u64 count) {
 #ifdef RANK_QUEUES
-		if (Group::thread() == 0 && !state.failed) valid_tag(tag);
-		return test_notifications<Group>(Match(ANY, tag), count);
+		return test_notifications<Group>(match_of<Group>(tag), count);
 #endif
 		typedef typename lanes_of<Group>::type Lanes;
 		bool came = true;
@@ -194,8 +193,7 @@ class Rank : public Channels {
 	// wait_notifications waits until it can take count notifications of a tag.
 	template <typename Group = Block> __device__ bool wait_notifications(int tag, u64 count) {
 #ifdef RANK_QUEUES
-		if (Group::thread() == 0 && !state.failed) valid_tag(tag);
-		return wait_notifications<Group>(Match(ANY, tag), count);
+		return wait_notifications<Group>(match_of<Group>(tag), count);
 #endif
 		bool came = true;
 		if (Group::in_first_warp()) {
@@ -433,18 +431,23 @@ class Rank : public Channels {
 		else store_release_sys(there, word);
 	}
 
+	// match_of returns the match of a tag, and checks it: ANY is no tag.
+	template <typename Group> __device__ Match match_of(int tag) {
+		if (Group::thread() == 0 && !state.failed) valid_tag(tag);
+		return Match(ANY, tag);
+	}
 	__device__ bool valid_match(const Match &m, u64 count) {
 		return valid_count(count) && (m.tag == ANY || valid_tag(m.tag)) &&
 		       check(m.source >= ANY && m.source < size(), BAD_RANK, size(), m.source, 0);
 	}
 
 	// match takes count notifications that match, those that came first, if there are as many, in one thread. Several threads may
-	// wait at once: whoever has the lock does not wait.
+	// call it at once. They spin: the holder of the lock never waits.
 	__device__ bool match(const Match &m, u64 count) {
-		while (!try_lock(&state.reading)) {
+		while (!try_lock(&state.queue_lock)) {
 		}
 		const bool found = take_kept(*mine().kept(blockIdx.x), m, count);
-		unlock(&state.reading);
+		unlock(&state.queue_lock);
 		return found;
 	}
 	__device__ bool take_kept(Kept &kept, const Match &m, u64 count) {

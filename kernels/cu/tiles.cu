@@ -29,7 +29,7 @@ __device__ constexpr int batch(bool norms) {
 	return ((norms && THREADS > 512) || ARCH >= 1000 ? 8 : REG_LAYERS ? 16 : 32) / sizeof(REAL);
 }
 
-// Whole says of a batch whether all its points are there: then no load waits for a condition.
+// Whole says at compile time whether all points of a batch exist. If they do, loads depend on no condition and are issued together.
 template <bool VALUE> struct Whole {
 	static constexpr bool IS = VALUE;
 };

@@ -44,7 +44,7 @@ func (n *TileGroup) sideStores(i int) (sides [3][2]sideStore, ok bool) {
 
 // sideOf finds the side of a box that a store takes its points from, and at which side of the
 // other its ghosts are: the opposite one, or behind a wall the same. Where a box is one point
-// thick both would do for a store of a rank to itself: a wall does without a store at the other side.
+// thick a store of a rank to itself fits both. It is taken as one behind a wall, which needs no store at the other side.
 func (n *TileGroup) sideOf(rank int, st kernels.GhostStore, owned domain.Box, width domain.Radius) (axis, high, there int, found bool) {
 	other := n.ranks[st.To].Fields[0].Layout.Owned
 	order := []int{0, 1}

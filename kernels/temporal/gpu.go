@@ -92,8 +92,8 @@ func (g *gpu) of(depth int, n domain.Vec, sides Sides) shape {
 // maxAxis is how many points a box of a pass may have along an axis.
 const maxAxis = math.MaxInt32 / 4
 
-// noLonger returns an error where a box is too long for passes.
-func noLonger(size domain.Vec) error {
+// checkLength returns ErrImpossible where a box is too long for passes.
+func checkLength(size domain.Vec) error {
 	for a, n := range size {
 		if n > maxAxis {
 			return fmt.Errorf("temporal: %w: %d points along axis %d; %d are possible", ErrImpossible, n, a, maxAxis)
@@ -104,7 +104,7 @@ func noLonger(size domain.Vec) error {
 
 // prepare sets what a launch of a pass has.
 func (g *gpu) prepare(spec *streams.KernelSpec, s shape, from, to kernels.Array, box domain.Box, sides Sides, of More) error {
-	if err := noLonger(box.Size()); err != nil {
+	if err := checkLength(box.Size()); err != nil {
 		return err
 	}
 	if !s.fits(box.Size(), sides) {

@@ -177,7 +177,7 @@ func (p *Points) argument(arrays sweep.Arrays, box domain.Box, sides []Sides, ch
 
 // onGPU makes a pass ready on a GPU.
 func (p *Points) onGPU(name string, s shape, arrays sweep.Arrays, box domain.Box, sides []Sides) (*sweep.Launch, error) {
-	if err := noLonger(box.Size()); err != nil {
+	if err := checkLength(box.Size()); err != nil {
 		return nil, err
 	}
 	if !p.body.Alike(arrays, p.like) {

@@ -58,10 +58,10 @@ func TestBoxesTooLongForPasses(t *testing.T) {
 			t.Errorf("%v: %v", s, err)
 		}
 	}
-	if err := noLonger(domain.Vec{maxAxis + 1, 4, 1}); !errors.Is(err, ErrImpossible) {
+	if err := checkLength(domain.Vec{maxAxis + 1, 4, 1}); !errors.Is(err, ErrImpossible) {
 		t.Error(err)
 	}
-	if err := noLonger(domain.Vec{maxAxis, 4, 1}); err != nil {
+	if err := checkLength(domain.Vec{maxAxis, 4, 1}); err != nil {
 		t.Error(err)
 	}
 }
