@@ -97,13 +97,17 @@ func putsOnHost(slots, sources []*streams.Memory, wrong *atomic.Int64) func(r *r
 		for t := 0; t < int(data.Rounds) && !r.Failed(); t++ {
 			h := hash(77, uint32(t))
 			to, from := (me+away(t))%n, (me-away(t)+n)%n
-			offset, most, odd := int64(h/64%33), data.Slot-64, int64(h/4096%17)
+			kind, step := h/8%8, int64(1)
+			if kind == 3 || kind == 4 { // whole words of which each thread has few are copied in their own way
+				step = 16
+			}
+			offset, most, odd := int64(h/64%33)/step*step, data.Slot-64, int64(h/4096%17)/step*step
 			bytes := int64(h / 256 % 40)
-			switch k := h / 8 % 8; {
-			case k == 0:
+			switch {
+			case kind == 0:
 				bytes = most
-			case k < 3:
-				bytes = int64(h / 256 % uint32(most+1))
+			case kind < 5:
+				bytes = int64(h/256%uint32(most+1)) / step * step
 			}
 			for i := range bytes {
 				source[odd+i] = pattern(me, t, i)

@@ -46,21 +46,31 @@ __device__ __forceinline__ void copy_aligned(char *to, const char *from, i64 byt
 	for (i64 i = tail + Group::thread(); i < bytes; i += Group::threads()) to[i] = from[i];
 }
 
+// copy_few copies words of which each thread has a few at most, all loaded before the first is stored.
+template <typename Group, int EACH, typename W>
+__device__ __forceinline__ void copy_few(char *to, const char *from, int words) {
+	W v[EACH] = {};
+#pragma unroll
+	for (int k = 0; k < EACH; k++) {
+		const int i = Group::thread() + k * Group::threads();
+		if (i < words) v[k] = ((const W *)from)[i];
+	}
+#pragma unroll
+	for (int k = 0; k < EACH; k++) {
+		const int i = Group::thread() + k * Group::threads();
+		if (i < words) ((W *)to)[i] = v[k];
+	}
+}
+
 // copy copies bytes by a group, in the widest words that both addresses are equally far from.
 template <typename Group> __device__ __forceinline__ void copy(void *to, const void *from, i64 bytes) {
 	char *const t = (char *)to;
 	const char *const f = (const char *)from;
 	const u64 all = (u64)t | (u64)f | (u64)bytes, apart = (u64)t ^ (u64)f;
-	if (all % 16 == 0 && bytes <= 16 * Group::threads()) { // the quickest, a word a thread
-		const int i = Group::thread();
-		if (16 * i < bytes) ((uint4 *)t)[i] = ((const uint4 *)f)[i];
-		return;
-	}
-	if (all % 8 == 0 && bytes <= 8 * Group::threads()) {
-		const int i = Group::thread();
-		if (8 * i < bytes) ((u64 *)t)[i] = ((const u64 *)f)[i];
-		return;
-	}
+	// Short copies of whole words go without the rounds of copy_words, which give all words of a short one to few warps.
+	if (all % 16 == 0 && bytes <= 16 * Group::threads()) return copy_few<Group, 1, uint4>(t, f, (int)bytes / 16);
+	if (all % 16 == 0 && bytes <= 32 * Group::threads()) return copy_few<Group, 2, uint4>(t, f, (int)bytes / 16);
+	if (all % 8 == 0 && bytes <= 8 * Group::threads()) return copy_few<Group, 1, u64>(t, f, (int)bytes / 8);
 	if (apart % 16 == 0) copy_aligned<Group, uint4>(t, f, bytes);
 	else if (apart % 8 == 0) copy_aligned<Group, u64>(t, f, bytes);
 	else if (apart % 4 == 0) copy_aligned<Group, unsigned>(t, f, bytes);

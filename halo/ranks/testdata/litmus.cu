@@ -36,8 +36,10 @@ template <typename Group> __device__ void puts(Rank &rank, Puts &data) {
 		const unsigned h = hash(77, (unsigned)t);
 		const int away = 1 + (int)(h % (unsigned)n);
 		const int to = (me + away) % n, from = (me - away % n + n) % n;
-		const i64 offset = h / 64 % 33, most = data.slot - 64, odd = h / 4096 % 17;
-		const i64 bytes = h / 8 % 8 == 0 ? most : h / 8 % 8 < 3 ? (i64)(h / 256 % (unsigned)(most + 1)) : (i64)(h / 256 % 40);
+		const unsigned kind = h / 8 % 8;
+		const i64 step = kind == 3 || kind == 4 ? 16 : 1; // whole words of which each thread has few are copied in their own way
+		const i64 offset = h / 64 % 33 / step * step, most = data.slot - 64, odd = h / 4096 % 17 / step * step;
+		const i64 bytes = kind == 0 ? most : kind < 5 ? h / 256 % (unsigned)(most + 1) / step * step : h / 256 % 40;
 		char *const slot = slots + t % 2 * data.slot;
 		__syncthreads();
 		for (i64 i = threadIdx.x; i < bytes; i += blockDim.x) source[odd + i] = (char)pattern(me, t, i);
