@@ -622,8 +622,8 @@ ranks() {
 		timed "plot-overlap-$compute" 20 "$bundle/halox" plot "$records/ranks.json" --kind overlap --where what=overlap --where "computing=$compute" -o "$records/ranks-overlap-$compute.png"
 	done
 	cat "$out/ranks.log"
-	applications
 	against_nvshmem
+	applications
 }
 
 # The examples that do one thing by ranks, by streams and events and by graphs: what they print.

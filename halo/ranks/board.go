@@ -174,7 +174,7 @@ func (b board) queueBytes() int64 {
 		return 0
 	}
 	all := b.ranks * b.devices
-	return 8 * (2*all + all*queued + b.ranks*(1+keptMost))
+	return 8 * (2*all + all*queued + b.ranks*(1+keptMost+2*MaxDevices))
 }
 
 func (b board) bytes() int64 { return b.queues() + b.queueBytes() }

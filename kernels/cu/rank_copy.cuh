@@ -46,19 +46,19 @@ __device__ __forceinline__ void copy_aligned(char *to, const char *from, i64 byt
 	for (i64 i = tail + Group::thread(); i < bytes; i += Group::threads()) to[i] = from[i];
 }
 
-// copy_few copies words of which each thread has a few at most, all loaded before the first is stored.
+// copy_few copies words of which each thread has EACH at most, and all but the last for sure. All are loaded before the first is stored.
 template <typename Group, int EACH, typename W>
 __device__ __forceinline__ void copy_few(char *to, const char *from, int words) {
 	W v[EACH] = {};
 #pragma unroll
 	for (int k = 0; k < EACH; k++) {
 		const int i = Group::thread() + k * Group::threads();
-		if (i < words) v[k] = ((const W *)from)[i];
+		if (k < EACH - 1 || i < words) v[k] = ((const W *)from)[i];
 	}
 #pragma unroll
 	for (int k = 0; k < EACH; k++) {
 		const int i = Group::thread() + k * Group::threads();
-		if (i < words) ((W *)to)[i] = v[k];
+		if (k < EACH - 1 || i < words) ((W *)to)[i] = v[k];
 	}
 }
 

@@ -38,8 +38,6 @@ struct Place {
 // The shared memory of a rank.
 struct State {
 	u64 consumed[RANK_TAGS];
-	u64 read[MAX_DEVICES];       // of the queues of each device
-	u64 told[MAX_DEVICES];       // as many as those devices were told of
 	u64 queue_lock;              // of the queues, and of what is kept of them
 	u64 barriers[2], windows[2]; // made; those that exist, a bit each
 	u64 base[2];                 // of the window that a block puts into, of two puts in turn
@@ -209,19 +207,19 @@ class Core {
 	}
 	__device__ void keep(Kept &kept, i64 device) {
 		const u64 *const queue = mine().queue(blockIdx.x, device);
-		const u64 before = state.read[device];
+		const u64 before = kept.read[device];
 		u64 n = before;
 		for (; kept.count < KEPT; n++) {
 			const Notice next = {load_acquire_sys(queue + n % QUEUED)};
 			if (!next.is_of(n / QUEUED + 1)) break;
 			kept.notices[kept.count++] = next.word;
 		}
-		state.read[device] = n;
-		if (n == state.told[device]) return;
+		kept.read[device] = n;
+		if (n == kept.told[device]) return;
 		u64 *const told = board(device).read(index());
 		if (!is_served(device)) store_release_sys(told, n);
 		else if (!try_post_words(device, told, n, 0, 1)) return; // later
-		state.told[device] = n;
+		kept.told[device] = n;
 	}
 
 	__device__ __forceinline__ bool wait_for_count(const u64 *count, u64 all) {

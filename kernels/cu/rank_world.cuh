@@ -138,9 +138,12 @@ struct Timings {
 	i64 nanoseconds[MAX_TIMINGS];
 };
 
-// The queues of a rank, and what it keeps of them: see rank_queue.cuh.
+// What a rank has read of its queues and keeps, see rank_queue.cuh. It lies in the memory of the device: who uses it holds
+// State::queue_lock, which tools that look for races in shared memory take for no order.
 struct Kept {
 	u64 count, notices[KEPT];
+	u64 read[MAX_DEVICES]; // of the queue of each device
+	u64 told[MAX_DEVICES]; // as many as those devices were told of
 };
 
 struct Board {

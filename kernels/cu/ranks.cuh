@@ -64,7 +64,6 @@ class Rank : public Channels {
 		if (threadIdx.x < 2)
 			s.barriers[threadIdx.x] = 0, s.windows[threadIdx.x] = w.windows[threadIdx.x], s.base[threadIdx.x] = 0;
 		for (int i = (int)threadIdx.x; i < 16; i += (int)blockDim.x) s.recent[i].key = 0;
-		if (threadIdx.x < MAX_DEVICES) s.read[threadIdx.x] = s.told[threadIdx.x] = 0;
 		open_edges(), open_ends();
 		if (threadIdx.x == 0) s.timer = 0, s.queue_lock = 0, s.failed = NONE;
 		Block::sync();
