@@ -102,7 +102,7 @@ func (c *courier) take(from int, l letter, body []byte) error {
 		if l.at < 0 || l.at >= Tags {
 			return fmt.Errorf("a letter for tag %d", l.at)
 		}
-		h.notify(int(l.to), notice{int(l.slot), int(l.from), int(l.at)})
+		h.notify(int(l.to), elsewhere, notice{int(l.slot), int(l.from), int(l.at)})
 		return nil
 	case letterValues, letterTaken:
 		return c.pass(l, body)

@@ -12,30 +12,75 @@ func (n notice) matches(m notice) bool {
 	return (m.slot == Any || m.slot == n.slot) && (m.source == Any || m.source == n.source) && (m.tag == Any || m.tag == n.tag)
 }
 
-// hostQueue is the notifications that a rank has not taken, in the order in which they came.
+// hostQueue is the notifications that a rank has not taken, in the order in which they came. As in kernels, it has read some
+// of them, and there is room for so many others from each device of this process.
 type hostQueue struct {
-	mu  sync.Mutex
-	all []notice
+	mu     sync.Mutex
+	kept   []notice // read, and not taken
+	unread []unreadNotice
+	from   [MaxDevices]int // unread, of each device
 }
 
-func (q *hostQueue) add(n notice) {
+// unreadNotice is a notification and the device that sent it, elsewhere if that is one of another process.
+type unreadNotice struct {
+	notice
+	device int
+}
+
+const elsewhere = -1
+
+func (q *hostQueue) clear() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.all = append(q.all, n)
+	q.kept, q.unread, q.from = q.kept[:0], q.unread[:0], [MaxDevices]int{}
 }
 
-func (q *hostQueue) length() int {
+// add adds a notification and returns true, or returns false if the queue of its device is full.
+func (q *hostQueue) add(n unreadNotice) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return len(q.all)
+	if n.device != elsewhere {
+		if q.from[n.device] == queued {
+			return false
+		}
+		q.from[n.device]++
+	}
+	q.unread = append(q.unread, n)
+	return true
 }
 
-// take takes the first count that match, if there are as many.
+// read reads what there is, as far as it can be kept.
+func (q *hostQueue) read() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.readLocked()
+}
+
+func (q *hostQueue) readLocked() {
+	some := min(len(q.unread), keptMost-len(q.kept))
+	for _, n := range q.unread[:some] {
+		if n.device != elsewhere {
+			q.from[n.device]--
+		}
+		q.kept = append(q.kept, n.notice)
+	}
+	q.unread = slices.Delete(q.unread, 0, some)
+}
+
+// left returns how many it has read and not taken.
+func (q *hostQueue) left() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.kept)
+}
+
+// take reads what there is, and takes the first count that match, if there are as many.
 func (q *hostQueue) take(m notice, count uint64) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	q.readLocked()
 	found := uint64(0)
-	for _, n := range q.all {
+	for _, n := range q.kept {
 		if n.matches(m) {
 			found++
 		}
@@ -43,7 +88,7 @@ func (q *hostQueue) take(m notice, count uint64) bool {
 	if found < count {
 		return false
 	}
-	q.all = slices.DeleteFunc(q.all, func(n notice) bool {
+	q.kept = slices.DeleteFunc(q.kept, func(n notice) bool {
 		taken := count > 0 && n.matches(m)
 		if taken {
 			count--

@@ -88,7 +88,7 @@ func (h *hostState) begin(first uint64, presets map[int][][]byte, sizes map[int]
 		}
 	}
 	for i := range h.queues {
-		h.queues[i].all = h.queues[i].all[:0]
+		h.queues[i].clear()
 	}
 	for c := range h.inboxes {
 		for rank := range h.inboxes[c] {
@@ -129,13 +129,13 @@ func (h *hostState) end(err error) {
 	}
 }
 
-// notify gives a rank of this process a notification.
-func (h *hostState) notify(to int, n notice) {
+// notify gives a rank of this process a notification of a device, and returns whether there was room for it.
+func (h *hostState) notify(to, device int, n notice) bool {
 	if h.queues != nil {
-		h.queues[to].add(n)
-		return
+		return h.queues[to].add(unreadNotice{n, device})
 	}
 	h.counts[to][n.tag].Add(1)
+	return true
 }
 
 // pause paces a loop that waits: it lets other goroutines run, and then sleeps longer and longer.

@@ -129,10 +129,15 @@ func TestMatchRefusals(t *testing.T) {
 // Nothing is dropped: who notifies a rank that does not read waits, and says so.
 func TestFullQueue(t *testing.T) {
 	eachLink(t, 1, func(t *testing.T, s *testdevices.Set) {
-		if s.Devices[0].GoKernels {
-			t.Skip("SKIPPED: queues of host devices have no end")
-		}
-		w := opened(t, s, ranks.Program{Name: "flood", Kernel: "flood", Threads: 32}, ranks.Options{Ranks: 2, Queues: true, Limit: 200 * time.Millisecond})
+		p := ranks.Program{Name: "flood", Kernel: "flood", Threads: 32, Host: func(r *ranks.Rank) {
+			for i := 0; i < 100 && r.Index(ranks.All) == 0; i++ {
+				r.Notify(1, ranks.All, 7)
+			}
+			for until := time.Now().Add(time.Second); r.Index(ranks.All) != 0 && time.Now().Before(until); {
+				time.Sleep(time.Millisecond)
+			}
+		}}
+		w := opened(t, s, p, ranks.Options{Ranks: 2, Queues: true, Limit: 200 * time.Millisecond})
 		err := ranks.Run(t.Context(), w, make([]struct{}, len(s.Devices)))
 		if !errors.Is(err, ranks.ErrTimeout) || !strings.Contains(err.Error(), "waited 200ms to notify rank 1 of tag 7, which has 64 notifications of its device to read") {
 			t.Error(err)

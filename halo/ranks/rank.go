@@ -107,7 +107,10 @@ func (r *Rank) notify(to int, c Comm, tag, slot int) {
 		r.post(process, letter{what: letterNotify, to: int64(to), from: int64(r.Index(All)), slot: int64(slot), at: int64(tag)}, nil)
 		return
 	}
-	r.state.notify(to, notice{slot, r.Index(All), tag})
+	n := notice{slot, r.Index(All), tag}
+	if !r.await(func() bool { return r.state.notify(to, r.device, n) }) {
+		r.fail(failure{why: queueFull, expected: queued, came: int64(to), detail: int64(tag)})
+	}
 }
 
 // PutBox is Put of a box, whose rows and planes are as far apart at the target and in the source as the strides say.
@@ -183,7 +186,7 @@ func (r *Rank) WaitMatching(w Window, source, tag int, count uint64) bool {
 		return false
 	}
 	if !r.await(func() bool { return r.match(notice{w.slot, source, tag}, count) }) {
-		others := r.state.queues[r.Index(All)].length()
+		others := r.state.queues[r.Index(All)].left()
 		r.fail(failure{why: noMatch, expected: int64(count), came: int64(others), detail: int64(source)<<32 | int64(uint32(tag))})
 		return false
 	}

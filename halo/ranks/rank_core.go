@@ -146,6 +146,9 @@ func (r *Rank) awaitFor(limit time.Duration, done func() bool) bool {
 		if r.Failed() || p.waited() > limit {
 			return false
 		}
+		if r.state.queues != nil { // others may wait for room in its queue
+			r.state.queues[r.Index(All)].read()
+		}
 	}
 }
 
