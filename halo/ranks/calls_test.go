@@ -173,6 +173,7 @@ func TestReduction(t *testing.T) {
 						}
 					}
 					r.StopTimer()
+					r.StopTimer()
 					if me == 0 {
 						data.Result = mine[0]
 					}
@@ -201,7 +202,7 @@ func TestReduction(t *testing.T) {
 				if w.First() == 0 && data[0].Result != want {
 					t.Errorf("the sum is %v, want %v", data[0].Result, want)
 				}
-				for i := range w.Devices() {
+				for i := range w.Devices() { // each stops its timer once more than it starts it
 					if took := w.Timings(i); len(took) != 1 || took[0] < 0 || took[0] > time.Minute {
 						t.Errorf("device %d has timings %v", i, took)
 					}
@@ -252,11 +253,17 @@ func TestFailures(t *testing.T) {
 		9:  {"a box before the beginning of a window", "accessed 88 bytes at offset -8 of a window of 256", ranks.ErrArgument},
 		10: {"a count below 0", "gave a count of -1", ranks.ErrArgument},
 		11: {"any of no tags", "gave a count of 0", ranks.ErrArgument},
-		12: {"a packet at an odd place", "put a packet of 8 bytes at offset 4; bytes are a multiple of 4, and the offset is one of 16", ranks.ErrArgument},
+		12: {"a packet at an odd place", "put a packet of 8 bytes at offset 4; bytes are a multiple of 4, and the offset and where the window begins are multiples of 16", ranks.ErrArgument},
 		14: {"a window beyond all", "used window 1073741824, which does not exist", ranks.ErrArgument},
 		15: {"a window that could not be made, by a warp", "used window -1, which does not exist", ranks.ErrArgument},
 		16: {"a window that could not be made", "used window -1, which does not exist", ranks.ErrArgument},
 		17: {"a window that is freed twice", "used window 1, which does not exist", ranks.ErrArgument},
+		18: {"a packet for a window at an odd place", "put a packet of 8 bytes at offset 0; bytes are a multiple of 4, and the offset and where the window begins are multiples of 16", ranks.ErrArgument},
+		19: {"a packet that is waited for at an odd place", "waited for a packet of 8 bytes at an address that is no multiple of 16", ranks.ErrArgument},
+		20: {"a value that is waited for at an odd place", "waited for a packet of 8 bytes at an address that is no multiple of 16", ranks.ErrArgument},
+		21: {"a box of less than no rows", "gave a count of -1", ranks.ErrArgument},
+		22: {"an empty box for a rank that there is not", "named rank 6 of 6", ranks.ErrArgument},
+		23: {"where a window lies that was freed", "used window 1, which does not exist", ranks.ErrArgument},
 		13: {"none of some tags comes", "waited 300ms for 1 notifications of one of the tags 10 to 29; 0 came", ranks.ErrTimeout},
 	}
 	eachLink(t, 2, func(t *testing.T, s *testdevices.Set) {
@@ -266,7 +273,7 @@ func TestFailures(t *testing.T) {
 		p := ranks.Program{Name: "wrong", Kernel: "wrong", Threads: 64, Host: func(r *ranks.Rank) {
 			data := ranks.Data[wrong](r)
 			bytes := m[r.Device()].Bytes()[256*r.Index(ranks.Device):][:256]
-			w, freed := r.CreateWindow(ranks.All, bytes), r.CreateWindow(ranks.All, bytes)
+			w, freed, odd := r.CreateWindow(ranks.All, bytes), r.CreateWindow(ranks.All, bytes), r.CreateWindow(ranks.All, bytes[8:72])
 			r.FreeWindow(freed)
 			if int64(r.Index(ranks.All)) == data.Rank {
 				switch data.What {
@@ -304,6 +311,18 @@ func TestFailures(t *testing.T) {
 					r.Put(ranks.WindowAt(-1), 0, 0, bytes[:8])
 				case 17:
 					r.FreeWindow(freed)
+				case 18:
+					r.PutPacket(odd, 0, 0, bytes[:8], 1)
+				case 19:
+					r.WaitPacket(bytes[8:], bytes[64:72], 1)
+				case 20:
+					ranks.WaitValue[float64](r, bytes[8:], 1)
+				case 21:
+					r.PutBox(w, 0, 0, ranks.Strides{Row: 8}, ranks.Rows{Bytes: 8, Rows: -1, Planes: 1}, bytes, ranks.Strides{Row: 8})
+				case 22:
+					r.PutBox(w, 6, 0, ranks.Strides{Row: 8}, ranks.Rows{Bytes: 8, Rows: 0, Planes: 1}, bytes, ranks.Strides{Row: 8})
+				case 23:
+					r.Memory(freed, 0)
 				}
 			} else if data.What == 0 && r.Index(ranks.All) == 0 {
 				r.Notify(int(data.Rank), ranks.All, 3)
@@ -674,9 +693,10 @@ func TestRefusals(t *testing.T) {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	_, err := w.NewChannel(0, 1, 1, 4)
-	for _, err := range []error{err, ranks.Run(t.Context(), w, []int{1, 2})} {
-		if err == nil || !strings.Contains(err.Error(), "ranks: p: the world is closed") {
+	_, channel := w.NewChannel(0, 1, 1, 4)
+	_, window := w.NewWindow(ranks.All, func(int) streams.Span { return streams.Span{} })
+	for _, err := range []error{channel, window, ranks.Run(t.Context(), w, []int{1, 2})} {
+		if err == nil || !strings.HasPrefix(err.Error(), "ranks: p: ") || !strings.HasSuffix(err.Error(), "the world is closed") {
 			t.Error(err)
 		}
 	}

@@ -86,7 +86,11 @@ func (f failure) describe(device fmt.Stringer, limit time.Duration) error {
 	case noPacket:
 		return fmt.Errorf("%s waited %v for a packet of number %d; its bytes from %d on have number %d: %w", who, limit, f.expected, f.detail, f.came, ErrTimeout)
 	case noMatch:
-		return fmt.Errorf("%s waited %v for %d notifications of %s; %d others came that it did not take: %w", who, limit, f.expected, match(f.detail), f.came, ErrTimeout)
+		came := fmt.Sprintf("%d came that it did not take", f.came)
+		if f.came == keptMost {
+			came = fmt.Sprintf("it keeps %d that it did not take, and reads no more", f.came)
+		}
+		return fmt.Errorf("%s waited %v for %d notifications of %s; %s: %w", who, limit, f.expected, match(f.detail), came, ErrTimeout)
 	case queueFull:
 		return fmt.Errorf("%s waited %v to notify rank %d of tag %d, which has %d notifications of its device to read: %w", who, limit, f.came, f.detail, f.expected, ErrTimeout)
 	case logFull:
@@ -115,9 +119,15 @@ func (f failure) describe(device fmt.Stringer, limit time.Duration) error {
 	case badRank:
 		return wrong("named rank %d of %d", f.came, f.expected)
 	case badCount:
+		if f.expected > 0 {
+			return wrong("gave a count of %d; up to %d notifications are kept", f.came, f.expected)
+		}
 		return wrong("gave a count of %d", f.came)
 	case badPacket:
-		return wrong("put a packet of %d bytes at offset %d; bytes are a multiple of 4, and the offset is one of %d", f.came, f.detail, f.expected)
+		if f.detail < 0 {
+			return wrong("waited for a packet of %d bytes at an address that is no multiple of %d", f.came, f.expected)
+		}
+		return wrong("put a packet of %d bytes at offset %d; bytes are a multiple of 4, and the offset and where the window begins are multiples of %d", f.came, f.detail, f.expected)
 	case badTag:
 		return wrong("used tag %d; 0 to %d are possible", f.came, f.expected-1)
 	case badWindow:
@@ -139,13 +149,17 @@ func tags(detail int64) string {
 	return fmt.Sprintf("one of the tags %d to %d", first, first+n-1)
 }
 
-// match names the source and the tag that a rank waited for, which lie in the two halves of a number.
+// match names the source, the window and the tag that a rank waited for, which lie in the halves of a number and in those of its lower half.
 func match(detail int64) string {
-	name := func(what string, v int32) string {
+	name := func(what string, v int) string {
 		if v < 0 {
 			return "any " + what
 		}
 		return fmt.Sprintf("%s %d", what, v)
 	}
-	return name("tag", int32(detail)) + " from " + name("rank", int32(detail>>32))
+	text := name("tag", int(int16(detail))) + " from " + name("rank", int(int32(detail>>32)))
+	if slot := int(int16(detail >> 16)); slot >= 0 {
+		text += fmt.Sprintf(" in window %d of %v", slot%MaxWindows, Comm(slot/MaxWindows))
+	}
+	return text
 }

@@ -19,6 +19,7 @@ type hostQueue struct {
 	kept   []notice // read, and not taken
 	unread []unreadNotice
 	from   [MaxDevices]int // unread, of each device
+	drops  bool            // what comes: its rank has done all that it does
 }
 
 // unreadNotice is a notification and the device that sent it, elsewhere if that is one of another process.
@@ -32,13 +33,23 @@ const elsewhere = -1
 func (q *hostQueue) clear() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.kept, q.unread, q.from = q.kept[:0], q.unread[:0], [MaxDevices]int{}
+	q.kept, q.unread, q.from, q.drops = q.kept[:0], q.unread[:0], [MaxDevices]int{}, false
+}
+
+// drop drops what comes from now on.
+func (q *hostQueue) drop() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.drops = true
 }
 
 // add adds a notification and returns true, or returns false if the queue of its device is full.
 func (q *hostQueue) add(n unreadNotice) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if q.drops {
+		return true
+	}
 	if n.device != elsewhere {
 		if q.from[n.device] == queued {
 			return false

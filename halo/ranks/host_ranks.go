@@ -105,6 +105,9 @@ func (h *hostRanks) run(device, i int, does func(*Rank)) {
 	}()
 	if r.Barrier(All) {
 		does(r)
+		if q := h.state.queues; q != nil {
+			q[r.Index(All)].drop()
+		}
 		r.Barrier(All)
 	}
 	returned = true

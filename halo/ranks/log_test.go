@@ -20,6 +20,8 @@ func TestLog(t *testing.T) {
 			}
 			if r.Index(ranks.All) == 0 {
 				r.Log("this is longer than a line may be")
+				r.Log("cut: ", "01234567")
+				r.Log("odd:\n", true, " ", float32(0.1))
 			}
 		}}, ranks.Options{Ranks: n, Log: &log})
 		for range 2 {
@@ -28,10 +30,18 @@ func TestLog(t *testing.T) {
 				t.Fatal(err)
 			}
 			next := make([]int, w.Size())
-			long := 0
+			long, odd, cut := 0, 0, 0
 			for line := range strings.Lines(log.String()) {
 				if strings.Contains(line, "longer than a line may be") {
 					long++
+					continue
+				}
+				switch _, text, _ := strings.Cut(line, "): "); {
+				case text == "odd: 1 0.10000000149011612\n":
+					odd++
+					continue
+				case strings.HasPrefix(text, "cut: ") && strings.HasSuffix(text, " 01234567\n"):
+					cut++
 					continue
 				}
 				var rank int
@@ -50,8 +60,8 @@ func TestLog(t *testing.T) {
 					t.Errorf("rank %d has %d lines", rank, lines)
 				}
 			}
-			if long != 1 {
-				t.Errorf("%d long lines", long)
+			if long != 1 || odd != 1 || cut != 1 {
+				t.Errorf("%d long lines, %d odd ones, %d that are cut", long, odd, cut)
 			}
 		}
 	})

@@ -136,6 +136,25 @@ func late(t *testing.T, s *testdevices.Set) {
 	}
 }
 
+// misled has the proxy of the first process fail: all hear of that at once.
+func misled(t *testing.T, s *testdevices.Set) {
+	w := openedServed(t, s, "misled", time.Minute)
+	m := memory(t, w, 64)
+	for range 2 {
+		begun := time.Now()
+		err := ranks.Run(t.Context(), w, []proxied{{Memory: m[0].Address(), Bytes: 64, What: 1}})
+		if err == nil || !strings.Contains(err.Error(), "of kind 77 for device 1") {
+			t.Errorf("the error is %v", err)
+		}
+		if took := time.Since(begun); took > 10*time.Second {
+			t.Errorf("it took %v", took)
+		}
+	}
+	if err := runThird(t, s, 20*time.Second, 3, nil, nil); err != nil {
+		t.Errorf("a run of another world: %v", err)
+	}
+}
+
 // different has processes with programs that differ, and one that cannot run: all are refused, with the reason.
 func different(t *testing.T, s *testdevices.Set) {
 	program := ranks.Program{Name: "p", Source: source(), Kernel: "ring", Threads: 32, Host: func(*ranks.Rank) {}}
@@ -319,11 +338,11 @@ func goesOn(t *testing.T, in testmpi.Installation) []string {
 	return []string{"--enable-recovery"}
 }
 
-// A rank that waits too long for one of another process ends the run on all, and the next run finds all as it was. What cannot be a
-// world of all processes is refused on all.
+// A rank that waits too long for one of another process ends the run on all, and the next run finds all as it was. So does a proxy that
+// fails at one process. What cannot be a world of all processes is refused on all.
 func TestLateProcess(t *testing.T) {
 	testdevices.InTurn(t, 4, 8)
-	parts := map[string]func(t *testing.T){"late, host": onHost(late), "late, cuda-on-cpu": onCPU(late), "different": onHost(different)}
+	parts := map[string]func(t *testing.T){"late, host": onHost(late), "late, cuda-on-cpu": onCPU(late), "different": onHost(different), "misled, cuda-on-cpu": onCPU(misled)}
 	if inProcess(t, parts) {
 		return
 	}

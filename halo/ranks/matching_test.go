@@ -144,3 +144,33 @@ func TestFullQueue(t *testing.T) {
 		}
 	})
 }
+
+// What nobody takes is dropped, though it is more than a rank keeps. A wait for more than that is refused.
+func TestMoreThanIsKept(t *testing.T) {
+	eachLink(t, 2, func(t *testing.T, s *testdevices.Set) {
+		s.Devices = s.Devices[:min(2, len(s.Devices))]
+		p := ranks.Program{Name: "many", Kernel: "many", Threads: 64, Host: func(r *ranks.Rank) {
+			waits := ranks.Data[wrong](r).What
+			for i := 0; i < 1100 && r.Index(ranks.All) != 0 && waits == 0; i++ {
+				r.Notify(0, ranks.All, 3)
+			}
+			if r.Index(ranks.All) == 0 && waits != 0 {
+				r.WaitNotifications(3, uint64(waits))
+			}
+		}}
+		w := opened(t, s, p, ranks.Options{Ranks: 2, Queues: true, Limit: 10 * time.Second})
+		for _, waits := range []int64{0, 1025, -1, 0} {
+			data := make([]wrong, len(s.Devices))
+			for i := range data {
+				data[i].What = waits
+			}
+			err := ranks.Run(t.Context(), w, data)
+			if waits == 0 && err == nil {
+				continue
+			}
+			if want := fmt.Sprintf("rank 0 (%v) gave a count of %d; up to 1024 notifications are kept", s.Devices[0], waits); waits == 0 || !errors.Is(err, ranks.ErrArgument) || !strings.Contains(err.Error(), want) {
+				t.Errorf("%d: %v", waits, err)
+			}
+		}
+	})
+}

@@ -126,7 +126,7 @@ func (p *proxy) sync() error {
 		if !p.busy[i] {
 			continue
 		}
-		if err := m.proxied.Sync(p.w.options.Limit); err != nil {
+		if err := m.proxied.Sync(p.w.grace); err != nil {
 			return err
 		}
 		p.busy[i] = false

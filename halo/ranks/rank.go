@@ -113,12 +113,14 @@ func (r *Rank) notify(to int, c Comm, tag, slot int) {
 	}
 }
 
-// PutBox is Put of a box, whose rows and planes are as far apart at the target and in the source as the strides say.
+// PutBox is Put of a box, whose rows and planes are as far apart at the target and in the source as the strides say. In the source,
+// which begins with the first row, they are not negative. A box of two dimensions has one plane; one of no bytes, rows or planes puts nothing.
 func (r *Rank) PutBox(w Window, to int, offset int64, there Strides, size Rows, from []byte, here Strides) {
-	if size.Bytes <= 0 || size.Rows <= 0 || size.Planes <= 0 {
-		return
+	least, first := min(size.Bytes, size.Rows, size.Planes), size.Bytes
+	if least <= 0 {
+		first = 0
 	}
-	if !r.valid(w, to, offset, size.Bytes) {
+	if !r.valid(w, to, offset, first) || !r.check(least >= 0, failure{why: badCount, came: least}) || least == 0 {
 		return
 	}
 	all := r.bytesOf(w, to)
@@ -167,6 +169,9 @@ func (r *Rank) WaitNotifications(tag int, count uint64) bool {
 	if r.Failed() || !r.validTag(tag) || !r.validCount(count) {
 		return false
 	}
+	if r.state.queues != nil {
+		return r.WaitMatching(AnyWindow, Any, tag, count)
+	}
 	if !r.await(func() bool { return r.take(tag, count) }) {
 		r.fail(failure{why: noNotifications, expected: int64(count), came: int64(r.came(tag)), detail: int64(tag)})
 		return false
@@ -187,7 +192,7 @@ func (r *Rank) WaitMatching(w Window, source, tag int, count uint64) bool {
 	}
 	if !r.await(func() bool { return r.match(notice{w.slot, source, tag}, count) }) {
 		others := r.state.queues[r.Index(All)].left()
-		r.fail(failure{why: noMatch, expected: int64(count), came: int64(others), detail: int64(source)<<32 | int64(uint32(tag))})
+		r.fail(failure{why: noMatch, expected: int64(count), came: int64(others), detail: int64(source)<<32 | int64(uint16(w.slot))<<16 | int64(uint16(tag))})
 		return false
 	}
 	return true
@@ -233,23 +238,27 @@ func (r *Rank) PutPacket(w Window, to int, offset int64, from []byte, number uin
 	if !r.valid(w, to, offset, 2*int64(len(from))) {
 		return
 	}
-	align := int64(8)
-	if len(from) > 4 {
-		align = 16
-	}
-	if !r.check(len(from)%4 == 0 && offset%align == 0, failure{why: badPacket, expected: align, came: int64(len(from)), detail: offset}) {
+	align := alignOf(from)
+	wrong := failure{why: badPacket, expected: align, came: int64(len(from)), detail: offset}
+	if !r.check(len(from)%4 == 0 && offset%align == 0, wrong) {
 		return
 	}
 	if process := r.state.away(r.inWorld(w.comm, to)); process >= 0 {
 		r.post(process, letter{what: letterPacket, to: int64(to), slot: int64(w.slot), at: offset, n: int64(number)}, from)
 		return
 	}
-	storePacket(r.Memory(w, to)[offset:][:2*len(from)], from, number)
+	there := r.Memory(w, to)[offset:][:2*len(from)]
+	if r.check(isAligned(there, align), wrong) {
+		storePacket(there, from, number)
+	}
 }
 
 // WaitPacket waits for bytes that were put as a packet with a number at the beginning of some memory, and copies them.
 func (r *Rank) WaitPacket(at, to []byte, number uint32) bool {
 	if r.Failed() || !r.check(len(to)%4 == 0 && 2*len(to) <= len(at), failure{why: badRange, expected: int64(len(at)), detail: 2 * int64(len(to))}) {
+		return false
+	}
+	if align := alignOf(to); !r.check(isAligned(at, align), failure{why: badPacket, expected: align, came: int64(len(to)), detail: -1}) {
 		return false
 	}
 	words := streams.View[uint64](at[:2*len(to)])
@@ -275,24 +284,41 @@ func (r *Rank) StartTimer() {
 	r.timer = time.Now()
 }
 
-// StopTimer ends what StartTimer began.
+// StopTimer ends what StartTimer began; without that it times nothing.
 func (r *Rank) StopTimer() {
 	r.Barrier(Device)
-	if took := &r.state.took[r.device]; r.local == 0 && len(*took) < maxTimings {
+	if took := &r.state.took[r.device]; r.local == 0 && len(*took) < maxTimings && !r.timer.IsZero() {
 		*took = append(*took, time.Since(r.timer).Nanoseconds())
 	}
+	r.timer = time.Time{}
 }
 
-// Log writes a line to the log of the run: the items one after the other, as fmt.Print formats each.
+// Log writes a line to the log of the run: the items one after the other, as fmt.Print formats each, but as kernels do a bool as 0 or 1,
+// a float32 as a float64, and a control character as a space. A line has no end here.
 func (r *Rank) Log(items ...any) {
 	if r.Failed() {
 		return
 	}
 	var line strings.Builder
 	for _, item := range items {
+		switch v := item.(type) {
+		case bool:
+			item = 0
+			if v {
+				item = 1
+			}
+		case float32:
+			item = float64(v)
+		}
 		fmt.Fprint(&line, item)
 	}
-	r.state.log.write(r.Index(All), r.state.devices[r.device], line.String())
+	text := strings.Map(func(c rune) rune {
+		if c < ' ' {
+			return ' '
+		}
+		return c
+	}, line.String())
+	r.state.log.write(r.Index(All), r.state.devices[r.device], text)
 }
 
 // count is that of the notifications of a tag.

@@ -166,6 +166,9 @@ func (r *Rank) check(right bool, f failure) bool {
 
 // validCount: what is negative as a signed number would have come at once.
 func (r *Rank) validCount(count uint64) bool {
+	if r.state.queues != nil && count > keptMost {
+		return r.check(false, failure{why: badCount, expected: keptMost, came: int64(count)})
+	}
 	return r.check(int64(count) >= 0, failure{why: badCount, came: int64(count)})
 }
 

@@ -115,17 +115,14 @@ func (w *World) runOnGPUs(ctx context.Context, size int64, err error) error {
 			return err
 		}
 	}
-	var failed error
 	proxy := w.startProxy()
 	for _, m := range w.members {
-		if err := errors.Join(m.stream.Launch(m.kernel), m.stream.Record(m.ended)); err != nil {
-			failed = err
-			w.end(err)
+		if err = errors.Join(m.stream.Launch(m.kernel), m.stream.Record(m.ended)); err != nil {
 			break
 		}
 	}
-	watched := w.watch(ctx, proxy)
-	if failed = errors.Join(failed, watched, proxy.finish()); failed != nil {
+	watched := w.watch(ctx, proxy, err)
+	if failed := errors.Join(watched, proxy.finish()); failed != nil {
 		if watched == errElsewhere && failed.Error() == watched.Error() {
 			return errElsewhere
 		}
@@ -139,11 +136,12 @@ func (w *World) reset(size int64) error {
 	b := w.board()
 	for _, m := range w.members {
 		if m.controls().ended != 0 {
-			if err := m.ender.Sync(w.options.Limit); err != nil {
+			if err := m.ender.Sync(w.grace); err != nil {
 				return err
 			}
 		}
 		*m.controls() = control{}
+		m.took = m.took[:0]
 		clear(m.lines.Bytes())
 		clear(m.staging.Bytes()[:b.counts()])
 		errs := []error{m.stream.Copy(m.board.Span(0, m.staging.Size()), m.staging.All())}
@@ -159,7 +157,7 @@ func (w *World) reset(size int64) error {
 		}
 	}
 	for _, m := range w.members {
-		if err := m.stream.Sync(w.options.Limit); err != nil {
+		if err := m.stream.Sync(w.grace); err != nil {
 			return err
 		}
 	}
@@ -175,7 +173,7 @@ func (w *World) fetch(size int64) error {
 		if size > 0 {
 			errs = append(errs, m.stream.Copy(m.copied.Span(0, size), m.data.Span(0, size)))
 		}
-		if err := errors.Join(append(errs, m.stream.Sync(w.options.Limit))...); err != nil {
+		if err := errors.Join(append(errs, m.stream.Sync(w.grace))...); err != nil {
 			return err
 		}
 		t := (*timings)(unsafe.Pointer(&m.staging.Bytes()[b.timings()]))
@@ -207,8 +205,8 @@ func (w *World) end(why error) {
 }
 
 // watch waits until the ranks of all devices have ended. It ends all where one has failed, where a device has,
-// when the context ends, and when another process ends the run.
-func (w *World) watch(ctx context.Context, proxy *proxy) error {
+// when the context ends, when another process ends the run, and at once where there is an error already.
+func (w *World) watch(ctx context.Context, proxy *proxy, begun error) error {
 	var idle pause
 	var failed error
 	fail := func(err error) {
@@ -217,11 +215,12 @@ func (w *World) watch(ctx context.Context, proxy *proxy) error {
 			w.end(err)
 		}
 	}
+	fail(begun)
 	running := make(map[*member]bool)
 	for _, m := range w.members {
 		running[m] = true
 	}
-	for begun := time.Now(); len(running) > 0; {
+	for since := time.Now(); len(running) > 0; {
 		for m := range running {
 			done, err := m.ended.Done()
 			if done || err != nil {
@@ -241,9 +240,9 @@ func (w *World) watch(ctx context.Context, proxy *proxy) error {
 			fail(errElsewhere)
 		}
 		if failed == nil {
-			begun = time.Now()
+			since = time.Now()
 		}
-		if time.Since(begun) > w.grace {
+		if time.Since(since) > w.grace {
 			w.stuck = w.notEnded()
 			return errors.Join(failed, w.stuck)
 		}
@@ -267,7 +266,7 @@ func (m *member) failure(w *World) error {
 	return f.describe(m.device, w.options.Limit)
 }
 
-// Timings returns what the ranks of one of Devices have timed in the last run, in the order of their starts.
+// Timings returns what the ranks of one of Devices have timed in the last run, in the order of their starts. On GPUs a run that has failed has none.
 func (w *World) Timings(device int) (all []time.Duration) {
 	for _, ns := range w.members[device].took {
 		all = append(all, time.Duration(ns))

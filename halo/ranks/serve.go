@@ -28,6 +28,9 @@ func (w *World) startProxy() *proxy {
 	go func() {
 		err := p.serve()
 		p.failed.Store(err != nil)
+		if err != nil && w.remote != nil {
+			p.leave()
+		}
 		p.done <- err
 	}()
 	return p
@@ -57,6 +60,28 @@ func (p *proxy) serve() error {
 			idle = pause{}
 		} else {
 			idle.serve()
+		}
+	}
+}
+
+// leave serves the mail of a run for which the proxy does nothing any more, until it is over everywhere: others wait for answers, and
+// are to hear that the run ends.
+func (p *proxy) leave() {
+	var since time.Time
+	for idle := (pause{}); ; idle.serve() {
+		_, err := p.w.remote.take(func(int, letter, []byte) error { return nil })
+		if err == nil {
+			err = p.w.remote.answer()
+		}
+		over := false
+		if err == nil && p.stop.Load() {
+			if since.IsZero() {
+				since = time.Now()
+			}
+			over, err = p.w.remote.isOver(since)
+		}
+		if over || err != nil { // which is one of the mail itself, and of all processes
+			return
 		}
 	}
 }

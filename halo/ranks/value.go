@@ -17,8 +17,10 @@ func PutValue[T Value](r *Rank, w Window, to int, offset int64, v T, number uint
 // again once the sender knows that it returned.
 func WaitValue[T Value](r *Rank, at []byte, number uint32) (v T, came bool) {
 	all := []T{v}
-	came = r.WaitPacket(at, bytesIn(all), number)
-	return all[0], came
+	if !r.WaitPacket(at, bytesIn(all), number) {
+		return v, false
+	}
+	return all[0], true
 }
 
 // bytesIn is the memory of some values.

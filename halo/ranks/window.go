@@ -52,6 +52,8 @@ func (w *World) canMakeWindow(c Comm, memory func(rank int) streams.Span) error 
 		return refuse(fmt.Sprintf("there is no communicator %d", int(c)))
 	case memory == nil:
 		return refuse("no function says which memory")
+	case w.closed.Load():
+		return refuse("the world is closed")
 	case w.running:
 		return refuse("the world is running")
 	}
@@ -104,7 +106,7 @@ func (w *World) enter(win Window, entries []windowEntry) error {
 		if err := m.stream.Copy(m.board.Span(w.board().window(int64(win.slot), 0), some.Size()), some.All()); err != nil {
 			return err
 		}
-		if err := m.stream.Sync(w.options.Limit); err != nil {
+		if err := m.stream.Sync(w.grace); err != nil {
 			return err
 		}
 	}

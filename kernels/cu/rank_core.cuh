@@ -53,6 +53,7 @@ struct State {
 	Edge edges[2 * MAX_LEVELS];
 	i64 agreed[2]; // the smallest and the largest of what ranks said of a collective
 	i64 timer;
+	int finishing; // in finish
 	volatile int failed;
 };
 
@@ -201,7 +202,8 @@ class Core {
 		__syncwarp();
 		return route;
 	}
-	// keep_all reads all queues, and keep that of a device, as far as there is room. The caller holds queue_lock.
+	// keep_all reads all queues, and keep that of a device, as far as there is room. In finish they drop what they read. The
+	// caller holds queue_lock.
 	RANK_CALLED __device__ void keep_all() {
 		for (i64 d = 0; d < world.devices; d++) keep(*mine().kept(blockIdx.x), d);
 	}
@@ -209,10 +211,10 @@ class Core {
 		const u64 *const queue = mine().queue(blockIdx.x, device);
 		const u64 before = kept.read[device];
 		u64 n = before;
-		for (; kept.count < KEPT; n++) {
+		for (; kept.count < KEPT || state.finishing; n++) {
 			const Notice next = {load_acquire_sys(queue + n % QUEUED)};
 			if (!next.is_of(n / QUEUED + 1)) break;
-			kept.notices[kept.count++] = next.word;
+			if (!state.finishing) kept.notices[kept.count++] = next.word;
 		}
 		kept.read[device] = n;
 		if (n == kept.told[device]) return;
@@ -232,13 +234,15 @@ class Core {
 	// what that has stored before; it comes to none after that before this one has.
 	//
 	// tell_devices tells the other devices of barrier n, all threads of a block: a thread for each device, since a release
-	// waits for the one before it where a thread makes both.
+	// waits for the one before it where a thread makes both. A device that has a proxy serve any other tells all by its proxy,
+	// behind what that has to store: the one that is told may look at a third, for which that is.
 	__device__ void tell_devices(u64 n) {
-		for (i64 d = threadIdx.x; d < world.devices; d += blockDim.x)
-			if (d != world.device && !is_served(d)) add_release_sys(board(d).line(OTHER_DEVICES) + n % 2, 1);
-		if (threadIdx.x != 0 || !any_served()) return;
+		const bool directly = !any_served() || world.served == 0;
+		for (i64 d = threadIdx.x; d < world.devices && directly; d += blockDim.x)
+			if (d != world.device) add_release_sys(board(d).line(OTHER_DEVICES) + n % 2, 1);
+		if (threadIdx.x != 0 || directly) return;
 		for (i64 d = 0; d < world.devices; d++)
-			if (is_served(d)) post_raise(RAISE_BARRIER, d, board(d).line(SERVED_DEVICES) + n % 2);
+			if (d != world.device) post_raise(RAISE_BARRIER, d, board(d).line(SERVED_DEVICES) + n % 2);
 	}
 	// wait_for_devices waits for all other devices to come to barrier n, in one thread.
 	__device__ bool wait_for_devices(u64 n) {
@@ -388,8 +392,15 @@ class Core {
 	__device__ bool check(bool, Failure, i64, i64, i64) { return true; }
 #endif
 
-	// valid_count: what is negative as a signed number would have come at once.
-	__device__ bool valid_count(u64 count) { return check((i64)count >= 0, BAD_COUNT, 0, (i64)count, 0); }
+	// valid_count: what is negative as a signed number would have come at once, and of queues more than are kept never come.
+	__device__ bool valid_count(u64 count) {
+#ifdef RANK_QUEUES
+		if (count > KEPT) fail(BAD_COUNT, KEPT, count, 0);
+		return count <= KEPT;
+#else
+		return check((i64)count >= 0, BAD_COUNT, 0, (i64)count, 0);
+#endif
+	}
 	__device__ bool valid_tag(int tag) { return check(tag >= 0 && tag < RANK_TAGS, BAD_TAG, RANK_TAGS, tag, 0); }
 	__device__ bool valid(Comm comm, int to, int tag) {
 		return check(to >= 0 && to < size(comm), BAD_RANK, size(comm), to, 0) && valid_tag(tag);

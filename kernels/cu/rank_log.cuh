@@ -5,17 +5,18 @@
 
 namespace ranks {
 
-// A line being written: text, and numbers of 8 bytes, each behind a byte below 32 that says its type. What does not
-// fit is cut off.
+// A line being written: text, and numbers of 8 bytes, each behind a byte below 32 that says its type. It ends before what does
+// not fit.
 struct LogText {
 	u64 words[sizeof(LogLine::text) / sizeof(u64)];
-	int used = 0;
+	int used = 0, room = sizeof words;
 
 	__device__ void put(char c) {
-		if (used < (int)sizeof words) ((char *)words)[used++] = c;
+		if (used < room) ((char *)words)[used++] = c;
 	}
 	__device__ void put(LogItem type, u64 bits) {
-		if (used + 9 > (int)sizeof words) return;
+		if (used + 9 > room) room = used;
+		if (used == room) return;
 		put((char)type);
 		for (int i = 0; i < 8; i++) put((char)(bits >> 8 * i));
 	}

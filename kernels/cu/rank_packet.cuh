@@ -59,7 +59,7 @@ class Packets : public Core {
 	__device__ bool wait_packet(const void *at, i64 bytes, void *to, unsigned number) {
 		const u64 *const from = (const u64 *)at;
 		unsigned *const there = (unsigned *)to;
-		bool came = !state.failed;
+		bool came = !state.failed && valid_place(at, bytes);
 		for (i64 i = 2 * Group::thread(); i < bytes / 4 && came; i += 2 * Group::threads()) {
 			const bool two = i + 1 < bytes / 4;
 			u64 low = 0, high = 0;
@@ -93,7 +93,7 @@ class Packets : public Core {
 	// the group get it. The place may be put to again once the sender knows that this returned.
 	template <typename Group = Block, typename T>
 	__device__ bool wait_value(const void *at, T &value, unsigned number) {
-		bool came = !state.failed;
+		bool came = !state.failed && valid_place(at, sizeof value);
 		unsigned instead = 0;
 		T v{};
 		if (came) {
@@ -111,10 +111,20 @@ class Packets : public Core {
 
 	// valid_packet is valid of a packet, which takes twice as many bytes at the target.
 	__device__ bool valid_packet(Window w, int to, i64 offset, i64 bytes) {
-		const i64 align = bytes > 4 ? 16 : 8;
+#ifdef RANK_CHECKS
+		const i64 align = align_of(bytes);
 		return valid(w, to, offset, 2 * bytes) &&
-		       check(bytes % 4 == 0 && offset % align == 0, BAD_PACKET, align, bytes, offset);
+		       check(bytes % 4 == 0 && offset % align == 0 && (i64)entry(w, to).base % align == 0, BAD_PACKET, align,
+		             bytes, offset);
+#else
+		return valid(w, to, offset, 2 * bytes);
+#endif
 	}
+	// valid_place is valid of where a packet is waited for.
+	__device__ bool valid_place(const void *at, i64 bytes) {
+		return check((u64)at % (u64)align_of(bytes) == 0, BAD_PACKET, align_of(bytes), bytes, -1);
+	}
+	static __device__ i64 align_of(i64 bytes) { return bytes > 4 ? 16 : 8; }
 
 	// send_words stores one or two words, in one thread: at a device that a proxy serves, if that is not below 0.
 	__device__ __forceinline__ void send_words(int device, u64 *to, u64 low, u64 high, int words) {

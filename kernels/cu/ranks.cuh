@@ -65,13 +65,19 @@ class Rank : public Channels {
 			s.barriers[threadIdx.x] = 0, s.windows[threadIdx.x] = w.windows[threadIdx.x], s.base[threadIdx.x] = 0;
 		for (int i = (int)threadIdx.x; i < 16; i += (int)blockDim.x) s.recent[i].key = 0;
 		open_edges(), open_ends();
-		if (threadIdx.x == 0) s.timer = 0, s.queue_lock = 0, s.failed = NONE;
+		if (threadIdx.x == 0) s.timer = 0, s.queue_lock = 0, s.failed = NONE, s.finishing = 0;
 		Block::sync();
 		barrier(WORLD);
 	}
 
 	// finish is the last call of every block; it returns once all ranks have called it.
-	__device__ void finish() { barrier(WORLD); }
+	__device__ void finish() {
+#ifdef RANK_QUEUES
+		Block::sync(); // no group waits any more for what is dropped now
+		if (threadIdx.x == 0) state.finishing = 1;
+#endif
+		barrier(WORLD);
+	}
 
 	// create_window makes a window of the memory that each rank of the communicator gives, which may be of any
 	// size, also 0, and overlap those of other ranks. All ranks of the communicator call it. The window does not
@@ -102,8 +108,8 @@ class Rank : public Channels {
 	}
 
 	// pointer returns where a rank's window lies, if this device can reach it, else 0, as for a window that does not exist; to any thread.
-	__device__ char *pointer(Window w, int rank) const {
-		return !w.exists() || served_by(in_world(w.comm, rank)) >= 0 ? 0 : (char *)entry(w, rank).base;
+	__device__ char *pointer(Window w, int rank) {
+		return !valid(w, rank, 0, 0) || served_by(in_world(w.comm, rank)) >= 0 ? 0 : (char *)entry(w, rank).base;
 	}
 
 	// put puts bytes at an offset into the window of a rank of its communicator. It takes what all threads of the
@@ -128,7 +134,7 @@ class Rank : public Channels {
 	}
 
 	// put_box is put of a box: rows of so many bytes, in planes, as far apart at the target and in the source as
-	// the strides say, in bytes.
+	// the strides say, in bytes. A box of two dimensions has one plane; one of no bytes, rows or planes puts nothing.
 	struct Rows {
 		i64 bytes, rows, planes;
 	};
@@ -137,7 +143,9 @@ class Rank : public Channels {
 	};
 	template <typename Group = Block>
 	__device__ void put_box(Window w, int to, i64 offset, Strides there, Rows size, const void *from, Strides here) {
-		if (!goes_on<Group>() || size.bytes <= 0 || size.rows <= 0 || size.planes <= 0 ||
+		const i64 least = min(size.bytes, min(size.rows, size.planes));
+		if (!goes_on<Group>() || !valid(w, to, offset, least > 0 ? size.bytes : 0) ||
+		    !check(least >= 0, BAD_COUNT, 0, least, 0) || least <= 0 ||
 		    !valid_box(w, to, offset, size.bytes, size.rows, there.row, size.planes, there.plane))
 			return;
 		char *const t = (char *)entry(w, to).base + offset;
@@ -170,7 +178,7 @@ class Rank : public Channels {
 	template <typename Group = Block>
 	__device__ void get_notify(Window w, int rank, i64 offset, i64 bytes, void *to, int tag) {
 		get<Group>(w, rank, offset, bytes, to);
-		notify<Group>(rank, w.comm, tag);
+		if (w.exists()) notify<Group>(rank, w.comm, tag);
 	}
 
 	// flush returns once the sources of all puts of the group may be changed, and what it got is there.
@@ -219,9 +227,19 @@ class Rank : public Channels {
 			const bool valid = !state.failed && valid_match(m, count);
 			came = valid && wait_unless_ended([&] { return match(m, count); });
 			if (valid && !came)
-				fail(NO_MATCH, count, mine().kept(blockIdx.x)->count, (u64)(i64)m.source << 32 | (unsigned)m.tag);
+				fail(NO_MATCH, count, mine().kept(blockIdx.x)->count,
+				     (u64)(i64)m.source << 32 | (u64)(unsigned short)m.window.slot << 16 | (unsigned short)m.tag);
 		}
 		return Group::all(came);
+	}
+#else
+	template <typename Group = Block> __device__ bool test_notifications(const Match &, u64) {
+		static_assert(!sizeof(Group *), "notifications are matched with Options.Queues, which define RANK_QUEUES");
+		return false;
+	}
+	template <typename Group = Block> __device__ bool wait_notifications(const Match &, u64) {
+		static_assert(!sizeof(Group *), "notifications are matched with Options.Queues, which define RANK_QUEUES");
+		return false;
 	}
 #endif
 
@@ -253,9 +271,12 @@ class Rank : public Channels {
 	}
 	__device__ void stop_timer() {
 		barrier(DEVICE);
-		if (threadIdx.x != 0 || blockIdx.x != 0) return;
+		if (threadIdx.x != 0) return;
+		const i64 begun = state.timer;
+		state.timer = 0;
+		if (blockIdx.x != 0 || begun == 0) return;
 		Timings *const t = mine().timings();
-		if (t->count < MAX_TIMINGS) t->nanoseconds[t->count] = nanoseconds() - state.timer;
+		if (t->count < MAX_TIMINGS) t->nanoseconds[t->count] = nanoseconds() - begun;
 		t->count++;
 	}
 

@@ -104,6 +104,7 @@ extern "C" __global__ void reduction(const __grid_constant__ World world) {
 		}
 	}
 	rank.stop_timer();
+	rank.stop_timer();
 	if (me == 0 && threadIdx.x == 0) data.result = *mine;
 	rank.free_window(w);
 	rank.finish();
@@ -194,6 +195,11 @@ extern "C" __global__ void calls(const __grid_constant__ World world) {
 		if (threadIdx.x == 0) expect(mine[5] == 5000 * before, 10);
 		for (int i = 0; i < MAX_WINDOWS; i++) rank.free_window(all[i]);
 	}
+#ifndef RANK_CHECKS
+	rank.get_notify(Window{-1, WORLD}, (me + 1) % n, 0, 4, box, 9); // reads nothing, and tells nobody that it has
+	rank.barrier(WORLD);
+	expect(!rank.test_notifications(9, 1), 13);
+#endif
 	rank.free_window(none);
 	rank.finish();
 }
@@ -209,7 +215,8 @@ extern "C" __global__ void wrong(const __grid_constant__ World world) {
 	Rank rank(world, state);
 	const Wrong &data = rank.data<Wrong>();
 	Window w = rank.create_window(WORLD, data.memory + 256 * rank.index(DEVICE), 256);
-	const Window freed = rank.create_window(WORLD, data.memory, 256);
+	const Window freed = rank.create_window(WORLD, data.memory, 256), odd = rank.create_window(WORLD, data.memory + 8, 64);
+	double value = 0;
 	rank.free_window(freed);
 	if (rank.index() == data.rank) {
 		if (data.what == 0) rank.wait_notifications(3, 2);
@@ -230,6 +237,12 @@ extern "C" __global__ void wrong(const __grid_constant__ World world) {
 		if (data.what == 15) rank.put<ranks::Warp>(Window{-1, WORLD}, 0, 0, 8, data.memory);
 		if (data.what == 16) rank.put(Window{-1, WORLD}, 0, 0, 8, data.memory);
 		if (data.what == 17) rank.free_window(freed);
+		if (data.what == 18) rank.put_packet(odd, 0, 0, 8, data.memory, 1);
+		if (data.what == 19) rank.wait_packet(data.memory + 8, 8, data.memory + 64, 1);
+		if (data.what == 20) rank.wait_value(data.memory + 8, value, 1);
+		if (data.what == 21) rank.put_box(w, 0, 0, {8, 0}, {8, -1, 1}, data.memory, {8, 0});
+		if (data.what == 22) rank.put_box(w, 6, 0, {8, 0}, {8, 0, 1}, data.memory, {8, 0});
+		if (data.what == 23) rank.pointer(freed, 0);
 		if (data.what == 40) rank.wait_notifications(3, 1);
 	} else if (data.what == 0 && rank.index() == 0) {
 		rank.notify((int)data.rank, WORLD, 3);
@@ -277,6 +290,10 @@ extern "C" __global__ void logs(const __grid_constant__ World world) {
 	for (int i = 0; i < 300; i++) rank.log("line ", i, " of ", 300u, " is ", 0.5 * i, " and ", 1.5f, " at ", -7ll);
 	if (rank.index() == 0) rank.log("this is longer than a line may be, which is cut off where its room ends, and so that nobody has to count letters "
 	                                "it goes on for a while, and for a while, and for a while, and for a while, and for a while, and for a while, and for");
+	const char *const long_text = "cut: 230 letters and digits of a line of 232 leave no room for a number, and nothing may come behind it "
+	                              "either: 0123456789 0123456789 0123456789 0123456789 0123456789 0123456789 0123456789 0123456789 0123456789 0123456789 01234567";
+	if (rank.index() == 0) rank.log(long_text, 5, ";");
+	if (rank.index() == 0) rank.log("odd:\n", true, " ", 0.1f);
 	rank.finish();
 }
 
@@ -412,6 +429,16 @@ extern "C" __global__ void flood(const __grid_constant__ World world) {
 	for (int i = 0; i < 100 && rank.index() == 0; i++) rank.notify(1, WORLD, 7);
 	const i64 until = nanoseconds() + 1000000000;
 	while (rank.index() != 0 && nanoseconds() < until) __nanosleep(1000);
+	rank.finish();
+}
+
+// More notifications than a rank keeps: all dropped at its end, or waited for at once, which cannot be.
+extern "C" __global__ void many(const __grid_constant__ World world) {
+	__shared__ State state;
+	Rank rank(world, state);
+	const i64 waits = rank.data<Wrong>().what;
+	for (int i = 0; i < 1100 && rank.index() != 0 && waits == 0; i++) rank.notify(0, WORLD, 3);
+	if (rank.index() == 0 && waits != 0) rank.wait_notifications(3, (u64)waits);
 	rank.finish();
 }
 #endif
