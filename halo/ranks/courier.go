@@ -129,6 +129,9 @@ func (c *courier) access(from int, l letter, body []byte) error {
 		return fmt.Errorf("a letter with a packet of %d bytes for offset %d of a window", len(body), l.at)
 	}
 	there := window[l.at:][:n]
+	if l.what == letterPacket && !isAligned(there, 8) {
+		return fmt.Errorf("a letter with a packet for a window that begins at no multiple of 8")
+	}
 	switch l.what {
 	case letterPut:
 		copy(there, body)

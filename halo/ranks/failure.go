@@ -125,7 +125,7 @@ func (f failure) describe(device fmt.Stringer, limit time.Duration) error {
 		return wrong("gave a count of %d", f.came)
 	case badPacket:
 		if f.detail < 0 {
-			return wrong("waited for a packet of %d bytes at an address that is no multiple of %d", f.came, f.expected)
+			return wrong("waited for a packet of %d bytes; bytes are a multiple of 4, and the address is one of %d", f.came, f.expected)
 		}
 		return wrong("put a packet of %d bytes at offset %d; bytes are a multiple of 4, and the offset and where the window begins are multiples of %d", f.came, f.detail, f.expected)
 	case badTag:
@@ -149,7 +149,7 @@ func tags(detail int64) string {
 	return fmt.Sprintf("one of the tags %d to %d", first, first+n-1)
 }
 
-// match names the source, the window and the tag that a rank waited for, which lie in the halves of a number and in those of its lower half.
+// match names the source, the window and the tag that a rank waited for: bits 32 to 63, 16 to 31 and 0 to 15 of a number.
 func match(detail int64) string {
 	name := func(what string, v int) string {
 		if v < 0 {
@@ -159,7 +159,7 @@ func match(detail int64) string {
 	}
 	text := name("tag", int(int16(detail))) + " from " + name("rank", int(int32(detail>>32)))
 	if slot := int(int16(detail >> 16)); slot >= 0 {
-		text += fmt.Sprintf(" in window %d of %v", slot%MaxWindows, Comm(slot/MaxWindows))
+		text += fmt.Sprintf(" in window %d", slot)
 	}
 	return text
 }

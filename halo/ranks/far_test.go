@@ -291,7 +291,8 @@ func TestSameBits(t *testing.T) {
 // A barrier covers puts where two of three devices reach each other by a proxy alone, and the third reaches both directly: what the
 // one has put to the other before it, the third gets after it.
 func TestBarrierCoversMixedLinks(t *testing.T) {
-	const slot, rounds = 1 << 17, 20
+	const slot = 1 << 17
+	rounds := int64(len(testdevices.Again(3, testdevices.Numbers(20))))
 	s := testdevices.CPUBesideThreads(t, 3)
 	for _, i := range []int{0, 1} {
 		s.Links.Between(s.Devices[i], s.Devices[1-i]).Usable = false

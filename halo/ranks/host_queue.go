@@ -13,13 +13,13 @@ func (n notice) matches(m notice) bool {
 }
 
 // hostQueue is the notifications that a rank has not taken, in the order in which they came. As in kernels, it has read some
-// of them, and there is room for so many others from each device of this process.
+// of them, and there is room for `queued` unread ones from each device of this process.
 type hostQueue struct {
 	mu     sync.Mutex
 	kept   []notice // read, and not taken
 	unread []unreadNotice
 	from   [MaxDevices]int // unread, of each device
-	drops  bool            // what comes: its rank has done all that it does
+	drops  bool            // what comes: the rank is at its last barrier
 }
 
 // unreadNotice is a notification and the device that sent it, elsewhere if that is one of another process.
@@ -85,8 +85,8 @@ func (q *hostQueue) left() int {
 	return len(q.kept)
 }
 
-// take reads what there is, and takes the first count that match, if there are as many.
-func (q *hostQueue) take(m notice, count uint64) bool {
+// take reads what there is, takes the first count that match, if there are as many, and returns the first of them.
+func (q *hostQueue) take(m notice, count uint64) (first notice, all bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.readLocked()
@@ -97,14 +97,18 @@ func (q *hostQueue) take(m notice, count uint64) bool {
 		}
 	}
 	if found < count {
-		return false
+		return first, false
 	}
+	left := count
 	q.kept = slices.DeleteFunc(q.kept, func(n notice) bool {
-		taken := count > 0 && n.matches(m)
-		if taken {
-			count--
+		if left == 0 || !n.matches(m) {
+			return false
 		}
-		return taken
+		if left == count {
+			first = n
+		}
+		left--
+		return true
 	})
-	return true
+	return first, true
 }

@@ -62,19 +62,66 @@ func TestMatching(t *testing.T) {
 			t.Run(fmt.Sprintf("ranks=%d", n), func(t *testing.T) {
 				var m []*streams.Memory
 				var wrong atomic.Uint64
-				p := ranks.Program{Name: "matches", Kernel: "matches", Threads: 64, Host: func(r *ranks.Rank) { matchesOnHost(m, &wrong)(r) }}
-				w := opened(t, s, p, ranks.Options{Ranks: n, Queues: true})
-				m = memory(t, w, 16*int64(n))
-				for range 2 {
-					for i, d := range runCalls(t, w, m) {
-						if d.Wrong != 0 || wrong.Load() != 0 {
-							t.Errorf("device %d: check %d of litmus.cu, on the host check %d", i, d.Wrong, wrong.Load())
+				for _, p := range []ranks.Program{
+					{Name: "matches", Kernel: "matches", Threads: 64, Host: func(r *ranks.Rank) { matchesOnHost(m, &wrong)(r) }},
+					{Name: "who", Kernel: "who", Threads: 64, Host: func(r *ranks.Rank) { whoOnHost(m, &wrong)(r) }},
+				} {
+					w := opened(t, s, p, ranks.Options{Ranks: n, Queues: true})
+					m = memory(t, w, 16*int64(n))
+					for range 2 {
+						for i, d := range runCalls(t, w, m) {
+							if d.Wrong != 0 || wrong.Load() != 0 {
+								t.Errorf("%s, device %d: check %d of litmus.cu, on the host check %d", p.Name, i, d.Wrong, wrong.Load())
+							}
 						}
 					}
 				}
 			})
 		}
 	})
+}
+
+// whoOnHost is the twin of kernel who.
+func whoOnHost(memory []*streams.Memory, wrong *atomic.Uint64) func(r *ranks.Rank) {
+	return func(r *ranks.Rank) {
+		n, me := r.Size(ranks.All), r.Index(ranks.All)
+		expect := func(right bool, which uint64) {
+			if !right {
+				wrong.CompareAndSwap(0, which)
+			}
+		}
+		first, w := r.CreateWindow(ranks.All, nil), r.CreateWindow(ranks.All, memory[r.Device()].Bytes()[:8])
+		none := r.CreateWindow(ranks.Device, nil)
+		if me != 0 {
+			r.PutNotify(w, 0, 0, nil, 10+me%3)
+			r.Notify(0, ranks.All, 20)
+		} else {
+			r.PutNotify(none, 0, 0, nil, 30)
+			from, came := r.WaitOne(none, ranks.Any, ranks.Any)
+			expect(came && from == ranks.Notification{Window: none, Source: 0, Tag: 30}, 1)
+			var put, told uint64
+			for range 2 * (n - 1) {
+				if from, came = r.WaitOne(ranks.AnyWindow, ranks.Any, ranks.Any); !came {
+					break
+				}
+				bit, of := uint64(1)<<from.Source, &told
+				if from.Window.Exists() {
+					of = &put
+					expect(from.Window == w && from.Tag == 10+from.Source%3, 2)
+				} else {
+					expect(from.Tag == 20 && put&bit != 0, 2)
+				}
+				expect(from.Source > 0 && from.Source < n && *of&bit == 0, 3)
+				*of |= bit
+			}
+			expect(put == told && put == 1<<n-2, 4)
+			_, came = r.TestOne(ranks.AnyWindow, ranks.Any, ranks.Any)
+			expect(!came, 5)
+		}
+		r.FreeWindow(none)
+		r.FreeWindow(w)
+		r.FreeWindow(first)
+	}
 }
 
 // Several groups of a rank wait at once, and whichever thread waits makes room in the queues of its rank.
@@ -126,14 +173,55 @@ func TestMatchRefusals(t *testing.T) {
 	})
 }
 
+// A match that waits in vain says for what, and what the rank has instead.
+func TestMatchInVain(t *testing.T) {
+	wants := []string{
+		"waited 200ms for 3 notifications of tag 5 from rank 2 in window 17; 2 came that it did not take",
+		"waited 200ms for 3 notifications of any tag from any rank; 2 came that it did not take",
+		"waited 200ms for 1 notifications of tag 255 from rank 1; it keeps 1024 that it did not take, and reads no more",
+	}
+	eachLink(t, 2, func(t *testing.T, s *testdevices.Set) {
+		s.Devices = s.Devices[:min(2, len(s.Devices))]
+		p := ranks.Program{Name: "match in vain", Kernel: "match_in_vain", Threads: 64, Host: func(r *ranks.Rank) {
+			data := ranks.Data[wrong](r)
+			if int64(r.Index(ranks.All)) == data.Rank {
+				for range []int64{2, 2, 1080}[data.What] {
+					r.Notify(r.Index(ranks.All), ranks.All, 6)
+				}
+				switch data.What {
+				case 0:
+					r.WaitMatching(ranks.WindowAt(17), 2, 5, 3)
+				case 1:
+					r.WaitMatching(ranks.AnyWindow, ranks.Any, ranks.Any, 3)
+				case 2:
+					r.WaitOne(ranks.AnyWindow, 1, 255)
+				}
+			}
+			for !r.Failed() {
+				time.Sleep(time.Millisecond)
+			}
+		}}
+		w := opened(t, s, p, ranks.Options{Ranks: 4 / len(s.Devices), Queues: true, Limit: 200 * time.Millisecond})
+		for what, want := range wants {
+			data := make([]wrong, len(s.Devices))
+			for i := range data {
+				data[i] = wrong{What: int64(what), Rank: 3}
+			}
+			if err := ranks.Run(t.Context(), w, data); !errors.Is(err, ranks.ErrTimeout) || !strings.Contains(err.Error(), "rank 3 (") || !strings.Contains(err.Error(), want) {
+				t.Errorf("%d: %v", what, err)
+			}
+		}
+	})
+}
+
 // Nothing is dropped: who notifies a rank that does not read waits, and says so.
 func TestFullQueue(t *testing.T) {
 	eachLink(t, 1, func(t *testing.T, s *testdevices.Set) {
 		p := ranks.Program{Name: "flood", Kernel: "flood", Threads: 32, Host: func(r *ranks.Rank) {
-			for i := 0; i < 100 && r.Index(ranks.All) == 0; i++ {
+			for i := 0; i < 1200 && r.Index(ranks.All) == 0; i++ {
 				r.Notify(1, ranks.All, 7)
 			}
-			for until := time.Now().Add(time.Second); r.Index(ranks.All) != 0 && time.Now().Before(until); {
+			for r.Index(ranks.All) != 0 && !r.Failed() {
 				time.Sleep(time.Millisecond)
 			}
 		}}
@@ -158,7 +246,7 @@ func TestMoreThanIsKept(t *testing.T) {
 				r.WaitNotifications(3, uint64(waits))
 			}
 		}}
-		w := opened(t, s, p, ranks.Options{Ranks: 2, Queues: true, Limit: 10 * time.Second})
+		w := opened(t, s, p, ranks.Options{Ranks: 2, Queues: true, Limit: time.Minute})
 		for _, waits := range []int64{0, 1025, -1, 0} {
 			data := make([]wrong, len(s.Devices))
 			for i := range data {

@@ -172,5 +172,5 @@ func (w *World) layEnds(m *member) error {
 	if err := m.stream.Copy(m.ends.All(), from.All()); err != nil {
 		return err
 	}
-	return m.stream.Sync(w.options.Limit)
+	return m.stream.Sync(w.grace)
 }

@@ -218,7 +218,7 @@ func (w *World) open(m *member) (err error) {
 	w.resources.Add(m.staging)
 	clear(m.staging.Bytes())
 	// First copies may have to wait for kernels that run.
-	if err := errors.Join(m.copyEnded(), m.ender.Sync(w.options.Limit)); err != nil {
+	if err := errors.Join(m.copyEnded(), m.ender.Sync(w.grace)); err != nil {
 		return err
 	}
 	if w.proxied() {
@@ -264,7 +264,7 @@ func (w *World) openProxy(m *member) (err error) {
 		w.resources.Add(w.arrivals)
 	}
 	board, host := m.board.Span(boardLines*lineBytes-8, 8), m.payloadOf(0, 8) // of a word that has no use
-	return errors.Join(m.proxied.Copy(board, host), m.proxied.Copy(host, board), m.proxied.Sync(w.options.Limit))
+	return errors.Join(m.proxied.Copy(board, host), m.proxied.Copy(host, board), m.proxied.Sync(w.grace))
 }
 
 // kernel makes the launch of a device ready.

@@ -182,20 +182,63 @@ func (r *Rank) WaitNotifications(tag int, count uint64) bool {
 // TestMatching takes count notifications that match and returns true, those that came first, or takes none and returns
 // false. The run has Options.Queues. Window, source, an index of all ranks, and tag may be AnyWindow and Any.
 func (r *Rank) TestMatching(w Window, source, tag int, count uint64) bool {
-	return !r.Failed() && r.matches(source, tag, count) && r.match(notice{w.slot, source, tag}, count)
+	_, came := r.testMatch(w, source, tag, count)
+	return came
 }
 
 // WaitMatching waits until it can take count notifications that match.
 func (r *Rank) WaitMatching(w Window, source, tag int, count uint64) bool {
-	if r.Failed() || !r.matches(source, tag, count) {
-		return false
+	_, came := r.waitMatch(w, source, tag, count)
+	return came
+}
+
+// Notification says where a notification comes from. Source is an index of all ranks; those of Notify and GetNotify have a window that
+// does not exist.
+type Notification struct {
+	Window      Window
+	Source, Tag int
+}
+
+// TestOne is TestMatching for one notification, the first that matches, and says where it comes from.
+func (r *Rank) TestOne(w Window, source, tag int) (from Notification, came bool) {
+	first, came := r.testMatch(w, source, tag, 1)
+	return first.origin(), came
+}
+
+// WaitOne waits until it can take a notification that matches, and says where it comes from.
+func (r *Rank) WaitOne(w Window, source, tag int) (from Notification, came bool) {
+	first, came := r.waitMatch(w, source, tag, 1)
+	return first.origin(), came
+}
+
+func (n notice) origin() Notification {
+	w := AnyWindow
+	if n.slot >= 0 {
+		w = Window{n.slot, Comm(n.slot / MaxWindows)}
 	}
-	if !r.await(func() bool { return r.match(notice{w.slot, source, tag}, count) }) {
+	return Notification{w, n.source, n.tag}
+}
+
+// testMatch and waitMatch return the first of the notifications that they take.
+func (r *Rank) testMatch(w Window, source, tag int, count uint64) (first notice, came bool) {
+	if r.Failed() || !r.matches(source, tag, count) {
+		return first, false
+	}
+	return r.match(notice{w.slot, source, tag}, count)
+}
+
+func (r *Rank) waitMatch(w Window, source, tag int, count uint64) (first notice, came bool) {
+	if r.Failed() || !r.matches(source, tag, count) {
+		return first, false
+	}
+	if !r.await(func() bool {
+		first, came = r.match(notice{w.slot, source, tag}, count)
+		return came
+	}) {
 		others := r.state.queues[r.Index(All)].left()
 		r.fail(failure{why: noMatch, expected: int64(count), came: int64(others), detail: int64(source)<<32 | int64(uint16(w.slot))<<16 | int64(uint16(tag))})
-		return false
 	}
-	return true
+	return first, came
 }
 
 var errNoQueues = fmt.Errorf("it matched notifications without Options.Queues: %w", ErrArgument)
@@ -206,7 +249,7 @@ func (r *Rank) matches(source, tag int, count uint64) bool {
 		(tag == Any || r.validTag(tag)) && (source == Any || r.validRank(All, source))
 }
 
-func (r *Rank) match(m notice, count uint64) bool {
+func (r *Rank) match(m notice, count uint64) (first notice, came bool) {
 	return r.state.queues[r.Index(All)].take(m, count)
 }
 
@@ -255,10 +298,10 @@ func (r *Rank) PutPacket(w Window, to int, offset int64, from []byte, number uin
 
 // WaitPacket waits for bytes that were put as a packet with a number at the beginning of some memory, and copies them.
 func (r *Rank) WaitPacket(at, to []byte, number uint32) bool {
-	if r.Failed() || !r.check(len(to)%4 == 0 && 2*len(to) <= len(at), failure{why: badRange, expected: int64(len(at)), detail: 2 * int64(len(to))}) {
+	if r.Failed() || !r.check(2*len(to) <= len(at), failure{why: badRange, expected: int64(len(at)), detail: 2 * int64(len(to))}) {
 		return false
 	}
-	if align := alignOf(to); !r.check(isAligned(at, align), failure{why: badPacket, expected: align, came: int64(len(to)), detail: -1}) {
+	if align := alignOf(to); !r.check(len(to)%4 == 0 && isAligned(at, align), failure{why: badPacket, expected: align, came: int64(len(to)), detail: -1}) {
 		return false
 	}
 	words := streams.View[uint64](at[:2*len(to)])
@@ -294,7 +337,7 @@ func (r *Rank) StopTimer() {
 }
 
 // Log writes a line to the log of the run: the items one after the other, as fmt.Print formats each, but as kernels do a bool as 0 or 1,
-// a float32 as a float64, and a control character as a space. A line has no end here.
+// a float32 as a float64, and a control character as a space. Lines are not cut off.
 func (r *Rank) Log(items ...any) {
 	if r.Failed() {
 		return
@@ -312,13 +355,13 @@ func (r *Rank) Log(items ...any) {
 		}
 		fmt.Fprint(&line, item)
 	}
-	text := strings.Map(func(c rune) rune {
+	text := []byte(line.String())
+	for i, c := range text {
 		if c < ' ' {
-			return ' '
+			text[i] = ' '
 		}
-		return c
-	}, line.String())
-	r.state.log.write(r.Index(All), r.state.devices[r.device], text)
+	}
+	r.state.log.write(r.Index(All), r.state.devices[r.device], string(text))
 }
 
 // count is that of the notifications of a tag.
@@ -329,7 +372,8 @@ func (r *Rank) came(tag int) uint64 { return r.count(tag).Load() - r.consumed[ta
 
 func (r *Rank) take(tag int, count uint64) bool {
 	if r.state.queues != nil {
-		return r.match(notice{Any, Any, tag}, count)
+		_, came := r.match(notice{Any, Any, tag}, count)
+		return came
 	}
 	if int64(r.came(tag)-count) < 0 {
 		return false

@@ -164,7 +164,7 @@ func (r *Rank) check(right bool, f failure) bool {
 	return right
 }
 
-// validCount: what is negative as a signed number would have come at once.
+// validCount: what is negative as a signed number would have come at once. With queues a rank never has more than it keeps.
 func (r *Rank) validCount(count uint64) bool {
 	if r.state.queues != nil && count > keptMost {
 		return r.check(false, failure{why: badCount, expected: keptMost, came: int64(count)})

@@ -45,7 +45,9 @@ func Run[T any](ctx context.Context, w *World, data []T) error {
 	}
 	err = w.runOnGPUs(ctx, size, err)
 	for i, m := range w.members {
-		if err == nil && size > 0 {
+		if err != nil {
+			m.took = m.took[:0]
+		} else if size > 0 {
 			data[i] = *(*T)(unsafe.Pointer(&m.copied.Bytes()[0]))
 		}
 	}
@@ -141,7 +143,6 @@ func (w *World) reset(size int64) error {
 			}
 		}
 		*m.controls() = control{}
-		m.took = m.took[:0]
 		clear(m.lines.Bytes())
 		clear(m.staging.Bytes()[:b.counts()])
 		errs := []error{m.stream.Copy(m.board.Span(0, m.staging.Size()), m.staging.All())}

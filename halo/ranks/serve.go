@@ -28,8 +28,11 @@ func (w *World) startProxy() *proxy {
 	go func() {
 		err := p.serve()
 		p.failed.Store(err != nil)
-		if err != nil && w.remote != nil {
-			p.leave()
+		if err != nil {
+			_ = p.sync() // what copies are under way is of this run
+			if w.remote != nil {
+				p.leave()
+			}
 		}
 		p.done <- err
 	}()

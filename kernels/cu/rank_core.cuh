@@ -234,8 +234,8 @@ class Core {
 	// what that has stored before; it comes to none after that before this one has.
 	//
 	// tell_devices tells the other devices of barrier n, all threads of a block: a thread for each device, since a release
-	// waits for the one before it where a thread makes both. A device that has a proxy serve any other tells all by its proxy,
-	// behind what that has to store: the one that is told may look at a third, for which that is.
+	// waits for the one before it where a thread makes both. If a proxy serves this device with any other, it tells all devices, after
+	// it has stored what this device put. Else a device that is told directly could read at a third what is not there yet.
 	__device__ void tell_devices(u64 n) {
 		const bool directly = !any_served() || world.served == 0;
 		for (i64 d = threadIdx.x; d < world.devices && directly; d += blockDim.x)
@@ -392,7 +392,7 @@ class Core {
 	__device__ bool check(bool, Failure, i64, i64, i64) { return true; }
 #endif
 
-	// valid_count: what is negative as a signed number would have come at once, and of queues more than are kept never come.
+	// valid_count: what is negative as a signed number would have come at once. With queues a rank never has more than KEPT at once.
 	__device__ bool valid_count(u64 count) {
 #ifdef RANK_QUEUES
 		if (count > KEPT) fail(BAD_COUNT, KEPT, count, 0);
@@ -421,16 +421,15 @@ class Core {
 		return w.exists();
 #endif
 	}
-	// valid_box is valid of a box: rows of so many bytes, in planes, as far apart as two strides say.
+	// valid_box is valid of a box whose first row is valid: rows of so many bytes, in planes, as far apart as two strides say.
 	__device__ bool valid_box(Window w, int rank, i64 offset, i64 bytes, i64 rows, i64 row, i64 planes, i64 plane) {
 #ifdef RANK_CHECKS
-		if (!valid(w, rank, offset, bytes)) return false;
 		const i64 all = entry(w, rank).bytes;
 		i64 low = offset, high = offset + bytes;
 		stretch(low, high, rows, row, all), stretch(low, high, planes, plane, all);
 		return check(low >= 0 && high <= all, BAD_RANGE, all, low, high - low);
 #else
-		return w.exists();
+		return true;
 #endif
 	}
 	// stretch grows a range by what count copies of it take, a stride apart, but by no more than most and one.

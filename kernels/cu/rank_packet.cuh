@@ -122,7 +122,7 @@ class Packets : public Core {
 	}
 	// valid_place is valid of where a packet is waited for.
 	__device__ bool valid_place(const void *at, i64 bytes) {
-		return check((u64)at % (u64)align_of(bytes) == 0, BAD_PACKET, align_of(bytes), bytes, -1);
+		return check(bytes % 4 == 0 && (u64)at % (u64)align_of(bytes) == 0, BAD_PACKET, align_of(bytes), bytes, -1);
 	}
 	static __device__ i64 align_of(i64 bytes) { return bytes > 4 ? 16 : 8; }
 

@@ -19,6 +19,12 @@ struct Match {
 	__device__ Match(int source, int tag) : window{ANY, WORLD}, source(source), tag(tag) {}
 };
 
+// Where a notification comes from: source is an index of the world, and a window that does not exist is none.
+struct Notification {
+	Window window;
+	int source, tag;
+};
+
 // A notification in 8 bytes: 28 bits say how often its place was used, so that its reader knows it as new.
 struct Notice {
 	u64 word;

@@ -108,6 +108,7 @@ class Rank : public Channels {
 	}
 
 	// pointer returns where a rank's window lies, if this device can reach it, else 0, as for a window that does not exist; to any thread.
+	// With RANK_CHECKS a window or a rank that does not exist ends the run.
 	__device__ char *pointer(Window w, int rank) {
 		return !valid(w, rank, 0, 0) || served_by(in_world(w.comm, rank)) >= 0 ? 0 : (char *)entry(w, rank).base;
 	}
@@ -217,20 +218,22 @@ class Rank : public Channels {
 #ifdef RANK_QUEUES
 	// The same for notifications that match, in the order in which they came.
 	template <typename Group = Block> __device__ bool test_notifications(const Match &m, u64 count) {
-		bool came = true;
-		if (Group::thread() == 0) came = !state.failed && valid_match(m, count) && match(m, count);
-		return Group::all(came);
+		Notice first;
+		return test_match<Group>(m, count, first);
 	}
 	template <typename Group = Block> __device__ bool wait_notifications(const Match &m, u64 count) {
-		bool came = true;
-		if (Group::thread() == 0) {
-			const bool valid = !state.failed && valid_match(m, count);
-			came = valid && wait_unless_ended([&] { return match(m, count); });
-			if (valid && !came)
-				fail(NO_MATCH, count, mine().kept(blockIdx.x)->count,
-				     (u64)(i64)m.source << 32 | (u64)(unsigned short)m.window.slot << 16 | (unsigned short)m.tag);
-		}
-		return Group::all(came);
+		Notice first;
+		return wait_match<Group>(m, count, first);
+	}
+
+	// test_one and wait_one are the same for one notification, the first that matches, and tell all threads where it comes from.
+	template <typename Group = Block> __device__ bool test_one(const Match &m, Notification &from) {
+		Notice first{};
+		return test_match<Group>(m, 1, first) && share_notice<Group>(first, from);
+	}
+	template <typename Group = Block> __device__ bool wait_one(const Match &m, Notification &from) {
+		Notice first{};
+		return wait_match<Group>(m, 1, first) && share_notice<Group>(first, from);
 	}
 #else
 	template <typename Group = Block> __device__ bool test_notifications(const Match &, u64) {
@@ -251,7 +254,7 @@ class Rank : public Channels {
 			const bool came = wait_unless_ended([&] {
 				for (int tag = first_tag; tag < first_tag + tags; tag++) {
 #ifdef RANK_QUEUES
-					if (match(Match(ANY, tag), 1)) return found = tag, true;
+					if (Notice first; match(Match(ANY, tag), 1, first)) return found = tag, true;
 #else
 					if ((i64)notifications(tag) > 0 && take<Thread>(tag, 1, false)) return found = tag, true;
 #endif
@@ -461,16 +464,42 @@ class Rank : public Channels {
 		       check(m.source >= ANY && m.source < size(), BAD_RANK, size(), m.source, 0);
 	}
 
-	// match takes count notifications that match, those that came first, if there are as many, in one thread. Several threads may
-	// call it at once. They spin: the holder of the lock never waits.
-	__device__ bool match(const Match &m, u64 count) {
+	// test_match and wait_match say in the first thread which notification is the first of those that are taken.
+	template <typename Group> __device__ bool test_match(const Match &m, u64 count, Notice &first) {
+		bool came = true;
+		if (Group::thread() == 0) came = !state.failed && valid_match(m, count) && match(m, count, first);
+		return Group::all(came);
+	}
+	template <typename Group> __device__ bool wait_match(const Match &m, u64 count, Notice &first) {
+		bool came = true;
+		if (Group::thread() == 0) {
+			const bool valid = !state.failed && valid_match(m, count);
+			came = valid && wait_unless_ended([&] { return match(m, count, first); });
+			if (valid && !came)
+				fail(NO_MATCH, count, mine().kept(blockIdx.x)->count,
+				     (u64)(i64)m.source << 32 | (u64)(unsigned short)m.window.slot << 16 | (unsigned short)m.tag);
+		}
+		return Group::all(came);
+	}
+	// share_notice tells all threads of a group where the notification of the first comes from.
+	template <typename Group> __device__ bool share_notice(Notice first, Notification &from) {
+		const int slot = share<Group>(first.slot());
+		from.window = slot < 0 ? Window{-1, WORLD} : Window{slot, (Comm)(slot / MAX_WINDOWS)};
+		from.source = share<Group>(first.source());
+		from.tag = share<Group>(first.tag());
+		return true;
+	}
+
+	// match takes count notifications that match, those that came first, if there are as many, in one thread, and says which is the
+	// first. Several threads may call it at once. They spin: the holder of the lock never waits.
+	__device__ bool match(const Match &m, u64 count, Notice &first) {
 		while (!try_lock(&state.queue_lock)) {
 		}
-		const bool found = take_kept(*mine().kept(blockIdx.x), m, count);
+		const bool found = take_kept(*mine().kept(blockIdx.x), m, count, first);
 		unlock(&state.queue_lock);
 		return found;
 	}
-	__device__ bool take_kept(Kept &kept, const Match &m, u64 count) {
+	__device__ bool take_kept(Kept &kept, const Match &m, u64 count, Notice &first) {
 		keep_all();
 		u64 found = 0;
 		for (u64 i = 0; i < kept.count && found < count; i++) found += Notice{kept.notices[i]}.matches(m);
@@ -478,8 +507,8 @@ class Rank : public Channels {
 		u64 left = 0;
 		for (u64 i = 0, taken = 0; i < kept.count; i++) {
 			const Notice n = {kept.notices[i]};
-			if (taken < count && n.matches(m)) taken++;
-			else kept.notices[left++] = n.word;
+			if (taken == count || !n.matches(m)) kept.notices[left++] = n.word;
+			else if (taken++ == 0) first = n;
 		}
 		kept.count = left;
 		return true;

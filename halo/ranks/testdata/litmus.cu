@@ -381,6 +381,44 @@ extern "C" __global__ void matches(const __grid_constant__ World world) {
 	rank.finish();
 }
 
+// A rank learns who notifies it, of what tag, and by which window.
+extern "C" __global__ void who(const __grid_constant__ World world) {
+	__shared__ State state;
+	Rank rank(world, state);
+	Matches &data = rank.data<Matches>();
+	const int n = rank.size(), me = rank.index();
+	auto expect = [&](bool right, unsigned long long which) {
+		if (!right) atomicCAS(&data.wrong, 0, which);
+	};
+	const Window first = rank.create_window(WORLD, 0, 0), w = rank.create_window(WORLD, data.memory, 8);
+	const Window none = rank.create_window(DEVICE, 0, 0);
+	if (me != 0) {
+		rank.put_notify(w, 0, 0, 0, data.memory, 10 + me % 3);
+		rank.notify(0, WORLD, 20);
+	} else {
+		rank.put_notify(none, 0, 0, 0, data.memory, 30); // to itself
+		Notification from{};
+		expect(rank.wait_one(Match(none, ANY, ANY), from) && from.window.slot == none.slot && from.window.comm == DEVICE && from.source == 0 && from.tag == 30, 1);
+		u64 put = 0, told = 0; // by whom, a bit each
+		for (int i = 0; i < 2 * (n - 1); i++) {
+			if (!rank.wait_one(Match(ANY, ANY), from)) break;
+			const u64 bit = 1ull << from.source;
+			const bool by_put = from.window.exists();
+			expect(by_put ? from.window.slot == w.slot && from.window.comm == WORLD && from.tag == 10 + from.source % 3
+			              : from.tag == 20 && (put & bit),
+			       2);
+			expect(from.source > 0 && from.source < n && !((by_put ? put : told) & bit), 3);
+			(by_put ? put : told) |= bit;
+		}
+		expect(put == told && put == (1ull << n) - 2, 4);
+		expect(!rank.test_one(Match(ANY, ANY), from), 5);
+	}
+	rank.free_window(none);
+	rank.free_window(w);
+	rank.free_window(first);
+	rank.finish();
+}
+
 // Two warps of each rank wait at once, each for its own tag in a ring. Then a thread notifies more often than a queue holds, while
 // the others of its rank stand at a barrier.
 extern "C" __global__ void groups(const __grid_constant__ World world) {
@@ -422,13 +460,28 @@ extern "C" __global__ void no_match(const __grid_constant__ World world) {
 	rank.finish();
 }
 
-// More notifications than a rank that does nothing has room for.
+// Matches that wait in vain, beside some notifications of another tag.
+extern "C" __global__ void match_in_vain(const __grid_constant__ World world) {
+	__shared__ State state;
+	Rank rank(world, state);
+	const Wrong &data = rank.data<Wrong>();
+	if (rank.index() == data.rank) {
+		for (int i = 0; i < (data.what == 2 ? 1080 : 2); i++) rank.notify(rank.index(), WORLD, 6);
+		Notification from;
+		if (data.what == 0) rank.wait_notifications(Match(Window{17, DEVICE}, 2, 5), 3);
+		if (data.what == 1) rank.wait_notifications(Match(ANY, ANY), 3);
+		if (data.what == 2) rank.wait_one(Match(1, 255), from);
+	}
+	while (!rank.ended()) __nanosleep(1000);
+	rank.finish();
+}
+
+// More notifications than a rank that does nothing has room for, also if it reads once.
 extern "C" __global__ void flood(const __grid_constant__ World world) {
 	__shared__ State state;
 	Rank rank(world, state);
-	for (int i = 0; i < 100 && rank.index() == 0; i++) rank.notify(1, WORLD, 7);
-	const i64 until = nanoseconds() + 1000000000;
-	while (rank.index() != 0 && nanoseconds() < until) __nanosleep(1000);
+	for (int i = 0; i < 1200 && rank.index() == 0; i++) rank.notify(1, WORLD, 7);
+	while (rank.index() != 0 && !rank.ended()) __nanosleep(1000);
 	rank.finish();
 }
 
