@@ -75,69 +75,85 @@ func (e *CodeError) Unwrap() error { return e.Means }
 // describe returns the error of a rank, whose device is named.
 func (f failure) describe(device fmt.Stringer, limit time.Duration) error {
 	who := fmt.Sprintf("ranks: rank %d (%v)", f.rank, device)
-	wrong := func(format string, args ...any) error {
-		return fmt.Errorf("%s %s: %w", who, fmt.Sprintf(format, args...), ErrArgument)
+	if f.why == byProgram {
+		return &CodeError{f.rank, device, f.expected, f.detail, f.err}
 	}
+	if text := f.waited(); text != "" {
+		return fmt.Errorf("%s waited %v %s: %w", who, limit, text, ErrTimeout)
+	}
+	if text := f.misused(); text != "" {
+		return fmt.Errorf("%s %s: %w", who, text, ErrArgument)
+	}
+	return fmt.Errorf("%s failed: %w", who, f.err)
+}
+
+// waited says what a rank waited for in vain, "" if it is another failure.
+func (f failure) waited() string {
 	switch f.why {
 	case noNotifications:
-		return fmt.Errorf("%s waited %v for %d notifications of %s; %d came: %w", who, limit, f.expected, tags(f.detail), f.came, ErrTimeout)
+		return fmt.Sprintf("for %d notifications of %s; %d came", f.expected, tags(f.detail), f.came)
 	case noBarrier:
-		return fmt.Errorf("%s waited %v at a barrier of %v: %w", who, limit, Comm(f.expected), ErrTimeout)
+		return fmt.Sprintf("at a barrier of %v", Comm(f.expected))
 	case noPacket:
-		return fmt.Errorf("%s waited %v for a packet of number %d; its bytes from %d on have number %d: %w", who, limit, f.expected, f.detail, f.came, ErrTimeout)
+		return fmt.Sprintf("for a packet of number %d; its bytes from %d on have number %d", f.expected, f.detail, f.came)
 	case noMatch:
 		came := fmt.Sprintf("%d came that it did not take", f.came)
 		if f.came == keptMost {
 			came = fmt.Sprintf("it keeps %d that it did not take, and reads no more", f.came)
 		}
-		return fmt.Errorf("%s waited %v for %d notifications of %s; %s: %w", who, limit, f.expected, match(f.detail), came, ErrTimeout)
+		return fmt.Sprintf("for %d notifications of %s; %s", f.expected, match(f.detail), came)
 	case queueFull:
-		return fmt.Errorf("%s waited %v to notify rank %d of tag %d, which has %d notifications of its device to read: %w", who, limit, f.came, f.detail, f.expected, ErrTimeout)
+		return fmt.Sprintf("to notify rank %d of tag %d, which has %d notifications of its device to read", f.came, f.detail, f.expected)
 	case logFull:
-		return fmt.Errorf("%s waited %v for the host to read the log: %w", who, limit, ErrTimeout)
+		return "for the host to read the log"
 	case noCollective:
-		return fmt.Errorf("%s waited %v for rank %d in %s: %w", who, limit, f.expected, [...]string{"a broadcast", "a reduce", "an allreduce"}[f.detail], ErrTimeout)
+		return fmt.Sprintf("for rank %d in %s", f.expected, [...]string{"a broadcast", "a reduce", "an allreduce"}[f.detail])
 	case noRoom:
-		return fmt.Errorf("%s waited %v for rank %d to read one of %d messages of channel %d: %w", who, limit, f.came, f.expected, f.detail, ErrTimeout)
+		return fmt.Sprintf("for rank %d to read one of %d messages of channel %d", f.came, f.expected, f.detail)
 	case noProxy:
-		return fmt.Errorf("%s waited %v for the proxy that serves device %d; it has up to %d commands: %w", who, limit, f.came, f.expected, ErrTimeout)
+		return fmt.Sprintf("for the proxy that serves device %d; it has up to %d commands", f.came, f.expected)
 	case noMessage:
-		return fmt.Errorf("%s waited %v for message %d of channel %d, of rank %d: %w", who, limit, f.expected, f.detail, f.came, ErrTimeout)
-	case byProgram:
-		return &CodeError{f.rank, device, f.expected, f.detail, f.err}
+		return fmt.Sprintf("for message %d of channel %d, of rank %d", f.expected, f.detail, f.came)
+	}
+	return ""
+}
+
+// misused says which argument of a call was wrong, "" if it is another failure.
+func (f failure) misused() string {
+	switch f.why {
 	case badChannel:
-		return wrong("%s channel %d, of which it is not that end", [...]string{"received from", "sent over"}[f.expected], f.came)
+		return fmt.Sprintf("%s channel %d, of which it is not that end", [...]string{"received from", "sent over"}[f.expected], f.came)
 	case badMessage:
-		return wrong("sent %d bytes over channel %d; 0 to %d are possible, a multiple of 4", f.came, f.detail, f.expected)
+		return fmt.Sprintf("sent %d bytes over channel %d; 0 to %d are possible, a multiple of 4", f.came, f.detail, f.expected)
 	case badCollective:
 		if f.expected == f.came {
-			return wrong("called %s", describeCall(f.expected))
+			return fmt.Sprintf("called %s", describeCall(f.expected))
 		}
-		return wrong("called %s where another rank called %s", describeCall(f.expected), describeCall(f.came))
+		return fmt.Sprintf("called %s where another rank called %s", describeCall(f.expected), describeCall(f.came))
 	case badResult:
-		return wrong("gave room for %d values where %d may come", f.came, f.expected)
+		return fmt.Sprintf("gave room for %d values where %d may come", f.came, f.expected)
 	case badRank:
-		return wrong("named rank %d of %d", f.came, f.expected)
+		return fmt.Sprintf("named rank %d of %d", f.came, f.expected)
 	case badCount:
 		if f.expected > 0 {
-			return wrong("gave a count of %d; up to %d notifications are kept", f.came, f.expected)
+			return fmt.Sprintf("gave a count of %d; up to %d notifications are kept", f.came, f.expected)
 		}
-		return wrong("gave a count of %d", f.came)
+		return fmt.Sprintf("gave a count of %d", f.came)
 	case badPacket:
 		if f.detail < 0 {
-			return wrong("waited for a packet of %d bytes; bytes are a multiple of 4, and the address is one of %d", f.came, f.expected)
+			return fmt.Sprintf("waited for a packet of %d bytes; bytes are a multiple of 4, and the address is one of %d", f.came, f.expected)
 		}
-		return wrong("put a packet of %d bytes at offset %d; bytes are a multiple of 4, and the offset and where the window begins are multiples of %d", f.came, f.detail, f.expected)
+		return fmt.Sprintf("put a packet of %d bytes at offset %d; bytes are a multiple of 4, and the offset and where the window begins are multiples of %d", f.came, f.detail, f.expected)
 	case badTag:
-		return wrong("used tag %d; 0 to %d are possible", f.came, f.expected-1)
+		return fmt.Sprintf("used tag %d; 0 to %d are possible", f.came, f.expected-1)
 	case badWindow:
-		return wrong("used window %d, which does not exist", f.came)
+		return fmt.Sprintf("used window %d, which does not exist", f.came)
 	case badRange:
-		return wrong("accessed %d bytes at offset %d of a window of %d", f.detail, f.came, f.expected)
+		return fmt.Sprintf("accessed %d bytes at offset %d of a window of %d", f.detail, f.came, f.expected)
 	case badSource:
-		return wrong("put %d bytes from memory that a put cannot read", f.detail)
+		return fmt.Sprintf("put %d bytes from memory that a put cannot read", f.detail)
 	}
-	return fmt.Errorf("%s failed: %w", who, f.err)
+	return ""
 }
 
 // tags names one tag, or some from it on, of which the upper half of a number says how many there are.

@@ -8,6 +8,8 @@ import (
 // notice is a notification that keeps where it comes from, or, with Any, which ones match.
 type notice struct{ slot, source, tag int }
 
+var none = notice{Any, Any, Any}
+
 func (n notice) matches(m notice) bool {
 	return (m.slot == Any || m.slot == n.slot) && (m.source == Any || m.source == n.source) && (m.tag == Any || m.tag == n.tag)
 }
@@ -97,7 +99,7 @@ func (q *hostQueue) take(m notice, count uint64) (first notice, all bool) {
 		}
 	}
 	if found < count {
-		return first, false
+		return none, false
 	}
 	left := count
 	q.kept = slices.DeleteFunc(q.kept, func(n notice) bool {

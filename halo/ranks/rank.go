@@ -2,7 +2,6 @@ package ranks
 
 import (
 	"fmt"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -199,13 +198,13 @@ type Notification struct {
 	Source, Tag int
 }
 
-// TestOne is TestMatching for one notification, the first that matches, and says where it comes from.
+// TestOne is TestMatching for one notification, the first that matches, and says where it comes from. In vain it returns Any.
 func (r *Rank) TestOne(w Window, source, tag int) (from Notification, came bool) {
 	first, came := r.testMatch(w, source, tag, 1)
 	return first.origin(), came
 }
 
-// WaitOne waits until it can take a notification that matches, and says where it comes from.
+// WaitOne waits until it can take a notification that matches, and says where it comes from. In vain it returns Any.
 func (r *Rank) WaitOne(w Window, source, tag int) (from Notification, came bool) {
 	first, came := r.waitMatch(w, source, tag, 1)
 	return first.origin(), came
@@ -219,17 +218,17 @@ func (n notice) origin() Notification {
 	return Notification{w, n.source, n.tag}
 }
 
-// testMatch and waitMatch return the first of the notifications that they take.
+// testMatch and waitMatch return the first of the notifications that they take, or none.
 func (r *Rank) testMatch(w Window, source, tag int, count uint64) (first notice, came bool) {
 	if r.Failed() || !r.matches(source, tag, count) {
-		return first, false
+		return none, false
 	}
 	return r.match(notice{w.slot, source, tag}, count)
 }
 
 func (r *Rank) waitMatch(w Window, source, tag int, count uint64) (first notice, came bool) {
 	if r.Failed() || !r.matches(source, tag, count) {
-		return first, false
+		return none, false
 	}
 	if !r.await(func() bool {
 		first, came = r.match(notice{w.slot, source, tag}, count)
@@ -342,7 +341,7 @@ func (r *Rank) Log(items ...any) {
 	if r.Failed() {
 		return
 	}
-	var line strings.Builder
+	var line []byte
 	for _, item := range items {
 		switch v := item.(type) {
 		case bool:
@@ -353,15 +352,14 @@ func (r *Rank) Log(items ...any) {
 		case float32:
 			item = float64(v)
 		}
-		fmt.Fprint(&line, item)
+		line = fmt.Append(line, item)
 	}
-	text := []byte(line.String())
-	for i, c := range text {
+	for i, c := range line {
 		if c < ' ' {
-			text[i] = ' '
+			line[i] = ' '
 		}
 	}
-	r.state.log.write(r.Index(All), r.state.devices[r.device], string(text))
+	r.state.log.write(r.Index(All), r.state.devices[r.device], string(line))
 }
 
 // count is that of the notifications of a tag.

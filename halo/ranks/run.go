@@ -206,8 +206,8 @@ func (w *World) end(why error) {
 }
 
 // watch waits until the ranks of all devices have ended. It ends all where one has failed, where a device has,
-// when the context ends, when another process ends the run, and at once where there is an error already.
-func (w *World) watch(ctx context.Context, proxy *proxy, begun error) error {
+// when the context ends, when another process ends the run, and at once where launch, the error of the launches, is one.
+func (w *World) watch(ctx context.Context, proxy *proxy, launch error) error {
 	var idle pause
 	var failed error
 	fail := func(err error) {
@@ -216,7 +216,7 @@ func (w *World) watch(ctx context.Context, proxy *proxy, begun error) error {
 			w.end(err)
 		}
 	}
-	fail(begun)
+	fail(launch)
 	running := make(map[*member]bool)
 	for _, m := range w.members {
 		running[m] = true

@@ -83,7 +83,7 @@ func (p *proxy) leave() {
 			}
 			over, err = p.w.remote.isOver(since)
 		}
-		if over || err != nil { // which is one of the mail itself, and of all processes
+		if over || err != nil { // an error of the mail is one of all processes
 			return
 		}
 	}

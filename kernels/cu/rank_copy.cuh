@@ -46,7 +46,7 @@ __device__ __forceinline__ void copy_aligned(char *to, const char *from, i64 byt
 	for (i64 i = tail + Group::thread(); i < bytes; i += Group::threads()) to[i] = from[i];
 }
 
-// copy_few copies words of which each thread has EACH at most, and all but the last for sure. All are loaded before the first is stored.
+// copy_few copies words: for each thread of the group more than EACH - 1 and up to EACH. All loads come before the first store.
 template <typename Group, int EACH, typename W>
 __device__ __forceinline__ void copy_few(char *to, const char *from, int words) {
 	W v[EACH] = {};

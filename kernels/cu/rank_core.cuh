@@ -53,7 +53,7 @@ struct State {
 	Edge edges[2 * MAX_LEVELS];
 	i64 agreed[2]; // the smallest and the largest of what ranks said of a collective
 	i64 timer;
-	int finishing; // in finish
+	int finishing; // 1 once all threads have called finish: what comes is dropped
 	volatile int failed;
 };
 

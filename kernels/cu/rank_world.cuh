@@ -138,8 +138,8 @@ struct Timings {
 	i64 nanoseconds[MAX_TIMINGS];
 };
 
-// What a rank has read of its queues and keeps, see rank_queue.cuh. It lies in the memory of the device: who uses it holds
-// State::queue_lock, which tools that look for races in shared memory take for no order.
+// What a rank has read of its queues and keeps, see rank_queue.cuh. Its users hold State::queue_lock. It lies in device memory because
+// racecheck, which looks at shared memory, does not see that the lock orders them.
 struct Kept {
 	u64 count, notices[KEPT];
 	u64 read[MAX_DEVICES]; // of the queue of each device
