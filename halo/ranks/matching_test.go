@@ -185,8 +185,11 @@ func TestMatchInVain(t *testing.T) {
 		p := ranks.Program{Name: "match in vain", Kernel: "match_in_vain", Threads: 64, Host: func(r *ranks.Rank) {
 			data := ranks.Data[wrong](r)
 			if int64(r.Index(ranks.All)) == data.Rank {
-				for range []int64{2, 2, 1080}[data.What] {
+				for i := range []int{2, 2, 1080}[data.What] {
 					r.Notify(r.Index(ranks.All), ranks.All, 6)
+					if i%32 == 31 { // reads, so that no notification waits for room
+						r.TestMatching(ranks.AnyWindow, 1, 255, 1)
+					}
 				}
 				switch data.What {
 				case 0:

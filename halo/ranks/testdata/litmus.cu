@@ -466,7 +466,10 @@ extern "C" __global__ void match_in_vain(const __grid_constant__ World world) {
 	Rank rank(world, state);
 	const Wrong &data = rank.data<Wrong>();
 	if (rank.index() == data.rank) {
-		for (int i = 0; i < (data.what == 2 ? 1080 : 2); i++) rank.notify(rank.index(), WORLD, 6);
+		for (int i = 0; i < (data.what == 2 ? 1080 : 2); i++) {
+			rank.notify(rank.index(), WORLD, 6);
+			if (i % 32 == 31) rank.test_notifications(Match(1, 255), 1); // reads, so that no notification waits for room
+		}
 		Notification from;
 		if (data.what == 0) rank.wait_notifications(Match(Window{17, DEVICE}, 2, 5), 3);
 		if (data.what == 1) rank.wait_notifications(Match(ANY, ANY), 3);
