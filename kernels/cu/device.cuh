@@ -39,6 +39,16 @@ __device__ inline u64 load_acquire_gpu(const u64 *from) {
 	return value;
 }
 
+// acquire_sys makes acquire loads of the relaxed loads by which this thread has read words, if there are any, for what it does next. A wait
+// polls by relaxed loads and acquires once: each acquire load empties the first-level cache of the multiprocessor, and the next look is later.
+template <typename... Words> __device__ __forceinline__ void acquire_sys(const Words *...from) {
+#if __CUDA_ARCH__ >= 900 && 100 * __CUDACC_VER_MAJOR__ + __CUDACC_VER_MINOR__ >= 1208
+	if (sizeof...(from) > 0) asm volatile("fence.acquire.sys;" ::: "memory");
+#else // a fence orders stores too there, and takes longer than another load
+	(load_acquire_sys(from), ...);
+#endif
+}
+
 __device__ inline void add_release_sys(u64 *to, u64 value) {
 	asm volatile("red.release.sys.global.add.u64 [%0], %1;" ::"l"(to), "l"(value) : "memory");
 }
@@ -63,6 +73,12 @@ __device__ inline void store_relaxed_sys(u64 *to, u64 value) {
 __device__ inline u64 load_relaxed_sys(const u64 *from) {
 	u64 value;
 	asm volatile("ld.relaxed.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(from) : "memory");
+	return value;
+}
+
+__device__ inline u64 load_relaxed_gpu(const u64 *from) {
+	u64 value;
+	asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(value) : "l"(from) : "memory");
 	return value;
 }
 
@@ -97,6 +113,14 @@ __device__ inline i64 nanoseconds() {
 	i64 t;
 	asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(t));
 	return t;
+}
+
+// spin lets so many cycles of the multiprocessor pass, or a few more. A sleep of less than a microsecond is not as exact.
+__device__ __forceinline__ void spin(unsigned cycles) {
+	unsigned start, now;
+	asm volatile("mov.u32 %0, %%clock;" : "=r"(start));
+	do asm volatile("mov.u32 %0, %%clock;" : "=r"(now));
+	while (now - start < cycles);
 }
 
 // prefetch_l2 prefetches a line into the L2 cache.
@@ -206,6 +230,13 @@ __device__ __forceinline__ void mbarrier_wait(SharedAddress barrier, int parity)
 		    : "memory");
 #endif
 	} while (!__all_sync(~0u, done)); // so that the compiler knows that all lanes leave together
+}
+
+// lane_id is the lane of this thread in its warp, of which the compiler knows nothing.
+__device__ __forceinline__ unsigned lane_id() {
+	unsigned lane;
+	asm volatile("mov.u32 %0, %%laneid;" : "=r"(lane));
+	return lane;
 }
 
 // opaque hides from the compiler where a number comes from. In a loop it then keeps the number, and

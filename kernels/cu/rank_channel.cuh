@@ -26,11 +26,13 @@ class Channels : public Collectives {
 		const u64 n = e.position;
 		bool room = true;
 		if (Group::thread() == 0 && n - e.known >= e.is.slots) {
-			const bool near = is_near(e.is.peer);
-			room = wait_unless_ended([&] {
-				e.known = e.is.first + (near ? load_acquire_gpu(e.is.credit) : load_acquire_sys(e.is.credit));
-				return n - e.known < e.is.slots;
-			});
+			const u64 *const credit = e.is.credit;
+			room = wait_unless_ended(
+			    [&] {
+				    e.known = e.is.first + load_relaxed_sys(credit);
+				    return n - e.known < e.is.slots;
+			    },
+			    credit);
 			if (!room) fail(NO_ROOM, e.is.slots, (u64)e.is.peer, (u64)c.number);
 		}
 		if (!Group::all(room)) return false;

@@ -198,12 +198,13 @@ class Collectives : public Packets {
 			if (e.sent + (u64)parts - e.known <= BOX_SLOTS) continue;
 			const i64 to = in_world(comm, t.peer(level));
 			const u64 *const credit = mine().credit(blockIdx.x, first_edge(comm) + level);
-			const bool near = is_near(to),
-			           room = wait_unless_ended([&] {
-				           const u64 read = near ? load_acquire_gpu(credit) : load_acquire_sys(credit);
-				           if ((i64)(read - e.known) > 0) e.known = read;
-				           return e.sent + (u64)parts - e.known <= BOX_SLOTS;
-			           });
+			const bool room = wait_unless_ended(
+			    [&] {
+				    const u64 read = load_relaxed_sys(credit);
+				    if ((i64)(read - e.known) > 0) e.known = read;
+				    return e.sent + (u64)parts - e.known <= BOX_SLOTS;
+			    },
+			    credit);
 			if (!room) return fail(NO_COLLECTIVE, (u64)to, 1, t.what), false;
 		}
 		return true;

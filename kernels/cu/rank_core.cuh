@@ -81,15 +81,22 @@ class Core {
 		if (!goes_on<Block>()) return false;
 		const bool everywhere = comm == WORLD && world.devices > 1;
 		u64 *const here = mine().line(comm == WORLD ? WORLD_ARRIVALS : DEVICE_ARRIVALS);
-		bool ok = true, last = false;
+		u64 n = 0, missing = (u64)world.ranks - 1; // ranks of this device that are still to come, at most
 		if (threadIdx.x == 0) {
-			const u64 all = ++state.barriers[comm] * (u64)world.ranks;
-			if (everywhere) last = add_ordered_gpu(here, 1) + 1 == all;
-			else add_release_gpu(here, 1);
+			// The lane is 0. If all threads that ptxas thinks may add did so at one word, it would count them first.
+			u64 *const count = here + lane_id();
+			u64 came = 0;
+			if (everywhere) came = add_ordered_gpu(count, 1) + 1;
+			else add_release_gpu(count, 1);
+			n = ++state.barriers[comm];
+			if (everywhere) missing = n * (u64)world.ranks - came;
 		}
-		if (everywhere && Block::any(last)) tell_devices(state.barriers[WORLD]);
+		if (everywhere && Block::any(threadIdx.x == 0 && missing == 0)) tell_devices(state.barriers[WORLD]);
+		bool ok = true;
 		if (threadIdx.x == 0) {
-			const u64 n = state.barriers[comm];
+			// Additions to a word and looks at it take turns in the second-level cache: who looks too early delays those who come. So many
+			// cycles were about the best on H100, where 1056 ranks of a GPU take 1.9 us with them and 3.0 without.
+			spin((unsigned)missing + 64);
 			ok = wait_for_count(here, n * (u64)world.ranks) && (!everywhere || wait_for_devices(n));
 		}
 		if (!ok) fail(NO_BARRIER, comm, 0, 0);
@@ -212,8 +219,9 @@ class Core {
 		const u64 before = kept.read[device];
 		u64 n = before;
 		for (; kept.count < KEPT || state.finishing; n++) {
-			const Notice next = {load_acquire_sys(queue + n % QUEUED)};
+			const Notice next = {load_relaxed_sys(queue + n % QUEUED)};
 			if (!next.is_of(n / QUEUED + 1)) break;
+			acquire_sys(queue + n % QUEUED);
 			if (!state.finishing) kept.notices[kept.count++] = next.word;
 		}
 		kept.read[device] = n;
@@ -225,8 +233,7 @@ class Core {
 	}
 
 	__device__ __forceinline__ bool wait_for_count(const u64 *count, u64 all) {
-		return wait_unless_ended<Thread, true>([&] { return load_acquire_gpu(count) >= all; },
-		                                       [&] { return load_relaxed_sys(count) >= all; });
+		return wait_unless_ended<Thread, true>([&] { return load_relaxed_gpu(count) >= all; }, count);
 	}
 
 	// In a barrier of the world the last rank of each device to come tells the other devices. These count barriers of odd and
@@ -249,38 +256,34 @@ class Core {
 		const u64 *const others = mine().line(OTHER_DEVICES) + n % 2, *const served =
 		                                                                  mine().line(SERVED_DEVICES) + n % 2;
 		const u64 devices = (n + 1) / 2 * (u64)(world.devices - 1);
-		const auto came = [&](u64 load(const u64 *)) {
-			return load(others) + (any_served() ? load(served) : 0) >= devices;
-		};
-		return wait_unless_ended<Thread, true>([&] { return came(load_acquire_sys); },
-		                                       [&] { return came(load_relaxed_sys); });
+		return wait_unless_ended<Thread, true>(
+		    [&] { return load_relaxed_sys(others) + (any_served() ? load_relaxed_sys(served) : 0) >= devices; }, others,
+		    served);
 	}
 
 	// has_ended reads whether the host has ended the run.
 	__device__ bool has_ended() const { return load_relaxed_sys(world.ended) != 0; }
 
-	// wait_unless_ended polls until done() returns true. It returns false where the run ends, and after the limit: never
-	// before, and a millisecond or so after.
-	// It is for one thread, or for all lanes of a warp, to all of which done() and peek() return the same.
-	// Before the first pause each look is done(). After that pauses grow, and done() is called only where peek() returns
-	// true. peek() acquires nothing: each acquire empties the first-level cache that ranks of one multiprocessor share.
-	// done() and peek() should read memory of this device: hundreds of ranks that poll host memory slow down all memory accesses
+	// wait_unless_ended polls until came() returns true, and then acquires the words given, which came() has read by relaxed loads. It returns
+	// false where the run ends, and after the limit: never before, and a millisecond or so after.
+	// It is for one thread, or for all lanes of a warp, to all of which came() returns the same. Pauses between looks grow after the first.
+	// came() should load relaxed: each acquire load empties the first-level cache that ranks of one multiprocessor share.
+	// It should read memory of this device: hundreds of ranks that poll host memory slow down all memory accesses
 	// of the GPU, by a factor of five even where each rank reads it at one look in 512.
 	// A barrier waits for a second more at most, so that the rank that waits for something else is the one that is named.
-	template <typename Lanes = Thread, bool LONGER = false, typename Done, typename Peek>
-	RANK_CALLED __device__ bool wait_unless_ended(Done done, Peek peek) {
+	template <typename Lanes = Thread, bool LONGER = false, typename Came, typename... Words>
+	RANK_CALLED __device__ bool wait_unless_ended(Came came, const Words *...read) {
 		enum { AT_ONCE = 16, GROWTH = 16, LONGEST = 1000 }; // looks before the first pause; ns, of pauses
 		enum { QUEUES = 64, CLOCK = 16 }; // looks between two readings of its queues, and of the clock
 		enum { TICK = 19 };               // log2 of the ns of a tick
 		unsigned start = 0;               // the tick of the first reading of the clock
 #pragma unroll 1
+		for (int looks = 0; looks < AT_ONCE; looks++)
+			if (came()) return acquire_sys(read...), true;
+#pragma unroll 1
 		for (unsigned looks = 0;; looks++) {
-			if (looks < AT_ONCE) {
-				if (done()) return true;
-				continue;
-			}
-			if (peek() && done()) return true;
-			__nanosleep(min(looks - AT_ONCE, (unsigned)LONGEST / GROWTH) * GROWTH);
+			if (came()) return acquire_sys(read...), true;
+			__nanosleep(min(looks, (unsigned)LONGEST / GROWTH) * GROWTH);
 #ifdef RANK_QUEUES
 			if (looks % QUEUES == QUEUES - 1 && try_lock(&state.queue_lock)) { // others may wait for room in them
 				keep_all();
@@ -295,9 +298,6 @@ class Core {
 			if (LONGER) late -= min(late / 8, 1u << 11);
 			if (!Lanes::all(!state.failed && (i64)late <= (world.limit >> TICK) + 1)) return false;
 		}
-	}
-	template <typename Lanes = Thread, typename Done> __device__ __forceinline__ bool wait_unless_ended(Done done) {
-		return wait_unless_ended<Lanes>(done, [] { return true; });
 	}
 
 	// post_words has one or two words stored at a device, in one thread.
@@ -347,7 +347,7 @@ class Core {
 			bool came = true;
 			if (Group::thread() == 0) {
 				publish(n, FETCH, device, from + at, some);
-				came = wait_unless_ended([&] { return load_acquire_sys(&c.reply) == n + 1; });
+				came = wait_unless_ended([&] { return load_relaxed_sys(&c.reply) == n + 1; }, &c.reply);
 				if (!came) no_proxy(device);
 			}
 			if (!Group::all(came)) return;

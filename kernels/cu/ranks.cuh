@@ -291,7 +291,7 @@ class Rank : public Channels {
 		(text.add(items), ...);
 		const u64 n = atomicAdd(mine().line(LOG_LINES_CLAIMED), 1);
 		const Control *const c = world.control;
-		if (!wait_unless_ended([&] { return n < load_acquire_sys(&c->logged) + LOG_LINES; }))
+		if (!wait_unless_ended([&] { return n < load_relaxed_sys(&c->logged) + LOG_LINES; }, &c->logged))
 			return fail(LOG_FULL, LOG_LINES, 0, 0);
 		LogLine &line = world.log[n % LOG_LINES];
 		line.rank = (u64)index(), line.length = (u64)text.used;
@@ -331,7 +331,8 @@ class Rank : public Channels {
 				if (right) route = recent(w, to);
 			}
 			if (bytes <= SMALL) { // and puts alone
-				if (!Group::all(on) || !right) return;
+				Group::sync();
+				if (!Group::in_first_warp() || !Warp::all(on && right)) return;
 				deliver<Warp>(w, to, (char *)route.base + offset, from, bytes);
 				__syncwarp();
 			} else {
@@ -390,41 +391,42 @@ class Rank : public Channels {
 		return came - state.consumed[tag];
 	}
 
-	// Where a group looks for notifications of a tag: each lane of a warp at one count, or one thread at all of them.
+	// Where a group looks for notifications of a tag: one thread at all counts, or each lane of a warp at one count. Pairs of lanes, or, with
+	// proxies, groups of four, look at all counts and add what they found: a look takes no branch.
 	template <typename Group> struct Sources {
 		static constexpr bool ONE = same<Group, Thread>::value;
 		const u64 *count; // of this lane; of one thread: that of its device
-		bool looks;       // whether this lane has a count
+		bool adds;        // whether this lane has another count than the others of its four
 		bool alone;       // whether the world has one device
 
-		// came returns whether so many have come in all. It acquires what was put before them, or orders nothing.
-		template <bool ACQUIRES> __device__ __forceinline__ bool came(const Rank &rank, int tag, u64 enough) const {
-			u64 all = 0;
-			if (looks)
-				all = !ACQUIRES ? load_relaxed_sys(count) : alone ? load_acquire_gpu(count) : load_acquire_sys(count);
+		// came returns whether so many have come in all, and orders nothing. acquire acquires what was put before those.
+		__device__ __forceinline__ bool came(const Rank &rank, int tag, u64 enough) const {
+			u64 all = load_relaxed_sys(count);
 			if (ONE) {
 				const Board b = rank.mine();
-				const auto load = [](const u64 *from) {
-					return ACQUIRES ? load_acquire_sys(from) : load_relaxed_sys(from);
-				};
-				if (!alone) all += load(b.far_count(blockIdx.x, tag));
-				if (any_served()) all += load(b.served_count(blockIdx.x, tag));
+				if (!alone) all += load_relaxed_sys(b.far_count(blockIdx.x, tag));
+				if (any_served()) all += load_relaxed_sys(b.served_count(blockIdx.x, tag));
 				return (i64)(all - enough) >= 0;
 			}
-			const u64 own = all;
-			if (!alone) all += __shfl_down_sync(~0u, own, 1);
-			if (any_served()) all += __shfl_down_sync(~0u, own, 2);
-			return __all_sync(~0u, (threadIdx.x & 31) != 0 || (i64)(all - enough) >= 0);
+			if (any_served()) all = adds ? all : 0;
+			if (any_served() || !alone) all += __shfl_xor_sync(~0u, all, 1);
+			if (any_served()) all += __shfl_xor_sync(~0u, all, 2);
+			return __all_sync(~0u, (i64)(all - enough) >= 0);
+		}
+		__device__ __forceinline__ void acquire(const Rank &rank, int tag) const {
+			const Board b = rank.mine();
+			if (ONE) acquire_sys(count, b.far_count(blockIdx.x, tag), b.served_count(blockIdx.x, tag));
+			else acquire_sys(count);
 		}
 	};
 	template <typename Group> __device__ __forceinline__ Sources<Group> sources(int tag) const {
 		const Board b = mine();
 		Sources<Group> s = {b.near_count(blockIdx.x, tag), true, world.devices == 1};
 		if (Sources<Group>::ONE) return s;
-		const int lane = (int)threadIdx.x & 31;
-		if (lane == 1) s.count = b.far_count(blockIdx.x, tag);
-		if (lane == 2) s.count = b.served_count(blockIdx.x, tag);
-		s.looks = lane == 0 || lane == 1 && !s.alone || lane == 2 && any_served();
+		const int source = (int)threadIdx.x & (any_served() ? 3 : 1);
+		if (source == 1 && !s.alone) s.count = b.far_count(blockIdx.x, tag);
+		if (source == 2) s.count = b.served_count(blockIdx.x, tag);
+		s.adds = source == 0 || source == 1 && !s.alone || source == 2;
 		return s;
 	}
 
@@ -433,9 +435,9 @@ class Rank : public Channels {
 	template <typename Group> __device__ __forceinline__ bool take(int tag, u64 count, bool waits) {
 		const u64 enough = state.consumed[tag] + count;
 		const Sources<Group> s = sources<Group>(tag);
-		const auto came = [&] { return s.template came<true>(*this, tag, enough); };
-		const auto peek = [&] { return s.template came<false>(*this, tag, enough); };
-		if (waits ? !wait_unless_ended<Group>(came, peek) : !came()) return false;
+		const auto came = [&] { return s.came(*this, tag, enough); };
+		if (waits ? !wait_unless_ended<Group>(came) : !came()) return false;
+		s.acquire(*this, tag);
 		if (!same<Group, Thread>::value) __syncwarp();
 		if (same<Group, Thread>::value || (threadIdx.x & 31) == 0) state.consumed[tag] = enough;
 		return true;
@@ -446,7 +448,7 @@ class Rank : public Channels {
 	__device__ void queue(i64 device, i64 rank, int slot, int tag) {
 		const i64 to = device * world.ranks + rank;
 		const u64 n = atomicAdd(mine().claimed(to), 1), *const read = mine().read(to);
-		const bool room = wait_unless_ended([&] { return n < load_acquire_sys(read) + QUEUED; });
+		const bool room = wait_unless_ended([&] { return n < load_relaxed_sys(read) + QUEUED; }, read);
 		if (!room) return fail(QUEUE_FULL, QUEUED, (u64)to, (u64)tag);
 		u64 *const there = board(device).queue(rank, world.device) + n % QUEUED;
 		const u64 word = Notice::of(n / QUEUED + 1, slot, index(), tag).word;

@@ -5,6 +5,7 @@ inline void grid_dependency_wait() {}
 
 inline u64 load_acquire_sys(const u64 *from) { return cpu::yield(), __atomic_load_n(from, __ATOMIC_ACQUIRE); }
 inline u64 load_acquire_gpu(const u64 *from) { return load_acquire_sys(from); }
+template <typename... Words> inline void acquire_sys(const Words *...from) { (load_acquire_sys(from), ...); }
 inline void add_release_sys(u64 *to, u64 value) { __atomic_fetch_add(to, value, __ATOMIC_RELEASE); }
 inline void add_release_gpu(u64 *to, u64 value) { add_release_sys(to, value); }
 inline void store_release_sys(u64 *to, u64 value) { __atomic_store_n(to, value, __ATOMIC_RELEASE); }
@@ -12,6 +13,7 @@ inline void store_release_gpu(u64 *to, u64 value) { store_release_sys(to, value)
 
 inline void store_relaxed_sys(u64 *to, u64 value) { __atomic_store_n(to, value, __ATOMIC_RELAXED); }
 inline u64 load_relaxed_sys(const u64 *from) { return cpu::yield(), __atomic_load_n(from, __ATOMIC_RELAXED); }
+inline u64 load_relaxed_gpu(const u64 *from) { return load_relaxed_sys(from); }
 inline u64 add_ordered_gpu(u64 *to, u64 value) { return __atomic_fetch_add(to, value, __ATOMIC_ACQ_REL); }
 
 // As the model of a GPU allows, the two words are stored and loaded one by one, in an order that changes.
@@ -32,7 +34,9 @@ inline bool try_lock(u64 *lock) {
 inline void unlock(u64 *lock) { __atomic_store_n(lock, 0, __ATOMIC_RELEASE); }
 
 enum { HOST_READS_APART = 1 }; // a poll takes long
+inline void spin(unsigned) { cpu::yield(); }
 inline i64 nanoseconds() { return cpu::nanoseconds(); }
+inline unsigned lane_id() { return threadIdx.x % 32; }
 inline unsigned opaque(unsigned v) { return v; }
 template <typename T> inline T opaque_value(T v) { return v; }
 inline void prefetch_l2(const void *) {}
