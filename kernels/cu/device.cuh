@@ -26,7 +26,7 @@ __device__ __forceinline__ void grid_dependency_wait() {
 
 // A release orders all that the thread has read and written before it, and, after a barrier, all that
 // its block has. An acquire that reads the released value orders it before all that the thread, and
-// after a barrier its block, does next. Both have the same scope: all GPUs and the host, or this GPU.
+// after a barrier its block, does next. The scope of each holds the other's thread: sys is all GPUs and the host, gpu is this GPU.
 __device__ inline u64 load_acquire_sys(const u64 *from) {
 	u64 value;
 	asm volatile("ld.acquire.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(from) : "memory");
@@ -39,8 +39,10 @@ __device__ inline u64 load_acquire_gpu(const u64 *from) {
 	return value;
 }
 
-// acquire_sys makes acquire loads of the relaxed loads by which this thread has read words, if there are any, for what it does next. A wait
-// polls by relaxed loads and acquires once: each acquire load empties the first-level cache of the multiprocessor, and the next look is later.
+// acquire_sys acquires words that this thread has read by relaxed loads: what it does next comes after what was released with them. Where
+// there is no fence for that it loads the words again: they still have what was read, or are counts that have grown.
+// A wait polls by relaxed loads and acquires once, because each acquire load empties the first-level cache of the multiprocessor, which delays
+// the next look.
 template <typename... Words> __device__ __forceinline__ void acquire_sys(const Words *...from) {
 #if __CUDA_ARCH__ >= 900 && 100 * __CUDACC_VER_MAJOR__ + __CUDACC_VER_MINOR__ >= 1208
 	if (sizeof...(from) > 0) asm volatile("fence.acquire.sys;" ::: "memory");

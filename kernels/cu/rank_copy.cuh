@@ -46,7 +46,7 @@ __device__ __forceinline__ void copy_aligned(char *to, const char *from, i64 byt
 	for (i64 i = tail + Group::thread(); i < bytes; i += Group::threads()) to[i] = from[i];
 }
 
-// copy_one_each and copy_two_each copy words of which each thread has one at most, and two at most but one for sure.
+// copy_one_each copies one word or none for each thread, copy_two_each two or one: both are loaded before one is stored.
 template <typename Group, typename W>
 __device__ __forceinline__ void copy_one_each(char *to, const char *from, int words) {
 	const int i = Group::thread();

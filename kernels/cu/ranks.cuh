@@ -391,12 +391,12 @@ class Rank : public Channels {
 		return came - state.consumed[tag];
 	}
 
-	// Where a group looks for notifications of a tag: one thread at all counts, or each lane of a warp at one count. Pairs of lanes, or, with
-	// proxies, groups of four, look at all counts and add what they found: a look takes no branch.
+	// Where a group looks for notifications of a tag: one thread at all counts, or all lanes of a warp, each at one. With several devices each two
+	// lanes look at both counts, and with proxies each four at all three, and they add what they found, so that a look takes no branch.
 	template <typename Group> struct Sources {
 		static constexpr bool ONE = same<Group, Thread>::value;
 		const u64 *count; // of this lane; of one thread: that of its device
-		bool adds;        // whether this lane has another count than the others of its four
+		bool adds;        // with proxies: whether what this lane finds is not found by another of its four
 		bool alone;       // whether the world has one device
 
 		// came returns whether so many have come in all, and orders nothing. acquire acquires what was put before those.
@@ -415,8 +415,9 @@ class Rank : public Channels {
 		}
 		__device__ __forceinline__ void acquire(const Rank &rank, int tag) const {
 			const Board b = rank.mine();
-			if (ONE) acquire_sys(count, b.far_count(blockIdx.x, tag), b.served_count(blockIdx.x, tag));
-			else acquire_sys(count);
+			if (!ONE) acquire_sys(count);
+			else if (any_served()) acquire_sys(count, b.far_count(blockIdx.x, tag), b.served_count(blockIdx.x, tag));
+			else acquire_sys(count, b.far_count(blockIdx.x, tag));
 		}
 	};
 	template <typename Group> __device__ __forceinline__ Sources<Group> sources(int tag) const {
