@@ -176,13 +176,13 @@ func TestMatchRefusals(t *testing.T) {
 // A match that waits in vain says for what, and what the rank has instead.
 func TestMatchInVain(t *testing.T) {
 	wants := []string{
-		"waited 200ms for 3 notifications of tag 5 from rank 2 in window 17; 2 came that it did not take",
-		"waited 200ms for 3 notifications of any tag from any rank; 2 came that it did not take",
-		"waited 200ms for 1 notifications of tag 255 from rank 1; it keeps 1024 that it did not take, and reads no more",
+		"waited 1s for 3 notifications of tag 5 from rank 2 in window 17; 2 came that it did not take",
+		"waited 1s for 3 notifications of any tag from any rank; 2 came that it did not take",
+		"waited 1s for 1 notifications of tag 255 from rank 1; it keeps 1024 that it did not take, and reads no more",
 	}
 	eachLink(t, 2, func(t *testing.T, s *testdevices.Set) {
 		s.Devices = s.Devices[:min(2, len(s.Devices))]
-		p := ranks.Program{Name: "match in vain", Kernel: "match_in_vain", Threads: 64, Host: func(r *ranks.Rank) {
+		p := ranks.Program{Name: "match in vain", Kernel: "match_in_vain", Threads: 32, Host: func(r *ranks.Rank) {
 			data := ranks.Data[wrong](r)
 			if int64(r.Index(ranks.All)) == data.Rank {
 				for i := range []int{2, 2, 1080}[data.What] {
@@ -204,7 +204,7 @@ func TestMatchInVain(t *testing.T) {
 				time.Sleep(time.Millisecond)
 			}
 		}}
-		w := opened(t, s, p, ranks.Options{Ranks: 4 / len(s.Devices), Queues: true, Limit: 200 * time.Millisecond})
+		w := opened(t, s, p, ranks.Options{Ranks: 4 / len(s.Devices), Queues: true, Limit: time.Second})
 		for what, want := range wants {
 			data := make([]wrong, len(s.Devices))
 			for i := range data {
@@ -228,9 +228,9 @@ func TestFullQueue(t *testing.T) {
 				time.Sleep(time.Millisecond)
 			}
 		}}
-		w := opened(t, s, p, ranks.Options{Ranks: 2, Queues: true, Limit: 200 * time.Millisecond})
+		w := opened(t, s, p, ranks.Options{Ranks: 2, Queues: true, Limit: time.Second})
 		err := ranks.Run(t.Context(), w, make([]struct{}, len(s.Devices)))
-		if !errors.Is(err, ranks.ErrTimeout) || !strings.Contains(err.Error(), "waited 200ms to notify rank 1 of tag 7, which has 64 notifications of its device to read") {
+		if !errors.Is(err, ranks.ErrTimeout) || !strings.Contains(err.Error(), "waited 1s to notify rank 1 of tag 7, which has 64 notifications of its device to read") {
 			t.Error(err)
 		}
 	})
