@@ -70,6 +70,7 @@ func (e *CodeError) Error() string {
 	return text
 }
 
+// Unwrap returns what the code means, nil if the program does not say.
 func (e *CodeError) Unwrap() error { return e.Means }
 
 // describe returns the error of a rank, whose device is named.

@@ -39,14 +39,13 @@ __device__ inline u64 load_acquire_gpu(const u64 *from) {
 	return value;
 }
 
-// acquire_sys acquires words that this thread has read by relaxed loads: what it does next comes after what was released with them. Where
-// there is no fence for that it loads the words again: they still have what was read, or are counts that have grown.
-// A wait polls by relaxed loads and acquires once, because each acquire load empties the first-level cache of the multiprocessor, which delays
-// the next look.
+// acquire_sys turns relaxed loads of words that this thread has made into acquire loads, for all that it does next. A wait polls with relaxed
+// loads and acquires once: each acquire invalidates the L1 cache of the multiprocessor, which delays the next poll.
+// Where no fence acquires alone it loads the words again. They still have what was read, or are counts that have grown.
 template <typename... Words> __device__ __forceinline__ void acquire_sys(const Words *...from) {
 #if __CUDA_ARCH__ >= 900 && 100 * __CUDACC_VER_MAJOR__ + __CUDACC_VER_MINOR__ >= 1208
 	if (sizeof...(from) > 0) asm volatile("fence.acquire.sys;" ::: "memory");
-#else // a fence orders stores too there, and takes longer than another load
+#else // fence.acq_rel waits for stores too, which takes longer than another load
 	(load_acquire_sys(from), ...);
 #endif
 }
@@ -234,7 +233,7 @@ __device__ __forceinline__ void mbarrier_wait(SharedAddress barrier, int parity)
 	} while (!__all_sync(~0u, done)); // so that the compiler knows that all lanes leave together
 }
 
-// lane_id is the lane of this thread in its warp, of which the compiler knows nothing.
+// lane_id is the lane of this thread in its warp, as a number that the compiler cannot derive from threadIdx.
 __device__ __forceinline__ unsigned lane_id() {
 	unsigned lane;
 	asm volatile("mov.u32 %0, %%laneid;" : "=r"(lane));

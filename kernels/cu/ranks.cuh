@@ -391,12 +391,12 @@ class Rank : public Channels {
 		return came - state.consumed[tag];
 	}
 
-	// Where a group looks for notifications of a tag: one thread at all counts, or all lanes of a warp, each at one. With several devices each two
-	// lanes look at both counts, and with proxies each four at all three, and they add what they found, so that a look takes no branch.
+	// The counts of notifications of a tag that a group polls: one thread all of them, each lane of a warp one. With several devices each
+	// two lanes add the counts of near and far ranks, with proxies each four lanes those of all three kinds, so that a poll has no branch.
 	template <typename Group> struct Sources {
 		static constexpr bool ONE = same<Group, Thread>::value;
 		const u64 *count; // of this lane; of one thread: that of its device
-		bool adds;        // with proxies: whether what this lane finds is not found by another of its four
+		bool adds;        // with proxies: whether no other of the four lanes has this lane's count
 		bool alone;       // whether the world has one device
 
 		// came returns whether so many have come in all, and orders nothing. acquire acquires what was put before those.

@@ -13,7 +13,7 @@ import (
 )
 
 // Compile compiles a source: its kernels keep their variables in registers, of which threads have so many at most, or what others
-// has for a generation of GPUs such as sm_100, and have no fences that wait for stores: ranks tell by releases, and fences only acquire. It looks at
+// has for a generation of GPUs such as sm_100, and no fence but the one that acquires alone: ranks order what they store by releases. It looks at
 // the registers of each generation of GPUs and at the fences if tests are long, else at one or the other, of one generation, by the seed.
 func Compile(t *testing.T, source kernels.Source, registers int, others map[string]int) {
 	testdevices.Once(t)
