@@ -178,18 +178,29 @@ sanitize() {
 	local more='TestPassesOfPointFunctions|TestPassesTakeNorms|TestPassesBetweenMovingWalls|TestTuneKeepsToTheGhosts'
 	passes_under racecheck passes-more "^($more)\$/backend=cuda\$"
 	passes_under memcheck passes-more "^($more|TestPassesOfLongStars)\$/backend=cuda\$"
+	for tool in memcheck racecheck; do
+		ranks_under $tool puts TestPuts
+		ranks_under $tool collectives TestCollectives
+		ranks_under $tool matching 'TestMatching|TestGroupsMatch|TestMatchInVain|TestMoreThanIsKept'
+		ranks_under $tool messages 'TestChannels|TestValues'
+	done
 	joined
 }
 
 # under NAME TOOL COMMAND...: a command under a tool of compute-sanitizer, and what it found.
 under() {
-	check "$1" compute-sanitizer --tool "$2" --error-exitcode 3 "${@:3}"
+	check "$1" env HALOX_TEST_INSTRUMENTED=1 compute-sanitizer --tool "$2" --error-exitcode 3 "${@:3}"
 	echo "      $1: $(tail -n 1 "$out/$1.log")"
 }
 
 # passes_under TOOL NAME TESTS: tests of several steps in one pass under a tool.
 passes_under() {
 	LIMIT=${LIMIT:-400} job under "$1-$2" "$1" "$bundle/kernels-temporal.test" -test.v -test.short -test.run "$3"
+}
+
+# ranks_under TOOL NAME TESTS: tests of ranks under a tool.
+ranks_under() {
+	LIMIT=${LIMIT:-400} job under "$1-ranks-$2" "$1" env -C "$bundle/files/halo/ranks" HALOX_TEST_BACKEND=cuda "$bundle/halo-ranks.test" -test.v -test.short -test.run "^($3)\$"
 }
 
 # Schemes fused and resident, against one without whole steps, on GPUs that are late or fail.

@@ -9,6 +9,10 @@ import (
 // see Some and Turn.
 func Long() bool { return os.Getenv("HALOX_TEST_LONG") != "" }
 
+// Instrumented reports whether a tool such as compute-sanitizer instruments kernels: HALOX_TEST_INSTRUMENTED. Tests then do no more rounds on
+// GPUs than on the CPU.
+func Instrumented() bool { return os.Getenv("HALOX_TEST_INSTRUMENTED") != "" }
+
 // Seed decides which cases Some, Again and Turn take: HALOX_TEST_SEED, which make has count the commits, else 0.
 func Seed() int {
 	n, err := strconv.ParseUint(os.Getenv("HALOX_TEST_SEED"), 10, 31)
