@@ -95,7 +95,7 @@ func (b box) check() error {
 // not fit in 64 bits. The room that is left after the last row of a plane bounds
 // the next product.
 func (b box) checkEnd(p Pitched) error {
-	if err := p.Span.check(); err != nil {
+	if err := p.Span.Check(); err != nil {
 		return err
 	}
 	if p.Offset < 0 || p.Pitch < 0 || p.Plane < 0 {

@@ -52,7 +52,7 @@ func (d *Device) NewKernel(spec KernelSpec) (*Kernel, error) {
 		return nil, err
 	}
 	for _, u := range spec.Uses {
-		if err := u.check(); err != nil {
+		if err := u.Check(); err != nil {
 			return nil, d.fail(fmt.Errorf("it may not touch %v: %w", u, err), "prepare %s", spec.Name)
 		}
 		if !u.Memory.within(d) {
@@ -60,7 +60,7 @@ func (d *Device) NewKernel(spec KernelSpec) (*Kernel, error) {
 		}
 	}
 	for _, r := range spec.Reaches {
-		if err := r.check(); err != nil {
+		if err := r.Check(); err != nil {
 			return nil, d.fail(fmt.Errorf("it cannot reach %v: %w", r, err), "prepare %s", spec.Name)
 		}
 		if !d.Reaches(r.Memory) {

@@ -78,8 +78,8 @@ func (s Span) String() string {
 	return fmt.Sprintf("%s [%d, %d) of %d bytes", kind, s.Offset, s.Offset+s.Length, s.Memory.size)
 }
 
-// check returns an error unless the span lies within its memory, which is not closed.
-func (s Span) check() error {
+// Check returns an error unless the span lies within its memory, which is not closed.
+func (s Span) Check() error {
 	switch {
 	case s.Memory == nil || s.Offset < 0 || s.Length < 0 || s.Offset > s.Memory.size-s.Length:
 		return errBeyond

@@ -41,7 +41,7 @@ func (s *Stream) CopyAs(work Work, dst, src Span) error {
 	if err := s.usable(); err != nil {
 		return err
 	}
-	if err := cmp.Or(dst.check(), src.check()); err != nil {
+	if err := cmp.Or(dst.Check(), src.Check()); err != nil {
 		return s.device.fail(err, "copy to %v from %v", dst, src)
 	}
 	if dst.Length != src.Length {

@@ -498,7 +498,10 @@ func TestWindowsThatAreRefused(t *testing.T) {
 	s := testdevices.Host(t, 1)
 	p := ranks.Program{Name: "p", Source: source(), Kernel: "ring", Threads: 32, Host: func(*ranks.Rank) {}}
 	w := opened(t, s, p, ranks.Options{Ranks: 1})
-	m := memory(t, w, 1024)[0]
+	m, freed := memory(t, w, 1024)[0], memory(t, w, 64)[0]
+	if err := freed.Close(); err != nil {
+		t.Fatal(err)
+	}
 	of := func(offset, length int64) func(int) streams.Span {
 		return func(int) streams.Span { return streams.Span{Memory: m, Offset: offset, Length: length} }
 	}
@@ -513,6 +516,7 @@ func TestWindowsThatAreRefused(t *testing.T) {
 		{"at offset 0 of memory of 1024", ranks.Device, of(0, 1<<62)},
 		{"at offset 9223372036854775807 of memory of 1024", ranks.Device, of(1<<63-1, 1<<63-1)},
 		{"of 8 bytes at offset 0 of memory of 0", ranks.All, func(int) streams.Span { return streams.Span{Length: 8} }},
+		{"of host 0 [0, 64) of 64 bytes: the memory is closed", ranks.All, func(int) streams.Span { return freed.All() }},
 		{"there is no communicator 7", ranks.Comm(7), of(0, 8)},
 		{"no function says which memory", ranks.All, nil},
 	} {
@@ -522,6 +526,11 @@ func TestWindowsThatAreRefused(t *testing.T) {
 	}
 	if _, err := w.NewWindow(ranks.All, of(0, 1024)); err != nil {
 		t.Error(err)
+	}
+	for rank, want := range map[int]string{-1: "rank -1", 0: "rank 0 (host 0)", 1: "rank 1"} {
+		if got := w.Name(rank); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
 	}
 }
 

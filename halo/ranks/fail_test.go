@@ -69,6 +69,9 @@ func TestFail(t *testing.T) {
 			if errors.Is(err, crowded) != (c.means != nil) || errors.Is(err, ranks.ErrTimeout) {
 				t.Errorf("%v wraps another error", err)
 			}
+			if strings.Contains(err.Error(), "another process has ended the run") {
+				t.Errorf("%v is of processes too that have not failed", err)
+			}
 			if took := time.Since(begun); took > 20*time.Second {
 				t.Errorf("it took %v", took)
 			}

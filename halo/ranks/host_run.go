@@ -28,7 +28,10 @@ func runOnHost[T any](ctx context.Context, w *World, data []T) error {
 	defer h.state.endWith(ctx)()
 	w.stuck = w.join()
 	courier.finish()
-	return errors.Join(w.stuck, h.state.reason())
+	if w.stuck != nil {
+		return errors.Join(w.stuck, h.state.reason())
+	}
+	return h.state.reason() // by itself: endTogether compares it
 }
 
 // endWith has a run end when its context does, until the function is called that it returns.

@@ -193,8 +193,12 @@ func different(t *testing.T, s *testdevices.Set) {
 	}
 }
 
-// oneRefused has the second process ask for a window of memory that is not its own: all are refused.
+// oneRefused has the second process ask for a window of memory that is not its own, once there is one: all are refused, and then make another.
 func oneRefused(t *testing.T, w *ranks.World) {
+	none := func(int) streams.Span { return streams.Span{} }
+	if _, err := w.NewWindow(ranks.All, none); err != nil {
+		t.Error(err)
+	}
 	second, stranger := together.Rank == 1, testdevices.Host(t, 1)
 	_, err := w.NewWindow(ranks.All, func(int) (s streams.Span) {
 		if second {
@@ -208,6 +212,16 @@ func oneRefused(t *testing.T, w *ranks.World) {
 	})
 	if err == nil || !strings.Contains(err.Error(), "of memory of another device") || !second && !strings.Contains(err.Error(), together.Name(1)) {
 		t.Errorf("a window of strange memory at rank 1: %v", err)
+	}
+	some := none
+	if second {
+		some = nil
+	}
+	if _, err := w.NewWindow(ranks.All, some); err == nil || !strings.Contains(err.Error(), "no function says which memory") {
+		t.Errorf("a window without a function at rank 1: %v", err)
+	}
+	if _, err := w.NewWindow(ranks.All, none); err != nil {
+		t.Errorf("the next window: %v", err)
 	}
 }
 

@@ -14,8 +14,12 @@ import (
 // All processes call it, for the same channel: where one asks for another, all return an error that names both.
 func (w *World) NewChannel(from, to, slots, bytes int) (Channel, error) {
 	c := channel{from: from, to: to, slots: slots, bytes: bytes}
+	free := w.use.TryLock()
+	if free {
+		defer w.use.Unlock()
+	}
 	what := fmt.Sprintf("make channel %d from rank %d to rank %d, %d slots of %d bytes", len(w.channels), from, to, slots, bytes)
-	if err := w.agree(what, w.checkChannel(c)); err != nil {
+	if err := w.agree(what, w.checkChannel(c, free)); err != nil {
 		return Channel{-1}, err
 	}
 	w.channels = append(w.channels, c)
@@ -23,7 +27,7 @@ func (w *World) NewChannel(from, to, slots, bytes int) (Channel, error) {
 }
 
 // checkChannel returns an error unless a channel can be made.
-func (w *World) checkChannel(c channel) error {
+func (w *World) checkChannel(c channel, free bool) error {
 	refuse := func(format string, args ...any) error {
 		return fmt.Errorf("ranks: %s: a channel of %s", w.program.Name, fmt.Sprintf(format, args...))
 	}
@@ -36,7 +40,7 @@ func (w *World) checkChannel(c channel) error {
 		return refuse("%d slots; a power of two up to %d is possible", c.slots, 1<<16)
 	case c.bytes < 4 || c.bytes > MaxMessage || c.bytes%4 != 0:
 		return refuse("messages of %d bytes; a multiple of 4 up to %d is possible", c.bytes, MaxMessage)
-	case w.running:
+	case !free:
 		return refuse("a world that is running")
 	}
 	ends := map[int]int{c.from: 1}

@@ -162,7 +162,7 @@ func (w *World) count(functions []streams.Function) error {
 			if err != nil {
 				return fmt.Errorf("ranks: %s: %w", w.program.Name, err)
 			}
-			fits = each * d.Cores
+			fits = each * d.Cores / countOf(d, w.devices) // ranks of a GPU that is there twice run at the same time
 			if each == 0 {
 				return fmt.Errorf("ranks: %s: %w: none of %d threads with %d bytes of dynamic shared memory fits on a multiprocessor of %v", w.program.Name, ErrNoRoom, w.program.Threads, w.program.Shared, d)
 			}
@@ -179,6 +179,16 @@ func (w *World) count(functions []streams.Function) error {
 		}
 	}
 	return nil
+}
+
+// countOf returns how often a device is among others.
+func countOf(d *streams.Device, all []*streams.Device) (n int) {
+	for _, other := range all {
+		if other == d {
+			n++
+		}
+	}
+	return n
 }
 
 // open allocates what a device needs.

@@ -25,11 +25,13 @@ import (
 // With Options.Processes all processes call Run, each with data of its own devices. A run that ends at one ends at all, and
 // the errors of other processes are *mpi.RemoteError, which say whose they are.
 func Run[T any](ctx context.Context, w *World, data []T) error {
-	if err := w.agree("begin a run", w.canRun(ctx, len(data), reflect.TypeFor[T]())); err != nil {
+	free := w.use.TryLock()
+	if free {
+		defer w.use.Unlock()
+	}
+	if err := w.agree("begin a run", w.canRun(ctx, free, len(data), reflect.TypeFor[T]())); err != nil {
 		return err
 	}
-	w.running = true
-	defer func() { w.running = false }()
 	if w.devices[0].GoKernels {
 		return w.endTogether(runOnHost(ctx, w, data))
 	}
@@ -43,19 +45,26 @@ func Run[T any](ctx context.Context, w *World, data []T) error {
 			*(*T)(unsafe.Pointer(&m.copied.Bytes()[0])) = data[i]
 		}
 	}
-	err = w.runOnGPUs(ctx, size, err)
+	if err == nil {
+		err = w.reset(size)
+	}
+	for _, m := range w.members {
+		m.took = m.took[:0]
+	}
+	if err := w.agree("launch ranks", err); err != nil {
+		return err
+	}
+	err = w.runOnGPUs(ctx, size)
 	for i, m := range w.members {
-		if err != nil {
-			m.took = m.took[:0]
-		} else if size > 0 {
+		if err == nil && size > 0 {
 			data[i] = *(*T)(unsafe.Pointer(&m.copied.Bytes()[0]))
 		}
 	}
 	return w.endTogether(err)
 }
 
-// canRun returns an error unless a run can begin, with so many data of a type.
-func (w *World) canRun(ctx context.Context, data int, of reflect.Type) error {
+// canRun returns an error unless a run can begin, with so many data of a type. Free is whether nobody else uses the world.
+func (w *World) canRun(ctx context.Context, free bool, data int, of reflect.Type) error {
 	if data != len(w.devices) {
 		return fmt.Errorf("ranks: %s: data of %d devices for %d", w.program.Name, data, len(w.devices))
 	}
@@ -65,7 +74,7 @@ func (w *World) canRun(ctx context.Context, data int, of reflect.Type) error {
 	if w.closed.Load() {
 		return fmt.Errorf("ranks: %s: the world is closed", w.program.Name)
 	}
-	if w.running {
+	if !free {
 		return fmt.Errorf("ranks: %s is running already", w.program.Name)
 	}
 	if w.stuck != nil {
@@ -104,14 +113,8 @@ func (m *member) load(w *World, size int64) error {
 	return nil
 }
 
-// runOnGPUs resets all boards before it launches the first rank, unless there is an error already.
-func (w *World) runOnGPUs(ctx context.Context, size int64, err error) error {
-	if err == nil {
-		err = w.reset(size)
-	}
-	if err := w.agree("launch ranks", err); err != nil {
-		return err
-	}
+// runOnGPUs launches the ranks, once all boards are reset, and waits for them.
+func (w *World) runOnGPUs(ctx context.Context, size int64) (err error) {
 	if w.remote != nil {
 		if err := w.remote.begin(); err != nil {
 			return err
@@ -177,6 +180,8 @@ func (w *World) fetch(size int64) error {
 		if err := errors.Join(append(errs, m.stream.Sync(w.grace))...); err != nil {
 			return err
 		}
+	}
+	for _, m := range w.members {
 		t := (*timings)(unsafe.Pointer(&m.staging.Bytes()[b.timings()]))
 		m.took = append(m.took[:0], t.nanoseconds[:min(t.count, maxTimings)]...)
 	}
@@ -233,7 +238,9 @@ func (w *World) watch(ctx context.Context, proxy *proxy, launch error) error {
 			w.log.read(m.device, m.lines, m.controls())
 			fail(m.failure(w))
 		}
-		fail(context.Cause(ctx))
+		if len(running) > 0 {
+			fail(context.Cause(ctx))
+		}
 		if proxy.gaveUp() {
 			fail(errProxy)
 		}

@@ -11,12 +11,16 @@ import (
 // while no run goes on. The kernel gets it by its slot, as ranks::Window{w.Slot(), ranks::WORLD}.
 func (w *World) NewWindow(c Comm, memory func(rank int) streams.Span) (Window, error) {
 	none, place := Window{-1, c}, 0
+	free := w.use.TryLock()
+	if free {
+		defer w.use.Unlock()
+	}
 	var spans []streams.Span
-	err := w.canMakeWindow(c, memory)
+	err := w.canMakeWindow(c, memory, free)
+	for (c == All || c == Device) && w.windows[c]>>place&1 == 1 { // where it is refused too, as others may not refuse it
+		place++
+	}
 	if err == nil {
-		for w.windows[c]>>place&1 == 1 {
-			place++
-		}
 		spans, err = w.spans(memory)
 	}
 	if err == nil && place >= MaxWindows {
@@ -45,7 +49,7 @@ func (w *World) NewWindow(c Comm, memory func(rank int) streams.Span) (Window, e
 }
 
 // canMakeWindow returns an error unless a window can be made of what a function gives.
-func (w *World) canMakeWindow(c Comm, memory func(rank int) streams.Span) error {
+func (w *World) canMakeWindow(c Comm, memory func(rank int) streams.Span, free bool) error {
 	refuse := func(why string) error { return fmt.Errorf("ranks: %s: make a window: %s", w.program.Name, why) }
 	switch {
 	case c != All && c != Device:
@@ -54,7 +58,7 @@ func (w *World) canMakeWindow(c Comm, memory func(rank int) streams.Span) error 
 		return refuse("no function says which memory")
 	case w.closed.Load():
 		return refuse("the world is closed")
-	case w.running:
+	case !free:
 		return refuse("the world is running")
 	}
 	return nil
@@ -75,6 +79,8 @@ func (w *World) spans(memory func(rank int) streams.Span) (all []streams.Span, e
 				return nil, fmt.Errorf("ranks: %s: a window of rank %d of memory of another device: %v", w.program.Name, rank, s)
 			case s.Offset < 0 || s.Length < 0 || s.Offset > size-s.Length:
 				return nil, fmt.Errorf("ranks: %s: a window of rank %d of %d bytes at offset %d of memory of %d", w.program.Name, rank, s.Length, s.Offset, size)
+			case s.Memory != nil && s.Check() != nil:
+				return nil, fmt.Errorf("ranks: %s: a window of rank %d of %v: %w", w.program.Name, rank, s, s.Check())
 			}
 			all = append(all, s)
 		}

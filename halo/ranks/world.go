@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 	"unsafe"
@@ -36,7 +37,7 @@ type World struct {
 	members   []*member       // by device of this process
 	arrivals  *streams.Memory // pinned: what the proxy gets of other processes, or nil
 	served    []uint64        // likewise: devices of the world that it reaches by its proxy alone, a bit each
-	running   bool
+	use       sync.Mutex      // held by Run, NewWindow, NewChannel and Close
 	closed    atomic.Bool
 	grace     time.Duration // how long ranks may take to end when the run is over
 	stuck     error         // of a run whose ranks may still be there: no other begins
@@ -107,8 +108,11 @@ func (w *World) First() int { return w.ranks * w.before }
 // Size returns how many ranks there are, of all processes.
 func (w *World) Size() int { return w.ranks * len(w.owners) }
 
-// Name names a rank by its device, or, if that is one of another process, by this.
+// Name names a rank by its device, or, if that is one of another process, by this; one that is not there by its number alone.
 func (w *World) Name(rank int) string {
+	if rank < 0 || rank >= w.Size() {
+		return fmt.Sprintf("rank %d", rank)
+	}
 	device := rank / w.ranks
 	if m := w.member(device); m != nil {
 		return fmt.Sprintf("rank %d (%v)", rank, m.device)
@@ -125,8 +129,10 @@ func (w *World) Functions(device int, names ...string) ([]streams.Function, erro
 	return w.compiler.Functions(w.devices[device], w.source, names...)
 }
 
-// Close frees what it holds, once a run under way has ended. Closing twice is no error.
+// Close frees what it holds, once a run under way has ended, which it waits for: ranks may not call it. Closing twice is no error.
 func (w *World) Close() error {
 	w.closed.Store(true)
+	w.use.Lock()
+	defer w.use.Unlock()
 	return w.resources.Close()
 }
