@@ -39,17 +39,24 @@ func checkProblem(ctx context.Context, file string, c *configs.Run) error {
 	return errors.Join(errs...)
 }
 
-// checkExact refuses an exact solution that is not finite after the last step; where a run may end before that, one that does not
-// change with time.
+// checkExact refuses an exact solution that is not finite after the last step; where a run may end before that, one that is not finite
+// before the first step either.
 func checkExact(ctx context.Context, c *configs.Run, p *solvers.Problem) error {
 	if c.Exact == "" {
 		return nil
 	}
 	exact, err := stencil.Parse(c.Exact)
-	if err != nil || c.Stop.Tolerance > 0 && exact.Uses("t") {
+	if err != nil {
 		return err
 	}
-	return p.CheckExact(ctx, exact, int64(c.Stop.Iterations))
+	last := p.CheckExact(ctx, exact, int64(c.Stop.Iterations))
+	if last == nil || c.Stop.Tolerance == 0 || !exact.Uses("t") {
+		return last
+	}
+	if first := p.CheckExact(ctx, exact, 0); first == nil || context.Cause(ctx) != nil {
+		return first
+	}
+	return last
 }
 
 // takesDevices refuses more devices than a scheme takes. Ranks are of one process, and of as many devices as one kernel knows.

@@ -18,6 +18,7 @@ var errInterrupted = errors.New("interrupted")
 // How long a command goes on after a signal to stop. Together they are less than 2 s.
 const (
 	stopTime = time.Second            // for a command that stops in good order
+	ownTime  = 600 * time.Millisecond // for one of several processes: mpirun of Open MPI kills them a second after it has them end
 	keepTime = 700 * time.Millisecond // to keep what one had that did not
 )
 
@@ -32,7 +33,8 @@ type interrupts struct {
 	stops bool          // the command looks at its context
 	doing string        // "stepping"
 	keep  func() string // keeps what the command has, and says what was kept
-	waits bool          // the command only waits for another process, see waitingForAnother
+	joins bool          // the command is one of several processes
+	waits bool          // it only waits for another process, see waitingForAnother
 }
 
 // interruptsKey is that of the interrupts in a command's context.
@@ -92,6 +94,8 @@ func (i *interrupts) patience() time.Duration {
 		return 0
 	case i.waits:
 		return waitLimit
+	case i.joins:
+		return ownTime
 	default:
 		return stopTime
 	}
@@ -129,6 +133,15 @@ func during(ctx context.Context, doing string, keep func() string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.stops, i.doing, i.keep = true, doing, keep
+}
+
+// oneOfSeveral says that a command runs as one of several processes, whose launcher ends them too.
+func oneOfSeveral(ctx context.Context) {
+	if i, ok := ctx.Value(interruptsKey{}).(*interrupts); ok {
+		i.mu.Lock()
+		defer i.mu.Unlock()
+		i.joins = true
+	}
 }
 
 // waitingForAnother says that a command has nothing to do from now on but what another process asks of it. That process has limits of

@@ -74,20 +74,22 @@ func TestSignalsAtAnyMoment(t *testing.T) {
 	}
 }
 
-// A command that only waits for another process is not ended by force: that one has limits of its own.
-func TestASignalWhileAnotherProcessIsWaitedFor(t *testing.T) {
+// A command that is one of several processes is ended by force before its launcher kills it; one that only waits for another process is
+// not: that one has limits of its own.
+func TestASignalToOneOfSeveral(t *testing.T) {
 	testdevices.InTurn(t, 4, 8)
 	for waits, want := range map[bool]string{true: "", false: "terminated: ended by force while ending\n"} {
 		var notes strings.Builder
 		i := catchInterrupts(t.Context(), &notes)
 		err := i.run(func(ctx context.Context) error {
+			oneOfSeveral(ctx)
 			during(ctx, "ending", nil)
 			if waits {
 				waitingForAnother(ctx)
 			}
 			i.signals <- syscall.SIGTERM
 			<-ctx.Done()
-			time.Sleep(stopTime + 300*time.Millisecond)
+			time.Sleep(ownTime + 300*time.Millisecond)
 			return nil
 		})
 		if notes.String() != want || (err == nil) != waits {

@@ -22,6 +22,9 @@ type launched struct{ processes *mpi.Processes } // nil where this one is alone
 // launch joins the processes that a launcher of MPI has started.
 func launch(ctx context.Context) (*launched, error) {
 	processes, err := mpi.Join(ctx, mpi.Options{Limit: waitLimit, Probe: probeCommand()})
+	if processes != nil {
+		oneOfSeveral(ctx)
+	}
 	return &launched{processes}, err
 }
 

@@ -295,6 +295,7 @@ func TestBadUseIsRefused(t *testing.T) {
 		{"several at once", []string{"config", "check", good, "--set", "initial=1/0", "--set", "devices.count=1024", "--set", "output.record=" + good + "/r.json"}, []string{"initial is", "devices.count: ", "output.record: "}},
 		{"devices beyond the grid, planned", []string{"plan", good, "--set", "devices.count=1024"}, []string{"devices.count: ", "into 1024 parts"}},
 		{"an exact solution that is no number", []string{"run", good, "--set", "exact=x<0.5?1:0/0"}, []string{good + ": ", "exact is NaN at point [5 0 0] after 40 steps, which is not finite"}},
+		{"one that is none at any time", []string{"config", "check", good, "--set", "stop.tolerance=1e-3", "--set", "exact=x<0.5?t:(1+t)/0"}, []string{good + ": ", "exact is +Inf at point [5 0 0] after 40 steps, which is not finite"}},
 		{"an exact solution that is no number, checked", []string{"config", "check", good, "--set", "exact=1/0"}, []string{good + ": ", "exact is +Inf at point [0 0 0] after 40 steps"}},
 		{"an exact solution that is no number where the run ends", []string{"run", good, "--set", "stop.tolerance=1e-3", "--set", "exact=1/(t-t)"}, []string{"exact is +Inf at point [0 0 0] after "}},
 		{"too many devices for ranks", []string{"run", good, "--set", "exchange={scheme: ranks, path: direct}", "--set", "devices.count=17", "--set", "grid.size=[11,8,17]"}, []string{good + ": exchange.scheme: ranks: 17 devices; up to 16 are possible"}},

@@ -110,10 +110,13 @@ func (j *solverRun) run(ctx context.Context, begin time.Time, out, notes io.Writ
 	if j.place.Processes != nil {
 		options.Limit = 0 // which gives processes time to say who is late
 	}
-	during(ctx, "stepping", j.keeper(record, func() {
-		record.run.Iterations, record.run.Stopped = int(bar.done.Load()), results.StopInterrupted
-	}))
+	keep := j.keeper(record, func(run *results.Run) {
+		run.Iterations, run.Stopped = int(bar.done.Load()), results.StopInterrupted
+	})
+	during(ctx, "stepping", keep)
+	kept := j.keepEarly(ctx, keep)
 	result, err := j.solver.Run(ctx, options)
+	kept()
 	during(ctx, "", nil)
 	record.outcome(j, result, setup)
 	if err != nil {
