@@ -16,7 +16,7 @@ import (
 type Source struct {
 	Name    string   // what the compiler's messages call it: "wave.cu"
 	Text    string   // kernels are extern "C" and have one parameter, a struct
-	Defines []string // NAME=VALUE
+	Defines []string // NAME=VALUE or NAME
 	Mirrors []Mirror // what it shares with Go, to be compared as it is compiled
 	Headers []Header // that were generated for it; those of cu/ it includes by their names
 }

@@ -264,6 +264,10 @@ func TestFailures(t *testing.T) {
 		21: {"a box of less than no rows", "gave a count of -1", ranks.ErrArgument},
 		22: {"an empty box for a rank that there is not", "named rank 6 of 6", ranks.ErrArgument},
 		23: {"where a window lies that was freed", "used window 1, which does not exist", ranks.ErrArgument},
+		24: {"a tag below 0", "used tag -1; 0 to 255 are possible", ranks.ErrArgument},
+		25: {"a tag below 0, by a warp", "used tag -7; 0 to 255 are possible", ranks.ErrArgument},
+		26: {"too many tags", "used tag 2147483651; 0 to 255 are possible", ranks.ErrArgument},
+		27: {"half of a packet", "waited 300ms for a packet of number 99; its bytes from 4 on have number 98", ranks.ErrTimeout},
 		13: {"none of some tags comes", "waited 300ms for 1 notifications of one of the tags 10 to 29; 0 came", ranks.ErrTimeout},
 	}
 	eachLink(t, 2, func(t *testing.T, s *testdevices.Set) {
@@ -323,6 +327,18 @@ func TestFailures(t *testing.T) {
 					r.PutBox(w, 6, 0, ranks.Strides{Row: 8}, ranks.Rows{Bytes: 8, Rows: 0, Planes: 1}, bytes, ranks.Strides{Row: 8})
 				case 23:
 					r.Memory(freed, 0)
+				case 24:
+					r.PutNotify(w, 0, 0, bytes[:8], -1)
+				case 25:
+					r.PutNotify(w, 0, 0, bytes[:8], -7)
+				case 26:
+					r.WaitAny(5, 1<<31-1)
+				case 27:
+					me := r.Index(ranks.All)
+					r.PutPacket(w, me, 32, bytes[64:72], 98)
+					r.WaitPacket(bytes[32:], bytes[64:72], 98)
+					r.PutPacket(w, me, 32, bytes[64:68], 99)
+					r.WaitPacket(bytes[32:], bytes[64:72], 99)
 				}
 			} else if data.What == 0 && r.Index(ranks.All) == 0 {
 				r.Notify(int(data.Rank), ranks.All, 3)

@@ -132,7 +132,7 @@ func (f failure) misused() string {
 		}
 		return fmt.Sprintf("called %s where another rank called %s", describeCall(f.expected), describeCall(f.came))
 	case badResult:
-		return fmt.Sprintf("gave room for %d values where %d may come", f.came, f.expected)
+		return fmt.Sprintf("gave room for %d where %d may come", f.came, f.expected)
 	case badRank:
 		return fmt.Sprintf("named rank %d of %d", f.came, f.expected)
 	case badCount:

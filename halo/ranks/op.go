@@ -1,6 +1,7 @@
 package ranks
 
-// Op is what Reduce and Allreduce join numbers by: enum Op of rank_collectives.cuh. A NaN shows in each.
+// Op is what Reduce and Allreduce join numbers by: enum Op of rank_collectives.cuh. A NaN shows in each. Of zeros of
+// both signs Min and Max give either.
 type Op int
 
 // The operations.

@@ -37,6 +37,8 @@ func (p Program) check() error {
 		return errors.New("ranks: the program has no name")
 	case p.Threads < 32 || p.Threads > 1024 || p.Threads%32 != 0:
 		return fmt.Errorf("ranks: %s: %d threads a rank; a multiple of 32 up to 1024 is possible", p.Name, p.Threads)
+	case p.Kernel == "":
+		return fmt.Errorf("ranks: %s: Program.Kernel names no kernel", p.Name)
 	case p.Shared < 0:
 		return fmt.Errorf("ranks: %s: %d bytes of shared memory", p.Name, p.Shared)
 	}
@@ -79,8 +81,10 @@ type Options struct {
 // check returns an error unless the options make sense together.
 func (o Options) check() error {
 	switch {
-	case o.Ranks < 0 || o.PerMultiprocessor < 0 || o.Limit < 0:
-		return fmt.Errorf("options %d ranks, %d a multiprocessor, limit %v", o.Ranks, o.PerMultiprocessor, o.Limit)
+	case o.Ranks < 0 || o.PerMultiprocessor < 0:
+		return fmt.Errorf("%d ranks, %d a multiprocessor: one is negative", o.Ranks, o.PerMultiprocessor)
+	case o.Limit < 0:
+		return fmt.Errorf("a limit of %v is negative", o.Limit)
 	case o.Multiple < 0 || o.AtMost < 0:
 		return fmt.Errorf("options of a multiple of %d ranks, at most %d", o.Multiple, o.AtMost)
 	case o.Multiple > 0 && o.Ranks%o.Multiple != 0:

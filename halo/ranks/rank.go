@@ -113,7 +113,8 @@ func (r *Rank) notify(to int, c Comm, tag, slot int) {
 }
 
 // PutBox is Put of a box, whose rows and planes are as far apart at the target and in the source as the strides say. In the source,
-// which begins with the first row, they are not negative. A box of two dimensions has one plane; one of no bytes, rows or planes puts nothing.
+// which begins with the first row, they are not negative. A box of two dimensions has one plane; one of no bytes, rows or planes
+// puts nothing, at an offset up to the end of the window.
 func (r *Rank) PutBox(w Window, to int, offset int64, there Strides, size Rows, from []byte, here Strides) {
 	least, first := min(size.Bytes, size.Rows, size.Planes), size.Bytes
 	if least <= 0 {

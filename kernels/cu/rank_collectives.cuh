@@ -15,7 +15,7 @@
 
 namespace ranks {
 
-// What reduce and allreduce join numbers by. A NaN shows in each.
+// What reduce and allreduce join numbers by. A NaN shows in each. Of zeros of both signs MIN and MAX give either.
 enum Op { SUM, MIN, MAX };
 
 template <typename T> __device__ __forceinline__ T join(Op op, T a, T b) {
@@ -24,7 +24,9 @@ template <typename T> __device__ __forceinline__ T join(Op op, T a, T b) {
 }
 
 // Types of numbers, as the host names them.
-template <typename T> struct type_of;
+template <typename T> struct type_of {
+	static_assert(!sizeof(T), "collectives take double, float or long long");
+};
 template <> struct type_of<double> {
 	enum { value };
 };

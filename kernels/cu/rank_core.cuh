@@ -401,7 +401,7 @@ class Core {
 		return check((i64)count >= 0, BAD_COUNT, 0, (i64)count, 0);
 #endif
 	}
-	__device__ bool valid_tag(int tag) { return check(tag >= 0 && tag < RANK_TAGS, BAD_TAG, RANK_TAGS, tag, 0); }
+	__device__ bool valid_tag(i64 tag) { return check(tag >= 0 && tag < RANK_TAGS, BAD_TAG, RANK_TAGS, tag, 0); }
 	__device__ bool valid(Comm comm, int to, int tag) {
 		return check(to >= 0 && to < size(comm), BAD_RANK, size(comm), to, 0) && valid_tag(tag);
 	}

@@ -69,7 +69,8 @@ class Packets : public Core {
 				return (unsigned)(low >> 32) == number && (unsigned)(high >> 32) == number;
 			});
 			if (!came) {
-				fail(NO_PACKET, number, low >> 32, (u64)i * 4);
+				const bool first = (unsigned)(low >> 32) != number; // of the two
+				fail(NO_PACKET, number, (first ? low : high) >> 32, (u64)i * 4 + (first ? 0 : 4));
 				break;
 			}
 			there[i] = (unsigned)low;
@@ -99,7 +100,8 @@ class Packets : public Core {
 		if (came) {
 			came = wait_unless_ended([&] { return load_value((const u64 *)at, v, number, instead); });
 			if (came) value = v;
-			else fail(NO_PACKET, number, instead, 0);
+			else
+				fail(NO_PACKET, number, instead, (unsigned)(load_relaxed_sys((const u64 *)at) >> 32) == number ? 4 : 0);
 		}
 		return Group::all(came);
 	}

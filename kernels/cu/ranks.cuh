@@ -96,8 +96,8 @@ class Rank : public Channels {
 		return {barrier(comm) ? w.slot : -1, comm};
 	}
 
-	// free_window ends a window. All ranks of the communicator call it; nobody uses the window any more. It has no effect on a
-	// window that the host made.
+	// free_window ends a window. All ranks of the communicator call it, for several windows in the same order; nobody uses the window
+	// any more. It has no effect on a window that the host made.
 	__device__ void free_window(Window w) {
 		if (threadIdx.x == 0) check(is_open(w), BAD_WINDOW, 0, w.slot, 0);
 		barrier(w.comm);
@@ -116,13 +116,13 @@ class Rank : public Channels {
 	// put puts bytes at an offset into the window of a rank of its communicator. It takes what all threads of the
 	// group have stored. The source may be changed after a flush; nobody is told.
 	template <typename Group = Block> __device__ void put(Window w, int to, i64 offset, i64 bytes, const void *from) {
-		put_and<Group>(w, to, offset, bytes, from, -1);
+		put_and<Group, false>(w, to, offset, bytes, from, 0);
 	}
 
 	// put_notify is put, and then notify. One notification tells of all that the group has put to that rank before.
 	template <typename Group = Block>
 	__device__ void put_notify(Window w, int to, i64 offset, i64 bytes, const void *from, int tag) {
-		put_and<Group>(w, to, offset, bytes, from, tag);
+		put_and<Group, true>(w, to, offset, bytes, from, tag);
 	}
 
 	// notify adds to the notifications that a rank of the communicator has of a tag. Who waits for it sees all that
@@ -135,7 +135,8 @@ class Rank : public Channels {
 	}
 
 	// put_box is put of a box: rows of so many bytes, in planes, as far apart at the target and in the source as
-	// the strides say, in bytes. A box of two dimensions has one plane; one of no bytes, rows or planes puts nothing.
+	// the strides say, in bytes. Those of the target may be negative, those of the source, which begins with the first row, may not.
+	// A box of two dimensions has one plane; one of no bytes, rows or planes puts nothing, at an offset up to the end of the window.
 	struct Rows {
 		i64 bytes, rows, planes;
 	};
@@ -250,9 +251,9 @@ class Rank : public Channels {
 	template <typename Group = Block> __device__ int wait_any(int first_tag, int tags) {
 		int found = -1;
 		if (Group::thread() == 0 && !state.failed && check(tags > 0, BAD_COUNT, 0, tags, 0) && valid_tag(first_tag) &&
-		    valid_tag(first_tag + tags - 1)) {
+		    valid_tag((i64)first_tag + tags - 1)) {
 			const bool came = wait_unless_ended([&] {
-				for (int tag = first_tag; tag < first_tag + tags; tag++) {
+				for (int tag = first_tag; tag - first_tag < tags; tag++) {
 #ifdef RANK_QUEUES
 					if (Notice first; match(Match(ANY, tag), 1, first)) return found = tag, true;
 #else
@@ -283,7 +284,7 @@ class Rank : public Channels {
 		t->count++;
 	}
 
-	// log writes a line of text and numbers to the log of the run, those that the first thread of the block has. It
+	// log writes a line of text and numbers, as which a char counts, to the log of the run, those that the first thread of the block has. It
 	// waits where the host has not read LOG_LINES of the device yet.
 	template <typename... Items> __device__ void log(const Items &...items) {
 		if (threadIdx.x != 0 || state.failed) return;
@@ -319,15 +320,15 @@ class Rank : public Channels {
 	using Channels::fail;
 	enum { SMALL = 512 }; // bytes that one warp puts
 
-	// put_and puts, and notifies if there is a tag.
-	template <typename Group>
+	// put_and puts, and then notifies if it is to.
+	template <typename Group, bool NOTIFIES>
 	__device__ __forceinline__ void put_and(Window w, int to, i64 offset, i64 bytes, const void *from, int tag) {
 		const bool on = !state.failed;
 		Route route{};
 		bool right = false;
 		if (Group::WHOLE) { // the first warp finds out where while the others come
 			if (Group::in_first_warp()) {
-				right = valid(w, to, offset, bytes) && (tag < 0 || valid_tag(tag));
+				right = valid(w, to, offset, bytes) && (!NOTIFIES || valid_tag(tag));
 				if (right) route = recent(w, to);
 			}
 			if (bytes <= SMALL) { // and puts alone
@@ -340,15 +341,15 @@ class Rank : public Channels {
 				if (threadIdx.x == 0) base = route.base;
 				if (!Group::all(on) || base == 0) return;
 				deliver<Group>(w, to, (char *)base + offset, from, bytes);
-				if (tag >= 0) Group::sync();
+				if (NOTIFIES) Group::sync();
 			}
 		} else {
-			if (!Group::all(on) || !valid(w, to, offset, bytes) || tag >= 0 && !valid_tag(tag)) return;
+			if (!Group::all(on) || !valid(w, to, offset, bytes) || NOTIFIES && !valid_tag(tag)) return;
 			route = route_to(w, to);
 			deliver<Group>(w, to, (char *)route.base + offset, from, bytes);
 			Group::sync();
 		}
-		if (tag >= 0 && Group::thread() == 0) raise(w.comm, to, route.count, tag, w.slot);
+		if (NOTIFIES && Group::thread() == 0) raise(w.comm, to, route.count, tag, w.slot);
 	}
 
 	// deliver copies bytes to a rank, or has a proxy do so.

@@ -243,6 +243,16 @@ extern "C" __global__ void wrong(const __grid_constant__ World world) {
 		if (data.what == 21) rank.put_box(w, 0, 0, {8, 0}, {8, -1, 1}, data.memory, {8, 0});
 		if (data.what == 22) rank.put_box(w, 6, 0, {8, 0}, {8, 0, 1}, data.memory, {8, 0});
 		if (data.what == 23) rank.pointer(freed, 0);
+		if (data.what == 24) rank.put_notify(w, 0, 0, 8, data.memory, -1);
+		if (data.what == 25) rank.put_notify<ranks::Warp>(w, 0, 0, 8, data.memory, -7);
+		if (data.what == 26) rank.wait_any(5, 0x7fffffff);
+		if (data.what == 27) {
+			char *const mine = data.memory + 256 * rank.index(DEVICE);
+			rank.put_packet(w, rank.index(), 32, 8, mine + 64, 98);
+			rank.wait_packet(mine + 32, 8, mine + 64, 98);
+			rank.put_packet(w, rank.index(), 32, 4, mine + 64, 99);
+			rank.wait_packet(mine + 32, 8, mine + 64, 99);
+		}
 		if (data.what == 40) rank.wait_notifications(3, 1);
 	} else if (data.what == 0 && rank.index() == 0) {
 		rank.notify((int)data.rank, WORLD, 3);
