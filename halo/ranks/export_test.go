@@ -31,5 +31,7 @@ func ChannelOf(number int) Channel { return Channel{number} }
 
 var Reciprocal = reciprocal
 
+var Checksum = checksum
+
 // WindowAt is a window of all ranks as wrong code may have it.
 func WindowAt(slot int) Window { return Window{slot, All} }

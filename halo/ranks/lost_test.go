@@ -159,11 +159,15 @@ func misled(t *testing.T, s *testdevices.Set) {
 func different(t *testing.T, s *testdevices.Set) {
 	program := ranks.Program{Name: "p", Source: source(), Kernel: "ring", Threads: 32, Host: func(*ranks.Rank) {}}
 	second := together.Rank == 1
+	changed := program.Source
+	changed.Defines = append(slices.Clone(changed.Defines), "MORE")
 	for _, c := range []struct {
 		want string
 		edit func(p *ranks.Program, o *ranks.Options)
 	}{
 		{"queues true, checks false", func(_ *ranks.Program, o *ranks.Options) { o.Queues = true }},
+		{"16 bytes shared", func(p *ranks.Program, _ *ranks.Options) { p.Shared = 16 }},
+		{fmt.Sprintf("of source %08x", ranks.Checksum(changed)), func(p *ranks.Program, _ *ranks.Options) { p.Source = changed }},
 		{"has no version for host devices", func(p *ranks.Program, _ *ranks.Options) { p.Host = nil }},
 		{"33 threads a rank", func(p *ranks.Program, _ *ranks.Options) { p.Threads = 33 }},
 	} {

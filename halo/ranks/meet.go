@@ -3,7 +3,10 @@ package ranks
 import (
 	"encoding/binary"
 	"fmt"
+	"hash/crc32"
 	"unsafe"
+
+	"github.com/halox/halox/kernels"
 )
 
 // meet has the processes of a world tell each other how many devices each has, and compare their programs. err is what is
@@ -47,7 +50,18 @@ func (w *World) meet(err error) error {
 
 // describe says what is the same on all processes.
 func (w *World) describe() string {
-	return fmt.Sprintf("%q: kernel %q, %d threads, on %v devices, queues %t, checks %t", w.program.Name, w.program.Kernel, w.program.Threads, w.devices[0].Backend, w.options.Queues, w.options.Checks)
+	return fmt.Sprintf("%q: kernel %q of source %08x, %d threads, %d bytes shared, on %v devices, queues %t, checks %t",
+		w.program.Name, w.program.Kernel, checksum(w.program.Source), w.program.Threads, w.program.Shared, w.devices[0].Backend, w.options.Queues, w.options.Checks)
+}
+
+// checksum is one of all that a source is compiled from, but for halox's own headers.
+func checksum(s kernels.Source) uint32 {
+	sum := crc32.NewIEEE()
+	fmt.Fprintf(sum, "%q %q %q", s.Name, s.Text, s.Defines)
+	for _, h := range s.Headers {
+		fmt.Fprintf(sum, " %q %q", h.Name, h.Text)
+	}
+	return sum.Sum32()
 }
 
 // agreeOnRanks gives each device as many ranks as the process with the fewest has.
