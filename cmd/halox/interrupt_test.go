@@ -21,6 +21,7 @@ import (
 	"github.com/halox/halox/configs"
 	"github.com/halox/halox/internal/bench"
 	"github.com/halox/halox/internal/testdevices"
+	"github.com/halox/halox/p2p/mpi"
 	"github.com/halox/halox/results"
 	"github.com/halox/halox/results/plot"
 	"github.com/halox/halox/results/trace"
@@ -151,6 +152,24 @@ func TestRecordOfARunThatIsForced(t *testing.T) {
 	r, err := results.Read(name)
 	if err != nil || !r.Interrupted || r.Run.Iterations != 7 || len(r.Rows) != 1 {
 		t.Errorf("%+v, %v", r, err)
+	}
+
+	// One of several processes writes it at the signal already; no other run does, and none into a pipe.
+	alone, several := j.place.Processes, &mpi.Processes{}
+	defer func() { j.place.Processes = alone }()
+	for _, c := range []struct {
+		processes *mpi.Processes
+		record    string
+		want      bool
+	}{{alone, name, false}, {several, name, true}, {several, os.DevNull, false}} {
+		j.place.Processes, j.config.Output.Record = c.processes, c.record
+		ctx, cancel := context.WithCancel(t.Context())
+		written := false
+		kept := j.keepEarly(ctx, func() string { written = true; return "" })
+		cancel()
+		if kept(); written != c.want {
+			t.Errorf("%v, into %s: written %t, want %t", c.processes, c.record, written, c.want)
+		}
 	}
 }
 
