@@ -17,9 +17,9 @@ var errInterrupted = errors.New("interrupted")
 
 // How long a command goes on after a signal to stop. Together they are less than 2 s.
 const (
-	stopTime = time.Second            // for a command that stops in good order
-	ownTime  = 600 * time.Millisecond // for one of several processes: mpirun of Open MPI kills them a second after it has them end
-	keepTime = 700 * time.Millisecond // to keep what one had that did not
+	stopTime     = time.Second            // for a command that stops in good order
+	togetherTime = 600 * time.Millisecond // the same, for one of several processes: mpirun of Open MPI 4 kills them a second after its signal
+	keepTime     = 700 * time.Millisecond // to keep what one had that did not
 )
 
 // interrupts ends a command at a signal to stop.
@@ -29,12 +29,12 @@ type interrupts struct {
 	signals chan os.Signal
 	notes   io.Writer
 
-	mu    sync.Mutex    // of what follows
-	stops bool          // the command looks at its context
-	doing string        // "stepping"
-	keep  func() string // keeps what the command has, and says what was kept
-	joins bool          // the command is one of several processes
-	waits bool          // it only waits for another process, see waitingForAnother
+	mu      sync.Mutex    // of what follows
+	stops   bool          // the command looks at its context
+	doing   string        // "stepping"
+	keep    func() string // keeps what the command has, and says what was kept
+	several bool          // the command is one of several processes
+	waits   bool          // it only waits for another process, see waitingForAnother
 }
 
 // interruptsKey is that of the interrupts in a command's context.
@@ -94,8 +94,8 @@ func (i *interrupts) patience() time.Duration {
 		return 0
 	case i.waits:
 		return waitLimit
-	case i.joins:
-		return ownTime
+	case i.several:
+		return togetherTime
 	default:
 		return stopTime
 	}
@@ -140,7 +140,7 @@ func oneOfSeveral(ctx context.Context) {
 	if i, ok := ctx.Value(interruptsKey{}).(*interrupts); ok {
 		i.mu.Lock()
 		defer i.mu.Unlock()
-		i.joins = true
+		i.several = true
 	}
 }
 

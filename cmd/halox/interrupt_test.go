@@ -90,7 +90,7 @@ func TestASignalToOneOfSeveral(t *testing.T) {
 			}
 			i.signals <- syscall.SIGTERM
 			<-ctx.Done()
-			time.Sleep(ownTime + 300*time.Millisecond)
+			time.Sleep(togetherTime + 300*time.Millisecond)
 			return nil
 		})
 		if notes.String() != want || (err == nil) != waits {
