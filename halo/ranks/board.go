@@ -28,6 +28,7 @@ type control struct {
 	claimed, written       uint64
 	failure, rank          uint64
 	expected, came, detail uint64
+	where                  uint64
 	logged, done           uint64
 }
 

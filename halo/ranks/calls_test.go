@@ -244,13 +244,13 @@ func TestFailures(t *testing.T) {
 		0:  {"a notification that does not come", "waited 300ms for 2 notifications of tag 3; 1 came", ranks.ErrTimeout},
 		1:  {"a tag that there is not", "used tag 256; 0 to 255 are possible", ranks.ErrArgument},
 		2:  {"a rank that there is not", "named rank 6 of 6", ranks.ErrArgument},
-		3:  {"beyond the end of a window", "accessed 10 bytes at offset 250 of a window of 256", ranks.ErrArgument},
+		3:  {"beyond the end of a window", "accessed 10 bytes at offset 250 of window 0 of rank 0, which has 256 bytes", ranks.ErrArgument},
 		4:  {"a window that was freed", "used window 1, which does not exist", ranks.ErrArgument},
 		5:  {"a barrier that others do not reach", "waited 300ms at a barrier of the ranks of its device", ranks.ErrTimeout},
-		6:  {"before the beginning of a window", "accessed 8 bytes at offset -8 of a window of 256", ranks.ErrArgument},
+		6:  {"before the beginning of a window", "accessed 8 bytes at offset -8 of window 0 of rank 5, which has 256 bytes", ranks.ErrArgument},
 		7:  {"a rank below 0", "named rank -1 of 6", ranks.ErrArgument},
-		8:  {"a box whose rows are too far apart", "accessed 265 bytes at offset 0 of a window of 256", ranks.ErrArgument},
-		9:  {"a box before the beginning of a window", "accessed 88 bytes at offset -8 of a window of 256", ranks.ErrArgument},
+		8:  {"a box whose rows are too far apart", "accessed 265 bytes at offset 0 of window 0 of rank 0, which has 256 bytes", ranks.ErrArgument},
+		9:  {"a box before the beginning of a window", "accessed 88 bytes at offset -8 of window 0 of rank 5, which has 256 bytes", ranks.ErrArgument},
 		10: {"a count below 0", "gave a count of -1", ranks.ErrArgument},
 		11: {"any of no tags", "gave a count of 0", ranks.ErrArgument},
 		12: {"a packet at an odd place", "put a packet of 8 bytes at offset 4; bytes are a multiple of 4, and the offset and where the window begins are multiples of 16", ranks.ErrArgument},
@@ -294,13 +294,13 @@ func TestFailures(t *testing.T) {
 				case 5:
 					r.Barrier(ranks.Device)
 				case 6:
-					r.Put(w, 0, -8, bytes[:8])
+					r.Put(w, 5, -8, bytes[:8])
 				case 7:
 					r.PutNotify(w, -1, 0, bytes[:8], 0)
 				case 8:
 					r.PutBox(w, 0, 0, ranks.Strides{Row: 1 << 61, Plane: 1 << 61}, ranks.Rows{Bytes: 8, Rows: 9, Planes: 1}, bytes, ranks.Strides{})
 				case 9:
-					r.PutBox(w, 0, 8, ranks.Strides{Row: -8, Plane: 64}, ranks.Rows{Bytes: 8, Rows: 3, Planes: 2}, bytes, ranks.Strides{})
+					r.PutBox(w, 5, 8, ranks.Strides{Row: -8, Plane: 64}, ranks.Rows{Bytes: 8, Rows: 3, Planes: 2}, bytes, ranks.Strides{})
 				case 10:
 					r.WaitNotifications(3, 1<<64-1)
 				case 11:
@@ -407,7 +407,7 @@ func TestTwinsRefuse(t *testing.T) {
 		"put 17 bytes from memory that a put cannot read": func(r *ranks.Rank, w ranks.Window) {
 			r.PutBox(w, 0, 0, ranks.Strides{Row: 8}, ranks.Rows{Bytes: 8, Rows: 2, Planes: 1}, make([]byte, 8), ranks.Strides{Row: -1 << 63})
 		},
-		"accessed 16 bytes at offset 0 of a window of 8": func(r *ranks.Rank, w ranks.Window) { r.WaitPacket(make([]byte, 8, 64), make([]byte, 8), 1) },
+		"accessed 16 bytes of memory of 8":                func(r *ranks.Rank, w ranks.Window) { r.WaitPacket(make([]byte, 8, 64), make([]byte, 8), 1) },
 		"named rank 1 of 1":                               func(r *ranks.Rank, w ranks.Window) { r.Memory(w, 1) },
 		"used window 7, which does not exist":             func(r *ranks.Rank, w ranks.Window) { r.Memory(ranks.WindowAt(7), 0) },
 		"it matched notifications without Options.Queues": func(r *ranks.Rank, w ranks.Window) { r.WaitMatching(w, ranks.Any, ranks.Any, 1) },

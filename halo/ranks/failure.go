@@ -40,6 +40,7 @@ type failure struct {
 	why                    reason
 	rank                   int // of the world
 	expected, came, detail int64
+	where                  int64 // of a window: its slot, and from bit 32 on the rank of the world
 	err                    error // of a rank on a host device, or what a code of the program means
 }
 
@@ -150,11 +151,22 @@ func (f failure) misused() string {
 	case badWindow:
 		return fmt.Sprintf("used window %d, which does not exist", f.came)
 	case badRange:
-		return fmt.Sprintf("accessed %d bytes at offset %d of a window of %d", f.detail, f.came, f.expected)
+		if f.where == noWindow {
+			return fmt.Sprintf("accessed %d bytes of memory of %d", f.detail, f.expected)
+		}
+		return fmt.Sprintf("accessed %d bytes at offset %d of window %d of rank %d, which has %d bytes", f.detail, f.came, f.where&(1<<32-1), f.where>>32, f.expected)
 	case badSource:
 		return fmt.Sprintf("put %d bytes from memory that a put cannot read", f.detail)
 	}
 	return ""
+}
+
+// noWindow is where a failure was that is of no window.
+const noWindow = -1
+
+// place names the memory of a rank in a window.
+func (r *Rank) place(w Window, rank int) int64 {
+	return int64(r.inWorld(w.comm, rank))<<32 | int64(w.slot)
 }
 
 // tags names one tag, or some from it on, of which the upper half of a number says how many there are.

@@ -124,7 +124,7 @@ func (r *Rank) PutBox(w Window, to int, offset int64, there Strides, size Rows, 
 		return
 	}
 	all := r.bytesOf(w, to)
-	if low, high := size.reach(offset, there, all); !r.check(low >= 0 && high <= all, failure{why: badRange, expected: all, came: low, detail: high - low}) {
+	if low, high := size.reach(offset, there, all); !r.check(low >= 0 && high <= all, failure{why: badRange, expected: all, came: low, detail: high - low, where: r.place(w, to)}) {
 		return
 	}
 	all = int64(len(from))
@@ -298,7 +298,7 @@ func (r *Rank) PutPacket(w Window, to int, offset int64, from []byte, number uin
 
 // WaitPacket waits for bytes that were put as a packet with a number at the beginning of some memory, and copies them.
 func (r *Rank) WaitPacket(at, to []byte, number uint32) bool {
-	if r.Failed() || !r.check(2*len(to) <= len(at), failure{why: badRange, expected: int64(len(at)), detail: 2 * int64(len(to))}) {
+	if r.Failed() || !r.check(2*len(to) <= len(at), failure{why: badRange, expected: int64(len(at)), detail: 2 * int64(len(to)), where: noWindow}) {
 		return false
 	}
 	if align := alignOf(to); !r.check(len(to)%4 == 0 && isAligned(at, align), failure{why: badPacket, expected: align, came: int64(len(to)), detail: -1}) {

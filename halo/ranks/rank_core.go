@@ -199,5 +199,5 @@ func (r *Rank) valid(w Window, rank int, offset, bytes int64) bool {
 		return false
 	}
 	all := r.bytesOf(w, rank)
-	return r.check(offset >= 0 && bytes >= 0 && offset <= all-bytes, failure{why: badRange, expected: all, came: offset, detail: bytes})
+	return r.check(offset >= 0 && bytes >= 0 && offset <= all-bytes, failure{why: badRange, expected: all, came: offset, detail: bytes, where: r.place(w, rank)})
 }

@@ -267,7 +267,7 @@ func (m *member) failure(w *World) error {
 	if atomic.LoadUint64(&c.written) == 0 {
 		return nil
 	}
-	f := failure{why: reason(c.failure), rank: int(c.rank), expected: int64(c.expected), came: int64(c.came), detail: int64(c.detail)}
+	f := failure{why: reason(c.failure), rank: int(c.rank), expected: int64(c.expected), came: int64(c.came), detail: int64(c.detail), where: int64(c.where)}
 	if f.why == byProgram {
 		f.err = w.program.Errors[f.expected]
 	}

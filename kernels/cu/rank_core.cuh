@@ -374,22 +374,23 @@ class Core {
 	}
 
 	// fail ends the run, in one thread: the host is told of the first failure of a device.
-	__device__ void fail(Failure why, u64 expected, u64 came, u64 detail) {
+	__device__ void fail(Failure why, u64 expected, u64 came, u64 detail, u64 where = 0) {
 		Control *const c = world.control;
 		const bool was = state.failed;
 		state.failed = why;
 		if (was || atomicCAS(&c->claimed, 0, 1) != 0) return;
 		c->failure = why, c->rank = (u64)index(), c->expected = expected, c->came = came, c->detail = detail;
+		if (where != 0) c->where = where; // the host has cleared it
 		store_release_sys(&c->written, 1);
 	}
 
 #ifdef RANK_CHECKS
-	__device__ bool check(bool right, Failure why, i64 expected, i64 came, i64 detail) {
-		if (!right) fail(why, (u64)expected, (u64)came, (u64)detail);
+	__device__ bool check(bool right, Failure why, i64 expected, i64 came, i64 detail, u64 where = 0) {
+		if (!right) fail(why, (u64)expected, (u64)came, (u64)detail, where);
 		return right;
 	}
 #else
-	__device__ bool check(bool, Failure, i64, i64, i64) { return true; }
+	__device__ bool check(bool, Failure, i64, i64, i64, u64 = 0) { return true; }
 #endif
 
 	// valid_count: what is negative as a signed number would have come at once. With queues a rank never has more than KEPT at once.
@@ -410,13 +411,15 @@ class Core {
 		return w.slot >= 0 && w.slot < 2 * MAX_WINDOWS && w.comm == w.slot / MAX_WINDOWS &&
 		       state.windows[w.comm] >> w.slot % MAX_WINDOWS & 1;
 	}
+	// place names the memory of a rank in a window, for an error.
+	__device__ u64 place(Window w, int rank) const { return (u64)in_world(w.comm, rank) << 32 | (u64)w.slot; }
 	__device__ bool valid(Window w, int rank, i64 offset, i64 bytes) {
 #ifdef RANK_CHECKS
 		if (!check(is_open(w), BAD_WINDOW, 0, w.slot, 0) ||
 		    !check(rank >= 0 && rank < size(w.comm), BAD_RANK, size(w.comm), rank, 0))
 			return false;
 		const i64 all = entry(w, rank).bytes;
-		return check(offset >= 0 && bytes >= 0 && offset <= all - bytes, BAD_RANGE, all, offset, bytes);
+		return check(offset >= 0 && bytes >= 0 && offset <= all - bytes, BAD_RANGE, all, offset, bytes, place(w, rank));
 #else
 		return w.exists();
 #endif
@@ -427,7 +430,7 @@ class Core {
 		const i64 all = entry(w, rank).bytes;
 		i64 low = offset, high = offset + bytes;
 		stretch(low, high, rows, row, all), stretch(low, high, planes, plane, all);
-		return check(low >= 0 && high <= all, BAD_RANGE, all, low, high - low);
+		return check(low >= 0 && high <= all, BAD_RANGE, all, low, high - low, place(w, rank));
 #else
 		return true;
 #endif

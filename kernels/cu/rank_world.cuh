@@ -61,6 +61,7 @@ struct Control {
 	u64 claimed, written;       // by the device: a rank has failed, and has said how
 	u64 failure, rank;          // what it failed of, and its index in the world
 	u64 expected, came, detail; // numbers that go with the failure
+	u64 where;                  // of a window: its slot, and from bit 32 on the rank of the world
 	u64 logged;                 // by the host: how many lines it has read
 	u64 done;                   // by the host: how many commands its proxy has done
 };

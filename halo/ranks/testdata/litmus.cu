@@ -225,10 +225,10 @@ extern "C" __global__ void wrong(const __grid_constant__ World world) {
 		if (data.what == 3) rank.put(w, 0, 250, 10, data.memory);
 		if (data.what == 4) rank.put(freed, 0, 0, 8, data.memory);
 		if (data.what == 5) rank.barrier(DEVICE);
-		if (data.what == 6) rank.put(w, 0, -8, 8, data.memory);
+		if (data.what == 6) rank.put(w, 5, -8, 8, data.memory);
 		if (data.what == 7) rank.put_notify(w, -1, 0, 8, data.memory, 0);
 		if (data.what == 8) rank.put_box(w, 0, 0, {1ll << 61, 1ll << 61}, {8, 9, 1}, data.memory, {0, 0});
-		if (data.what == 9) rank.put_box(w, 0, 8, {-8, 64}, {8, 3, 2}, data.memory, {0, 0});
+		if (data.what == 9) rank.put_box(w, 5, 8, {-8, 64}, {8, 3, 2}, data.memory, {0, 0});
 		if (data.what == 10) rank.wait_notifications(3, ~0ull);
 		if (data.what == 11) rank.wait_any(10, 0);
 		if (data.what == 12) rank.put_packet(w, 0, 4, 8, data.memory, 1);
