@@ -114,6 +114,7 @@ func (p *page) make(file string) ([]byte, error) {
 		"list": func(all ...any) []any { return all },
 		"div":  func(a, b float64) float64 { return a / b }, "mul": func(a, b float64) float64 { return a * b },
 		"sub": func(a, b float64) float64 { return a - b }, "add": func(a, b float64) float64 { return a + b },
+		"atMost": func(goal, v float64) string { return verdict(goal, v <= goal) }, "atLeast": func(goal, v float64) string { return verdict(goal, v >= goal) }, "met": met,
 		"millions": func(v float64) string { return fix(0, v/1e6) }, "fix": fix, "sig": significant, "percent": func(v float64) string { return fix(0, 100*v) + "%" },
 	}).ParseFiles(file)
 	if err != nil {
@@ -122,6 +123,18 @@ func (p *page) make(file string) ([]byte, error) {
 	var made bytes.Buffer
 	err = t.Execute(&made, nil)
 	return made.Bytes(), err
+}
+
+// verdict is a goal, and whether it is met.
+func verdict(goal float64, is bool) string {
+	return strconv.FormatFloat(goal, 'f', -1, 64) + ", " + met(is)
+}
+
+func met(is bool) string {
+	if is {
+		return "met"
+	}
+	return "missed"
 }
 
 func fix(decimals int, v float64) string { return strconv.FormatFloat(v, 'f', decimals, 64) }
@@ -142,8 +155,19 @@ func (p *page) record(file string) (r *results.Record, err error) {
 	return p.records[file], err
 }
 
-// made says which halox made a record, in the words of the record.
+// made says which halox made a record or a log, in its words.
 func (p *page) made(file string) (string, error) {
+	if filepath.Ext(file) == ".txt" {
+		text, err := os.ReadFile(p.path(file))
+		if err != nil {
+			return "", err
+		}
+		first := regexp.MustCompile(`^# halox (\S+) \((\w+)\)`).FindSubmatch(text)
+		if first == nil {
+			return "", fmt.Errorf("%s: its first line does not say which halox made it", file)
+		}
+		return fmt.Sprintf("%s at %s", first[1], first[2]), nil
+	}
 	if p.programs[file] == "" {
 		r, err := results.Read(filepath.Join("../results", file))
 		if err != nil {
