@@ -5,13 +5,13 @@ import (
 	"sync"
 )
 
-// notice is a notification that keeps where it comes from, or, with Any, which ones match.
+// notice is a notification that keeps where it comes from, or, with Any and anySlot, which ones match.
 type notice struct{ slot, source, tag int }
 
-var none = notice{Any, Any, Any}
+var none = notice{anySlot, Any, Any}
 
 func (n notice) matches(m notice) bool {
-	return (m.slot == Any || m.slot == n.slot) && (m.source == Any || m.source == n.source) && (m.tag == Any || m.tag == n.tag)
+	return (m.slot == anySlot || m.slot == n.slot) && (m.source == Any || m.source == n.source) && (m.tag == Any || m.tag == n.tag)
 }
 
 // hostQueue is the notifications that a rank has not taken, in the order in which they came. As in kernels, it has read some

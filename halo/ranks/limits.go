@@ -6,6 +6,12 @@ const Tags = 256
 // Any matches every source and every tag, see Rank.WaitMatching.
 const Any = -1
 
+// What the slot of a window is that there is none of, and of any.
+const (
+	noSlot  = -1
+	anySlot = -2
+)
+
 // Limits of ranks.cuh.
 const (
 	MaxDevices = 16

@@ -140,9 +140,9 @@ func TestGroupsMatch(t *testing.T) {
 	})
 }
 
-// A match of a rank or a tag that there is not is refused.
+// A match of a window, a rank or a tag that there is not is refused.
 func TestMatchRefusals(t *testing.T) {
-	wants := []string{"used tag 256; 0 to 255 are possible", "named rank 4 of 4", "used tag -1; 0 to 255 are possible", "named rank -2 of 4"}
+	wants := []string{"used tag 256; 0 to 255 are possible", "named rank 4 of 4", "used tag -1; 0 to 255 are possible", "named rank -2 of 4", "used window -1, which does not exist", "used window -1, which does not exist"}
 	eachLink(t, 2, func(t *testing.T, s *testdevices.Set) {
 		s.Devices = s.Devices[:min(2, len(s.Devices))]
 		p := ranks.Program{Name: "no match", Kernel: "no_match", Threads: 64, Host: func(r *ranks.Rank) {
@@ -157,6 +157,10 @@ func TestMatchRefusals(t *testing.T) {
 					r.WaitNotifications(ranks.Any, 1)
 				case 3:
 					r.WaitMatching(ranks.AnyWindow, -2, ranks.Any, 1)
+				case 4:
+					r.WaitMatching(ranks.WindowAt(-1), ranks.Any, ranks.Any, 1)
+				case 5:
+					r.TestOne(ranks.WindowAt(-1), ranks.Any, ranks.Any)
 				}
 			}
 		}}

@@ -27,7 +27,7 @@ func (r *Rank) CreateWindow(c Comm, memory []byte) Window {
 		place++
 	}
 	if place >= MaxWindows || r.Failed() {
-		return Window{-1, c}
+		return Window{noSlot, c}
 	}
 	r.windows[c] |= 1 << place
 	w := Window{int(c)*MaxWindows + place, c}
@@ -36,7 +36,7 @@ func (r *Rank) CreateWindow(c Comm, memory []byte) Window {
 		r.tellAll(letter{what: letterWindow, from: int64(r.Index(All)), slot: int64(w.slot), n: int64(len(memory))})
 	}
 	if !r.Barrier(c) {
-		return Window{-1, c}
+		return Window{noSlot, c}
 	}
 	return w
 }
@@ -95,7 +95,7 @@ func (r *Rank) PutNotify(w Window, to int, offset int64, from []byte, tag int) {
 
 // Notify adds to the notifications that a rank of the communicator has of a tag. Who waits for it sees all that was
 // put to that rank before.
-func (r *Rank) Notify(to int, c Comm, tag int) { r.notify(to, c, tag, Any) }
+func (r *Rank) Notify(to int, c Comm, tag int) { r.notify(to, c, tag, noSlot) }
 
 func (r *Rank) notify(to int, c Comm, tag, slot int) {
 	if r.Failed() || !r.validRank(c, to) || !r.validTag(tag) {
@@ -199,36 +199,36 @@ type Notification struct {
 	Source, Tag int
 }
 
-// TestOne is TestMatching for one notification, the first that matches, and says where it comes from. In vain it returns Any.
+// TestOne is TestMatching for one notification, the first that matches, and says where it comes from. Where it returns false, that is AnyWindow and Any.
 func (r *Rank) TestOne(w Window, source, tag int) (from Notification, came bool) {
 	first, came := r.testMatch(w, source, tag, 1)
 	return first.origin(), came
 }
 
-// WaitOne waits until it can take a notification that matches, and says where it comes from. In vain it returns Any.
+// WaitOne waits until it can take a notification that matches, and says where it comes from. Where it returns false, that is AnyWindow and Any.
 func (r *Rank) WaitOne(w Window, source, tag int) (from Notification, came bool) {
 	first, came := r.waitMatch(w, source, tag, 1)
 	return first.origin(), came
 }
 
 func (n notice) origin() Notification {
-	w := AnyWindow
-	if n.slot >= 0 {
-		w = Window{n.slot, Comm(n.slot / MaxWindows)}
+	w := Window{n.slot, All}
+	if w.Exists() {
+		w.comm = Comm(n.slot / MaxWindows)
 	}
 	return Notification{w, n.source, n.tag}
 }
 
 // testMatch and waitMatch return the first of the notifications that they take, or none.
 func (r *Rank) testMatch(w Window, source, tag int, count uint64) (first notice, came bool) {
-	if r.Failed() || !r.matches(source, tag, count) {
+	if r.Failed() || !r.matches(w, source, tag, count) {
 		return none, false
 	}
 	return r.match(notice{w.slot, source, tag}, count)
 }
 
 func (r *Rank) waitMatch(w Window, source, tag int, count uint64) (first notice, came bool) {
-	if r.Failed() || !r.matches(source, tag, count) {
+	if r.Failed() || !r.matches(w, source, tag, count) {
 		return none, false
 	}
 	if !r.await(func() bool {
@@ -243,9 +243,10 @@ func (r *Rank) waitMatch(w Window, source, tag int, count uint64) (first notice,
 
 var errNoQueues = fmt.Errorf("it matched notifications without Options.Queues: %w", ErrArgument)
 
-// matches reports whether the run has queues, and such a source, tag and count are possible.
-func (r *Rank) matches(source, tag int, count uint64) bool {
+// matches reports whether the run has queues, and such a window, source, tag and count are possible.
+func (r *Rank) matches(w Window, source, tag int, count uint64) bool {
 	return r.check(r.state.queues != nil, failure{err: errNoQueues}) && r.validCount(count) &&
+		r.check(w == AnyWindow || w.Exists(), failure{why: badWindow, came: int64(w.slot)}) &&
 		(tag == Any || r.validTag(tag)) && (source == Any || r.validRank(All, source))
 }
 
@@ -371,7 +372,7 @@ func (r *Rank) came(tag int) uint64 { return r.count(tag).Load() - r.consumed[ta
 
 func (r *Rank) take(tag int, count uint64) bool {
 	if r.state.queues != nil {
-		_, came := r.match(notice{Any, Any, tag}, count)
+		_, came := r.match(notice{anySlot, Any, tag}, count)
 		return came
 	}
 	if int64(r.came(tag)-count) < 0 {

@@ -24,12 +24,12 @@ type Rank struct {
 // Window is memory of each rank of a communicator, which the others may write to and read. CreateWindow and NewWindow make it: the zero value is the
 // first window of All.
 type Window struct {
-	slot int // below 0: none
+	slot int // or noSlot, or anySlot
 	comm Comm
 }
 
-// AnyWindow matches every window, and no window.
-var AnyWindow = Window{Any, All}
+// AnyWindow matches notifications of every window, and those of none.
+var AnyWindow = Window{anySlot, All}
 
 // Exists reports whether there is such a window.
 func (w Window) Exists() bool { return w.slot >= 0 }

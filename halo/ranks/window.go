@@ -10,7 +10,7 @@ import (
 // The memory stays until the world is closed; a span without memory has no bytes. All processes call it, for the same Comm, and
 // while no run goes on. The kernel gets it by its slot, as ranks::Window{w.Slot(), ranks::WORLD}.
 func (w *World) NewWindow(c Comm, memory func(rank int) streams.Span) (Window, error) {
-	none, place := Window{-1, c}, 0
+	none, place := Window{noSlot, c}, 0
 	free := w.use.TryLock()
 	if free {
 		defer w.use.Unlock()

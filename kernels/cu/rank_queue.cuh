@@ -9,14 +9,14 @@
 
 namespace ranks {
 
-// Which notifications to wait for. What is ANY may be anything.
-enum { ANY = -1 };
+// Which notifications to wait for. What is ANY may be anything; without a window, any window and none.
+enum { ANY = -1, ANY_WINDOW = -2, NO_WINDOW = -1 };
 struct Match {
 	Window window;
 	int source, tag; // source is an index of the world
 
 	__device__ Match(Window w, int source, int tag) : window(w), source(source), tag(tag) {}
-	__device__ Match(int source, int tag) : window{ANY, WORLD}, source(source), tag(tag) {}
+	__device__ Match(int source, int tag) : window{ANY_WINDOW, WORLD}, source(source), tag(tag) {}
 };
 
 // Where a notification comes from: source is an index of the world, and a window that does not exist is none.
@@ -37,7 +37,7 @@ struct Notice {
 	__device__ int source() const { return (int)(word >> 8 & 0xfffff); }
 	__device__ int slot() const { return (int)(word >> 28 & 0xff) - 1; }
 	__device__ bool matches(const Match &m) const {
-		return (m.window.slot == ANY || m.window.slot == slot()) && (m.source == ANY || m.source == source()) &&
+		return (m.window.slot == ANY_WINDOW || m.window.slot == slot()) && (m.source == ANY || m.source == source()) &&
 		       (m.tag == ANY || m.tag == tag());
 	}
 };

@@ -131,7 +131,7 @@ class Rank : public Channels {
 		const bool right = Group::thread() == 0 && !state.failed && valid(comm, to, tag);
 		const u64 count = right ? count_of(in_world(comm, to)) : 0;
 		Group::sync();
-		if (right) raise(comm, to, count, tag, ANY);
+		if (right) raise(comm, to, count, tag, NO_WINDOW);
 	}
 
 	// put_box is put of a box: rows of so many bytes, in planes, as far apart at the target and in the source as
@@ -238,10 +238,18 @@ class Rank : public Channels {
 	}
 #else
 	template <typename Group = Block> __device__ bool test_notifications(const Match &, u64) {
-		static_assert(!sizeof(Group *), "notifications are matched with Options.Queues, which define RANK_QUEUES");
-		return false;
+		return no_queues<Group>();
 	}
 	template <typename Group = Block> __device__ bool wait_notifications(const Match &, u64) {
+		return no_queues<Group>();
+	}
+	template <typename Group = Block> __device__ bool test_one(const Match &, Notification &) {
+		return no_queues<Group>();
+	}
+	template <typename Group = Block> __device__ bool wait_one(const Match &, Notification &) {
+		return no_queues<Group>();
+	}
+	template <typename Group> static __device__ bool no_queues() {
 		static_assert(!sizeof(Group *), "notifications are matched with Options.Queues, which define RANK_QUEUES");
 		return false;
 	}
@@ -464,6 +472,8 @@ class Rank : public Channels {
 		return Match(ANY, tag);
 	}
 	__device__ bool valid_match(const Match &m, u64 count) {
+		// As checks are an option, a wait for a window that could not be made would else end at the limit.
+		if (m.window.slot != ANY_WINDOW && !m.window.exists()) return fail(BAD_WINDOW, 0, m.window.slot, 0), false;
 		return valid_count(count) && (m.tag == ANY || valid_tag(m.tag)) &&
 		       check(m.source >= ANY && m.source < size(), BAD_RANK, size(), m.source, 0);
 	}
@@ -488,7 +498,7 @@ class Rank : public Channels {
 	// share_notice tells all threads of a group where the notification of the first comes from.
 	template <typename Group> __device__ bool share_notice(Notice first, Notification &from) {
 		const int slot = share<Group>(first.slot());
-		from.window = slot < 0 ? Window{-1, WORLD} : Window{slot, (Comm)(slot / MAX_WINDOWS)};
+		from.window = slot == NO_WINDOW ? Window{NO_WINDOW, WORLD} : Window{slot, (Comm)(slot / MAX_WINDOWS)};
 		from.source = share<Group>(first.source());
 		from.tag = share<Group>(first.tag());
 		return true;

@@ -466,6 +466,9 @@ extern "C" __global__ void no_match(const __grid_constant__ World world) {
 		if (data.what == 1) rank.test_notifications(Match(rank.size(), ANY), 1);
 		if (data.what == 2) rank.wait_notifications(ANY, 1);
 		if (data.what == 3) rank.wait_notifications(Match(-2, ANY), 1);
+		Notification from;
+		if (data.what == 4) rank.wait_notifications(Match(Window{-1, WORLD}, ANY, ANY), 1);
+		if (data.what == 5) rank.test_one(Match(Window{-1, DEVICE}, ANY, ANY), from);
 	}
 	rank.finish();
 }
