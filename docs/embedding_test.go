@@ -99,7 +99,11 @@ func TestKernelOfRanks(t *testing.T) {
 	if kernel == nil {
 		t.Fatal("ranks.md has no kernel")
 	}
-	testdevices.Compile(t, kernels.Source{Name: "total.cu", Text: kernel[1], Mirrors: []kernels.Mirror{{Name: "sizeof(void *)", Value: 8}}})
+	type data struct { // of the page
+		Numbers uint64
+		Result  float64
+	}
+	testdevices.Compile(t, kernels.Source{Name: "total.cu", Text: kernel[1], Mirrors: []kernels.Mirror{{Name: "Data", Value: data{}}}})
 }
 
 // The pages of this folder and the README link to files that are there.

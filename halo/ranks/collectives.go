@@ -4,7 +4,7 @@ package ranks
 //
 // All ranks of a communicator call the same collectives in the same order, with as many values, the same operation and
 // the same root; those that differ fail, with ErrArgument. A collective orders nothing else: it is no barrier. Each
-// returns false in vain, and leaves its result undefined.
+// returns false if a wait timed out or the run has ended, and leaves its result undefined.
 func Broadcast[T Numeric](r *Rank, values []T, root int, c Comm) bool {
 	return collect(r, broadcast, values, values, Sum, root, c)
 }

@@ -46,7 +46,7 @@ type failure struct {
 
 // Errors that a run may return. Its message says which rank failed, and of what.
 var (
-	ErrTimeout  = errors.New("a rank waited in vain")
+	ErrTimeout  = errors.New("a wait timed out")
 	ErrArgument = errors.New("a call of a rank has a wrong argument")
 	ErrNoRoom   = errors.New("ranks that wait for each other do not fit on the device at once") // of New
 )
@@ -89,7 +89,7 @@ func (f failure) describe(device fmt.Stringer, limit time.Duration) error {
 	return fmt.Errorf("%s failed: %w", who, f.err)
 }
 
-// waited says what a rank waited for in vain, "" if it is another failure.
+// waited says what a wait that timed out was for, "" if it is another failure.
 func (f failure) waited() string {
 	switch f.why {
 	case noNotifications:

@@ -70,8 +70,8 @@ type Options struct {
 	// 2016, and slower than counts by tag.
 	Queues bool
 
-	// GPUs reach each other through the host, also those that could reach each other directly: by a proxy, a thread of
-	// the host that copies for their ranks. It serves GPUs that cannot in any case. Host devices have no need of it.
+	// GPUs reach each other through the host, also those that could reach each other directly: by a proxy, a goroutine
+	// of the host that copies for their ranks. It serves GPUs that cannot in any case. Host devices have no need of it.
 	Proxy bool
 
 	Checks bool      // the arguments of every call are checked, which costs some

@@ -254,7 +254,8 @@ func (r *Rank) match(m notice, count uint64) (first notice, came bool) {
 	return r.state.queues[r.Index(All)].take(m, count)
 }
 
-// WaitAny waits for one notification of any of some tags, takes it, and returns its tag, or -1 in vain.
+// WaitAny waits for one notification with a tag from firstTag to firstTag+tags-1, takes it, and returns its tag. It returns -1 if the wait
+// timed out or the run has ended.
 func (r *Rank) WaitAny(firstTag, tags int) int {
 	found := -1
 	if r.Failed() || !r.check(tags > 0, failure{why: badCount, came: int64(tags)}) || !r.validTag(firstTag) || !r.validTag(firstTag+tags-1) {

@@ -8,7 +8,7 @@ import (
 // Rank is a rank of a program on a host device: the twin of class Rank of ranks.cuh, function by function. Only its
 // own goroutine calls it.
 //
-// After a wait in vain, or another failure of any rank, all functions return at once, and those that return bool
+// After a wait that timed out, or another failure of any rank, all functions return immediately, and those that return bool
 // return false.
 type Rank struct {
 	state    *hostState
@@ -59,7 +59,7 @@ func (r *Rank) first() int { return (r.state.before + r.device) * r.state.ranks 
 // Failed reports whether the run has failed.
 func (r *Rank) Failed() bool { return r.state.over.Load() }
 
-// Fail ends the run with a code of the program, as a wait in vain does: Run returns a CodeError with the rank, the code,
+// Fail ends the run with a code of the program, as a wait that timed out does: Run returns a CodeError with the rank, the code,
 // the detail, and what Program.Errors has of the code. The caller goes on, and all functions return at once.
 func (r *Rank) Fail(code, detail int64) {
 	r.fail(failure{why: byProgram, expected: code, detail: detail, err: r.state.codes[code]})

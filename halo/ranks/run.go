@@ -15,7 +15,8 @@ import (
 
 // Run runs the program: it copies the i-th data to device i, where all its ranks share it, launches all ranks,
 // waits until all have ended, and copies the data back. On a GPU, T holds no pointers and lies in memory as the
-// struct of the kernel does, see kernels.CheckPassable; it is an error if it cannot. When the context ends, so does the run, with its cause as the error.
+// struct of the kernel does, see kernels.CheckPassable; it is an error if it cannot. Run uses streams of its own: what ranks read is in place
+// before it is called. When the context ends, so does the run, with its cause as the error.
 //
 // A rank that fails ends the run: the error names the first one, and wraps ErrTimeout or ErrArgument where
 // it is one. A rank that does not end even so, as one that waits for something else, holds Run up for Options.Limit and ten

@@ -1,7 +1,8 @@
 package ranks
 
 // Send sends a message over a channel that begins at this rank: a multiple of 4 bytes, up to what the channel takes. It
-// waits while the receiver has as many messages to read as the channel has slots, and returns false in vain.
+// waits while the receiver has as many messages to read as the channel has slots, and returns
+// false if the wait timed out or the run has ended. The send of a kernel may wait once slots / 2 + 1 messages are unread.
 func (r *Rank) Send(c Channel, from []byte) bool {
 	h := r.channel(c, true)
 	if h == nil || !r.check(len(from) <= h.bytes && len(from)%4 == 0, failure{why: badMessage, expected: int64(h.bytes), came: int64(len(from)), detail: int64(c.number)}) {
@@ -22,7 +23,7 @@ func (r *Rank) Send(c Channel, from []byte) bool {
 }
 
 // Receive waits for the next message of a channel that ends at this rank, copies it to memory with room for the longest
-// message of the channel, and returns its bytes, or -1 in vain. Messages come in the order in which they were sent.
+// message of the channel, and returns its bytes, or -1 if the wait timed out or the run has ended. Messages come in the order in which they were sent.
 func (r *Rank) Receive(c Channel, to []byte) int {
 	h := r.channel(c, false)
 	if h == nil || !r.check(len(to) >= h.bytes, failure{why: badResult, expected: int64(h.bytes), came: int64(len(to))}) {

@@ -6,9 +6,10 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// NewWindow makes a window before any run, of what memory gives for each rank of this process. All runs then have it, and none can free it.
+// NewWindow makes a window between runs, of what memory gives for each rank of this process. All later runs then have it, and none can free it.
 // The memory stays until the world is closed; a span without memory has no bytes. All processes call it, for the same Comm, and
-// while no run goes on. The kernel gets it by its slot, as ranks::Window{w.Slot(), ranks::WORLD}.
+// while no run goes on. The kernel gets it by its slot, as ranks::Window{w.Slot(), ranks::WORLD}, or ranks::DEVICE if c is Device. rank is
+// an index in All.
 func (w *World) NewWindow(c Comm, memory func(rank int) streams.Span) (Window, error) {
 	none, place := Window{noSlot, c}, 0
 	free := w.use.TryLock()

@@ -14,7 +14,7 @@ class Channels : public Collectives {
   public:
 	// send sends a message over a channel that begins at this rank: bytes, a multiple of 4 up to what the channel takes,
 	// from memory aligned to 4 bytes, which may be changed afterwards. It takes what all threads of the group have
-	// stored. It waits while the receiver has as many messages to read as the channel has slots, and returns false in vain. One
+	// stored. It may wait once slots / 2 + 1 messages are unread, and returns false if the wait timed out or the run has ended. One
 	// group at a time sends over a channel.
 	template <typename Group = Block> __device__ bool send(Channel c, i64 bytes, const void *from) {
 		const int at = goes_on<Group>() ? end_of(c, true) : -1;
@@ -51,7 +51,7 @@ class Channels : public Collectives {
 	}
 
 	// receive waits for the next message of a channel that ends at this rank, copies it to memory aligned to 4 bytes, with
-	// room for the longest message of the channel, and returns its bytes, or -1 in vain. Messages come in the order
+	// room for the longest message of the channel, and returns its bytes, or -1 if the wait timed out or the run has ended. Messages come in the order
 	// in which they were sent. All threads of the group see the message. One group at a time receives from a channel.
 	template <typename Group = Block> __device__ i64 receive(Channel c, void *to) {
 		const int at = goes_on<Group>() ? end_of(c, false) : -1;

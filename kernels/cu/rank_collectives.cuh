@@ -40,7 +40,7 @@ template <> struct type_of<i64> {
 // All ranks of a communicator call the same collectives in the same order, with the same count, operation and root. The
 // type is double, float or i64. Values lie in any memory of the rank, also in shared memory. A call takes what all
 // threads of the block have stored, and all see the result after it. It orders nothing else: it is no barrier, and tells
-// of no put. Each returns false in vain, and leaves its result undefined. With RANK_CHECKS, ranks that
+// of no put. Each returns false if a wait timed out or the run has ended, and leaves its result undefined. With RANK_CHECKS, ranks that
 // differ in what they call fail.
 //
 // A call takes one packet's time a level of the tree, and as often again for every BOX_SLOTS / 2 * BOX_VALUES numbers more: collectives

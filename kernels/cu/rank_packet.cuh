@@ -31,8 +31,9 @@ __device__ __forceinline__ bool load_value(const u64 *from, T &value, unsigned n
 class Packets : public Core {
   public:
 	// put_packet puts bytes so that the target sees each 4 of them together with a number, which tells it that they
-	// have come: for small messages half the time of put_notify. They take twice as many bytes at the target, from a
-	// multiple of 16 on; bytes and the source are multiples of 4. The number differs from all that were put there before.
+	// have come: small messages take less time than by put_notify. They take twice as many bytes at the target, from a
+	// multiple of 16 on; bytes and the source are multiples of 4. The number differs from all that were put there before,
+	// also in earlier runs.
 	template <typename Group = Block>
 	__device__ void put_packet(Window w, int to, i64 offset, i64 bytes, const void *from, unsigned number) {
 		if (Group::WHOLE && bytes > PACKET_OF_A_WARP) {
@@ -81,7 +82,8 @@ class Packets : public Core {
 
 	// put_value puts a value of 4 or 8 bytes as a packet: the value and its notification in one store. It takes the
 	// value of the first thread of the group. At the target it takes twice as many bytes, at an offset that is a multiple of that.
-	// The number differs from all that were put there before.
+	// The number differs from all that were put there before,
+	// also in earlier runs.
 	template <typename Group = Block, typename T>
 	__device__ void put_value(Window w, int to, i64 offset, T value, unsigned number) {
 		if (!goes_on<Group>() || !Group::in_first_warp() || !valid_packet(w, to, offset, sizeof value)) return;

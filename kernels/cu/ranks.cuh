@@ -22,7 +22,7 @@
 // Functions with a Group in angle brackets are for the threads of a block, ranks::Block, if nothing is said;
 // with ranks::Warp they are called by all lanes of a warp, with ranks::Thread by one thread.
 //
-// After a wait in vain, or another failure, all functions return at once, and those that return bool return
+// After a wait that timed out, or another failure, all functions return immediately, and those that return bool return
 // false. The host says what happened.
 //
 // Options: RANK_CHECKS, for a check of the arguments of every call; RANK_QUEUES, for notifications that keep their
@@ -96,7 +96,7 @@ class Rank : public Channels {
 		return {barrier(comm) ? w.slot : -1, comm};
 	}
 
-	// free_window ends a window. All ranks of the communicator call it, for several windows in the same order; nobody uses the window
+	// free_window ends a window. All ranks of the communicator call it, for several windows in the same order on all ranks; nobody uses the window
 	// any more. It has no effect on a window that the host made.
 	__device__ void free_window(Window w) {
 		if (threadIdx.x == 0) check(is_open(w), BAD_WINDOW, 0, w.slot, 0);
@@ -114,7 +114,7 @@ class Rank : public Channels {
 	}
 
 	// put puts bytes at an offset into the window of a rank of its communicator. It takes what all threads of the
-	// group have stored. The source may be changed after a flush; nobody is told.
+	// group have stored. The source may be changed after a flush. It sends no notification.
 	template <typename Group = Block> __device__ void put(Window w, int to, i64 offset, i64 bytes, const void *from) {
 		put_and<Group, false>(w, to, offset, bytes, from, 0);
 	}
@@ -167,7 +167,8 @@ class Rank : public Channels {
 		else copy_box<Group, char>(t, there, size, f, here);
 	}
 
-	// get gets bytes from an offset of the window of a rank. They are there after a flush.
+	// get gets bytes from an offset of the window of a rank. They are there after a flush. It sees what notifications and barriers have
+	// ordered before it.
 	template <typename Group = Block> __device__ void get(Window w, int rank, i64 offset, i64 bytes, void *to) {
 		if (!goes_on<Group>() || !valid(w, rank, offset, bytes)) return;
 		const char *const from = (const char *)entry(w, rank).base + offset;
@@ -176,14 +177,15 @@ class Rank : public Channels {
 		else copy<Group>(to, from, bytes);
 	}
 
-	// get_notify is get, and then a notification of the rank whose window was read: it may write there again.
+	// get_notify is get, and then notifies the rank whose window was read: it may write there again.
 	template <typename Group = Block>
 	__device__ void get_notify(Window w, int rank, i64 offset, i64 bytes, void *to, int tag) {
 		get<Group>(w, rank, offset, bytes, to);
 		if (w.exists()) notify<Group>(rank, w.comm, tag);
 	}
 
-	// flush returns once the sources of all puts of the group may be changed, and what it got is there.
+	// flush is local completion: it returns once the sources of all puts of the group may be changed, and what it got is there. It does not
+	// wait for the ranks that were put to.
 	template <typename Group = Block> __device__ void flush(Window) { Group::sync(); }
 
 	// test_notifications takes count notifications of a tag and returns true, or takes none and returns false. One
@@ -227,7 +229,7 @@ class Rank : public Channels {
 		return wait_match<Group>(m, count, first);
 	}
 
-	// test_one and wait_one are the same for one notification, the first that matches, and tell all threads where it comes from.
+	// test_one and wait_one are the same for one notification, the first that matches, and tell all threads where it comes from. If they return false, from is as before.
 	template <typename Group = Block> __device__ bool test_one(const Match &m, Notification &from) {
 		Notice first{};
 		return test_match<Group>(m, 1, first) && share_notice<Group>(first, from);
@@ -255,7 +257,8 @@ class Rank : public Channels {
 	}
 #endif
 
-	// wait_any waits for one notification of any of some tags, takes it, and returns its tag, or -1 in vain.
+	// wait_any waits for one notification with a tag from first_tag to first_tag + tags - 1, takes it, and returns its tag. It returns -1
+	// if the wait timed out or the run has ended.
 	template <typename Group = Block> __device__ int wait_any(int first_tag, int tags) {
 		int found = -1;
 		if (Group::thread() == 0 && !state.failed && check(tags > 0, BAD_COUNT, 0, tags, 0) && valid_tag(first_tag) &&
@@ -308,7 +311,7 @@ class Rank : public Channels {
 		store_release_sys(&line.number, n + 1);
 	}
 
-	// fail ends the run with a code of the program, as a wait in vain does: Run returns an error with the rank, the
+	// fail ends the run with a code of the program, as a wait that timed out does: Run returns an error with the rank, the
 	// code, the detail, and what the program says that the code means. One thread calls it, or several: the first counts.
 	// The caller goes on, and all functions return at once.
 	__device__ void fail(i64 code, i64 detail = 0) { Channels::fail(BY_PROGRAM, (u64)code, 0, (u64)detail); }
@@ -441,7 +444,7 @@ class Rank : public Channels {
 	}
 
 	// take takes count notifications and returns true, or returns false if there are fewer. If it waits, it does so until
-	// there are as many, and returns false where that was in vain.
+	// there are as many, and returns false if the wait timed out or the run has ended.
 	template <typename Group> __device__ __forceinline__ bool take(int tag, u64 count, bool waits) {
 		const u64 enough = state.consumed[tag] + count;
 		const Sources<Group> s = sources<Group>(tag);
