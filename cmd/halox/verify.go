@@ -42,6 +42,9 @@ first that fails ends it, and names its seed: --ranks-seed runs that one again.`
 			if cmd.Flags().Changed("ranks-for") && soak.long == 0 {
 				return errors.New("--ranks-for 0s: give a time above 0")
 			}
+			if cmd.Flags().Changed("ranks-seed") && soak.seed == 0 {
+				return errors.New("--ranks-seed 0: give a seed above 0")
+			}
 			return takePart(cmd, func(l *launched, out, notes io.Writer) error {
 				return verifyFile(cmd.Context(), l, out, notes, args[0], set, soak)
 			})

@@ -45,12 +45,12 @@ type stepper interface {
 
 func (s *settings) open(_ context.Context, session *halo.Session, o compare.Options) (compare.Problem, error) {
 	x := &run{settings: *s, session: session, options: o, want: map[int]grid{}}
-	x.first = start(s.nx, s.ny*len(session.Devices), s.nz)
-	r, err := newByRanks(session, s.problem, o)
+	r, err := newByRanks(session, s.problem, o) // which says where there is no room
 	if err != nil {
 		return nil, err
 	}
 	x.byRanks = r
+	x.first = start(s.nx, s.ny*len(session.Devices), s.nz)
 	return x, nil
 }
 

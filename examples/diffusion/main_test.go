@@ -237,10 +237,11 @@ func TestOneAnswer(t *testing.T) {
 
 func TestRefusals(t *testing.T) {
 	exampletest.Refused(t, newProgram, map[string]string{
-		"--size 3x3":     "--size 3x3: three numbers of points",
-		"--size 3x3x3x3": "three numbers of points",
-		"--size 3x0x3":   "1 to 1048576 points",
-		"--size small":   "or thesis or full",
+		"--size 3x3":                     "--size 3x3: three numbers of points",
+		"--size 3x3x3x3":                 "three numbers of points",
+		"--size 3x0x3":                   "1 to 1048576 points",
+		"--size 1048576x1048576x1048576": "up to 68719476736 points are possible",
+		"--size small":                   "or thesis or full",
 		"--scheme guess --devices 2 --method streams": "guess",
 		"--path guess --devices 2 --method graph":     "guess",
 		"--threads 2000": "--threads 2000: want 32 to 512",

@@ -8,6 +8,9 @@ type problem struct{ nx, ny, nz int }
 // sizes are those that have names: that of the thesis, and one that gives a GPU work for long.
 var sizes = map[string]problem{"thesis": {128, 320, 26}, "full": {1024, 1024, 80}}
 
+// mostPoints are those of a device: of more, no device has the memory.
+const mostPoints = 1 << 36
+
 // parseSize reads NXxNYxNZ, or a name.
 func parseSize(text string) (p problem, err error) {
 	const most = 1 << 20
@@ -20,6 +23,9 @@ func parseSize(text string) (p problem, err error) {
 	}
 	if min(p.nx, p.ny, p.nz) < 1 || max(p.nx, p.ny, p.nz) > most {
 		return p, fmt.Errorf("--size %s: 1 to %d points along each axis are possible", text, most)
+	}
+	if p.nx > mostPoints/p.ny/p.nz {
+		return p, fmt.Errorf("--size %s: up to %d points are possible", text, mostPoints)
 	}
 	return p, nil
 }

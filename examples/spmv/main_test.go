@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 	"testing"
@@ -10,6 +12,7 @@ import (
 	"github.com/halox/halox/examples/internal/exampletest"
 	"github.com/halox/halox/halo"
 	"github.com/halox/halox/internal/testdevices"
+	"github.com/halox/halox/streams"
 )
 
 func TestMain(m *testing.M) {
@@ -39,6 +42,14 @@ func TestOneProduct(t *testing.T) {
 		t.Run(fmt.Sprintf("devices=%d/%s", c.devices, strings.ReplaceAll(c.flags, " ", "_")), func(t *testing.T) {
 			exampletest.Compare(t, newProgram, sums, c.devices, "--samples 1 "+c.flags)
 		})
+	}
+}
+
+// A matrix that no device has room for is refused, with what is lacking.
+func TestNoRoom(t *testing.T) {
+	err := newProgram().Command(t.Context(), strings.Fields("--backend host --devices 1 --size 20000000 --density 1"), io.Discard)
+	if !errors.Is(err, streams.ErrOutOfMemory) {
+		t.Errorf("the error is %v", err)
 	}
 }
 

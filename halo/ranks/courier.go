@@ -68,8 +68,15 @@ func (c *courier) serve() error {
 	}
 }
 
-// take does what a letter says.
+// take does what a letter says. One of which nothing can be done ends the run, and no more: others wait for the mail, and for its end.
 func (c *courier) take(from int, l letter, body []byte) error {
+	if err := c.do(from, l, body); err != nil {
+		c.h.end(fmt.Errorf("ranks: letters of other processes: %w", err))
+	}
+	return nil
+}
+
+func (c *courier) do(from int, l letter, body []byte) error {
 	h := c.h
 	size := int64(h.size())
 	if l.from < 0 || l.from >= size {
@@ -129,8 +136,10 @@ func (c *courier) access(from int, l letter, body []byte) error {
 		return fmt.Errorf("a letter with a packet of %d bytes for offset %d of a window", len(body), l.at)
 	}
 	there := window[l.at:][:n]
-	if l.what == letterPacket && !isAligned(there, 8) {
-		return fmt.Errorf("a letter with a packet for a window that begins at no multiple of 8")
+	if align := alignOf(body); l.what == letterPacket && !isAligned(there, align) {
+		wrong := failure{why: badPacket, rank: int(l.from), expected: align, came: int64(len(body)), detail: l.at}
+		c.h.end(wrong.describe(deviceName(c.h.remote.processes.Name(from)), c.h.limit)) // only here it is known where the window begins
+		return nil
 	}
 	switch l.what {
 	case letterPut:

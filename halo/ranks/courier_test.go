@@ -37,12 +37,12 @@ func TestCourierRefuses(t *testing.T) {
 		"a channel that there is not":  {letter{what: letterSent, to: 1}, 8},
 		"read of a channel of no name": {letter{what: letterRead, to: 1, slot: -1}, 0},
 	} {
-		if err := c.take(1, tc.l, make([]byte, tc.body)); err == nil {
+		if err := c.do(1, tc.l, make([]byte, tc.body)); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}
 	for name, l := range map[string]letter{"a put": {what: letterPut, to: 1, at: 56}, "a packet": {what: letterPacket, to: 1, at: 48}, "a notification": {what: letterNotify, to: 1, at: Tags - 1}} {
-		if err := c.take(1, l, make([]byte, 8)); err != nil {
+		if err := c.do(1, l, make([]byte, 8)); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -47,7 +47,7 @@ func (w *World) endTogether(mine error) error {
 		if errors.Is(mine, first) {
 			return mine
 		}
-		return errors.Join(mine, first)
+		return errors.Join(ofHere(mine), first)
 	}
 	var sent bytes.Buffer
 	if err := gob.NewEncoder(&sent).Encode(endingOf(mine)); err != nil {
@@ -55,12 +55,9 @@ func (w *World) endTogether(mine error) error {
 	}
 	all, err := p.Gather(context.Background(), fmt.Sprintf("ranks: %s: end a run", w.program.Name), sent.Bytes())
 	if err != nil {
-		return errors.Join(mine, err)
+		return errors.Join(ofHere(mine), err)
 	}
-	errs := []error{mine}
-	if mine == errElsewhere {
-		errs = nil
-	}
+	errs := []error{ofHere(mine)}
 	for rank, one := range all {
 		if rank == p.Rank {
 			continue
@@ -77,6 +74,14 @@ func (w *World) endTogether(mine error) error {
 		return err
 	}
 	return mine
+}
+
+// ofHere is an error, nil where it only stands for that of another process.
+func ofHere(err error) error {
+	if err == errElsewhere {
+		return nil
+	}
+	return err
 }
 
 func endingOf(err error) (e ending) {

@@ -29,7 +29,7 @@ func runOnHost[T any](ctx context.Context, w *World, data []T) error {
 	w.stuck = w.join()
 	courier.finish()
 	if w.stuck != nil {
-		return errors.Join(w.stuck, h.state.reason())
+		return errors.Join(w.stuck, ofHere(h.state.reason()))
 	}
 	return h.state.reason() // by itself: endTogether compares it
 }

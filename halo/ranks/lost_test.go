@@ -166,6 +166,8 @@ func different(t *testing.T, s *testdevices.Set) {
 		edit func(p *ranks.Program, o *ranks.Options)
 	}{
 		{"queues true, checks false", func(_ *ranks.Program, o *ranks.Options) { o.Queues = true }},
+		{"a limit of 1h0m0s", func(_ *ranks.Program, o *ranks.Options) { o.Limit = time.Hour }},
+		{"in multiples of 3", func(_ *ranks.Program, o *ranks.Options) { o.Multiple = 3 }},
 		{"16 bytes shared", func(p *ranks.Program, _ *ranks.Options) { p.Shared = 16 }},
 		{fmt.Sprintf("of source %08x", ranks.Checksum(changed)), func(p *ranks.Program, _ *ranks.Options) { p.Source = changed }},
 		{"has no version for host devices", func(p *ranks.Program, _ *ranks.Options) { p.Host = nil }},
@@ -194,6 +196,29 @@ func different(t *testing.T, s *testdevices.Set) {
 	oneRefused(t, w)
 	if err := ranks.Run(t.Context(), w, make([]int, 1)); err != nil {
 		t.Errorf("the next run: %v", err)
+	}
+	misplaced(t, s)
+}
+
+// misplaced has the first process put a packet into a window of the second that begins at an odd address: all are told, soon, and run again.
+func misplaced(t *testing.T, s *testdevices.Set) {
+	memory, at := make([]byte, 80), together.Rank
+	w := opened(t, s, ranks.Program{Name: "p", Source: source(), Kernel: "ring", Threads: 32, Host: func(r *ranks.Rank) {
+		w := r.CreateWindow(ranks.All, memory[at:][:64])
+		if r.Index(ranks.All) == 0 {
+			r.PutPacket(w, 1, 0, make([]byte, 8), 1)
+		}
+		r.Barrier(ranks.All)
+		r.FreeWindow(w)
+	}}, ranks.Options{Ranks: 1})
+	begun := time.Now()
+	err := ranks.Run(t.Context(), w, make([]int, 1))
+	if !errors.Is(err, ranks.ErrArgument) || !strings.Contains(err.Error(), "rank 0 ("+together.Name(0)+") put a packet of 8 bytes at offset 0;") || time.Since(begun) > 2*time.Second {
+		t.Errorf("after %v: %v", time.Since(begun), err)
+	}
+	at = 0
+	if err := ranks.Run(t.Context(), w, make([]int, 1)); err != nil {
+		t.Errorf("a packet at its place: %v", err)
 	}
 }
 

@@ -50,8 +50,8 @@ func (w *World) meet(err error) error {
 
 // describe says what is the same on all processes.
 func (w *World) describe() string {
-	return fmt.Sprintf("%q: kernel %q of source %08x, %d threads, %d bytes shared, on %v devices, queues %t, checks %t",
-		w.program.Name, w.program.Kernel, checksum(w.program.Source), w.program.Threads, w.program.Shared, w.devices[0].Backend, w.options.Queues, w.options.Checks)
+	return fmt.Sprintf("%q: kernel %q of source %08x, %d threads, %d bytes shared, on %v devices, queues %t, checks %t, a limit of %v, ranks in multiples of %d",
+		w.program.Name, w.program.Kernel, checksum(w.program.Source), w.program.Threads, w.program.Shared, w.devices[0].Backend, w.options.Queues, w.options.Checks, w.options.Limit, max(1, w.options.Multiple))
 }
 
 // checksum is one of all that a source is compiled from, but for halox's own headers.

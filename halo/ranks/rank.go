@@ -289,7 +289,7 @@ func (r *Rank) PutPacket(w Window, to int, offset int64, from []byte, number uin
 		return
 	}
 	if process := r.state.away(r.inWorld(w.comm, to)); process >= 0 {
-		r.post(process, letter{what: letterPacket, to: int64(to), slot: int64(w.slot), at: offset, n: int64(number)}, from)
+		r.post(process, letter{what: letterPacket, to: int64(to), from: int64(r.Index(All)), slot: int64(w.slot), at: offset, n: int64(number)}, from)
 		return
 	}
 	there := r.Memory(w, to)[offset:][:2*len(from)]

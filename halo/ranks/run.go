@@ -236,7 +236,9 @@ func (w *World) watch(ctx context.Context, proxy *proxy, launch error) error {
 			fail(err)
 		}
 		for _, m := range w.members {
+			reading := time.Now()
 			w.log.read(m.device, m.lines, m.controls())
+			since = since.Add(time.Since(reading)) // while the writer is slow, ranks may end
 			fail(m.failure(w))
 		}
 		if len(running) > 0 {
@@ -253,7 +255,7 @@ func (w *World) watch(ctx context.Context, proxy *proxy, launch error) error {
 		}
 		if time.Since(since) > w.grace {
 			w.stuck = w.notEnded()
-			return errors.Join(failed, w.stuck)
+			return errors.Join(ofHere(failed), w.stuck)
 		}
 		if len(running) > 0 {
 			idle.nap()

@@ -54,6 +54,7 @@ func TestFailures(t *testing.T) {
 			{"stopped-0", 12 * time.Second, []string{"<rank 1 after ", "mpi: rank 0 on host ", "has said nothing for 2s"}},
 			{"first", 12 * time.Second, []string{"mpi: take the first 2 processes: MPI_Iallgather with all ranks: waited too long for 4s"}},
 			{"apart", 8 * time.Second, []string{"<rank 0 after ", "<rank 1 after ", "<rank 2 after ", "has come for \"a name\"", "for \"end together\"", "all must make the same calls"}},
+			{"limits", 8 * time.Second, []string{"mpi: rank 0 on host ", "has a limit of 4.0", "all processes must give the same"}},
 			{"hangs", 12 * time.Second, []string{"<rank 0 after ", "mpi: message 5 from rank 2 on host ", "MPI_Irecv from rank 2, tag 1: waited too long for 4s"}},
 		}) {
 			t.Run(tc.program, func(t *testing.T) {

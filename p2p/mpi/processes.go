@@ -1,7 +1,9 @@
 package mpi
 
 import (
+	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -158,14 +160,25 @@ func (p *Processes) introduce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	names, err := p.control.Allgather(ctx, p.options.Limit, []byte(name))
+	options := binary.LittleEndian.AppendUint64(nil, uint64(p.options.Limit))
+	options = binary.LittleEndian.AppendUint64(options, uint64(p.options.Piece))
+	names, err := p.control.Allgather(ctx, p.options.Limit, append(options, name...))
 	if err != nil {
 		return fmt.Errorf("mpi: ask the other processes for their hosts: %w", err)
 	}
-	p.Nodes, p.Locals = number(names)
-	for _, name := range names {
-		p.Hosts = append(p.Hosts, string(name))
+	others := make([][]byte, len(names))
+	for i, one := range names {
+		others[i], names[i] = one[:len(options)], one[len(options):]
+		p.Hosts = append(p.Hosts, string(names[i]))
 	}
+	for rank, other := range others {
+		if !bytes.Equal(other, options) {
+			limit, piece := time.Duration(binary.LittleEndian.Uint64(other)), binary.LittleEndian.Uint64(other[8:])
+			return fmt.Errorf("mpi: %s has a limit of %v and pieces of %d bytes, and %s a limit of %v and pieces of %d: all processes must give the same",
+				p.Name(rank), limit, piece, p.Name(p.Rank), p.options.Limit, p.options.Piece)
+		}
+	}
+	p.Nodes, p.Locals = number(names)
 	return nil
 }
 

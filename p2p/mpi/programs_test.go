@@ -37,6 +37,7 @@ func TestMain(m *testing.M) {
 		"first":     joined(short, firstAlone),
 		"apart":     joined(usual, apart),
 		"leaves":    joined(short, leaves),
+		"limits":    otherLimits,
 		"misuse":    joined(usual, misuse),
 		"mail":      joined(usual, mail),
 		"nothing":   joined(short, func(*mpi.Processes) error { return nil }),
@@ -175,6 +176,12 @@ func joined(o mpi.Options, program func(*mpi.Processes) error) func() error {
 		fmt.Printf("rank %d of %d done\n", p.Rank, p.Size())
 		return nil
 	}
+}
+
+// otherLimits joins with a limit that no other process gives.
+func otherLimits() error {
+	_, err := mpi.Join(context.Background(), mpi.Options{Limit: 4*time.Second + time.Duration(os.Getpid())})
+	return err
 }
 
 // together compares what processes say of themselves with what geometry says: all are on one

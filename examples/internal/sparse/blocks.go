@@ -110,13 +110,13 @@ func (m *Matrix) rounds() (n int) {
 
 // Open fills the blocks of a matrix on the devices of a session, and makes the ranks of a program ready, with a window
 // of the vectors of each block. extra says how many bytes a block has behind its vectors, of so many ranks.
-func Open(s *halo.Session, m *Matrix, p ranks.Program, o compare.Options, extra func(each int) int64) (x *Blocks, err error) {
+func Open(s *halo.Session, m *Matrix, p ranks.Program, o compare.Options, extra func(each int) int64) (made *Blocks, err error) {
 	perDevice := m.Side * m.Side / len(s.Devices)
 	world, err := compare.World(s, p, o, perDevice, 0)
 	if err != nil {
 		return nil, err
 	}
-	x = &Blocks{Matrix: m, Session: s, World: world, Each: world.Ranks() / perDevice, Options: o, pitch: (m.N + 15) / 16 * 16}
+	x := &Blocks{Matrix: m, Session: s, World: world, Each: world.Ranks() / perDevice, Options: o, pitch: (m.N + 15) / 16 * 16}
 	x.resources.Add(world)
 	defer func() {
 		if err != nil {
@@ -130,24 +130,36 @@ func Open(s *halo.Session, m *Matrix, p ranks.Program, o compare.Options, extra 
 			return nil, err
 		}
 	}
-	x.window, err = world.NewWindow(ranks.All, func(rank int) streams.Span { return x.All[rank/x.Each].vectors.All() })
-	return x, err
+	if x.window, err = world.NewWindow(ranks.All, func(rank int) streams.Span { return x.All[rank/x.Each].vectors.All() }); err != nil {
+		return nil, err
+	}
+	return x, nil
 }
 
 // fill allocates the memory of a block, and writes its entries.
 func (x *Blocks) fill(b *Block, extra int64) (err error) {
+	alloc := func(bytes int64) (m *streams.Memory) {
+		if err == nil {
+			m, err = compare.Alloc(&x.resources, x.Device(b), bytes)
+		}
+		return m
+	}
+	// Before anything as large is made on the host: devices say if there is no room.
+	b.starts, b.vectors = alloc(8*(x.N+1)), alloc(b.extra+max(8, extra))
+	if err != nil {
+		return err
+	}
+	entries := int64(0)
+	for i := range x.N {
+		entries += x.entries(int64(b.Row)*x.N+i, b.Column)
+	}
+	b.columns, b.values = alloc(4*max(1, entries)), alloc(8*max(1, entries))
+	if err != nil {
+		return err
+	}
 	starts := make([]int64, x.N+1)
 	for i := range x.N {
 		starts[i+1] = starts[i] + x.entries(int64(b.Row)*x.N+i, b.Column)
-	}
-	entries := starts[x.N]
-	for _, a := range []struct {
-		to    **streams.Memory
-		bytes int64
-	}{{&b.starts, 8 * (x.N + 1)}, {&b.columns, 4 * max(1, entries)}, {&b.values, 8 * max(1, entries)}, {&b.vectors, b.extra + max(8, extra)}} {
-		if *a.to, err = compare.Alloc(&x.resources, x.Device(b), a.bytes); err != nil {
-			return err
-		}
 	}
 	if err := compare.Fill(b.starts.All(), func(to []int64, first int64) { copy(to, starts[first:]) }); err != nil || entries == 0 {
 		return err
