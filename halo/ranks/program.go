@@ -75,7 +75,7 @@ type Options struct {
 	Proxy bool
 
 	Checks bool      // the arguments of every call are checked, which costs some
-	Log    io.Writer // what ranks log; nil: it is lost. Errors of the writer are not reported
+	Log    io.Writer // what ranks log; nil: it is lost. Errors of the writer are not reported. One that blocks holds up the ranks that log, and Run
 }
 
 // check returns an error unless the options make sense together.
