@@ -91,7 +91,7 @@ func mirrors() []kernels.Mirror {
 		{Name: "ranks::LINES", Value: boardLines}, {Name: "ranks::RUN_ENDED", Value: runEnded}, {Name: "ranks::LINE_BYTES", Value: lineBytes}, {Name: "RANK_TAGS", Value: Tags},
 		{Name: "ranks::NO_NOTIFICATIONS", Value: noNotifications}, {Name: "ranks::NO_BARRIER", Value: noBarrier},
 		{Name: "ranks::BAD_RANK", Value: badRank}, {Name: "ranks::BAD_TAG", Value: badTag}, {Name: "ranks::BAD_WINDOW", Value: badWindow},
-		{Name: "ranks::BAD_RANGE", Value: badRange}, {Name: "ranks::BAD_SOURCE", Value: badSource}, {Name: "ranks::NO_PACKET", Value: noPacket}, {Name: "ranks::ENDED", Value: ended}, {Name: "ranks::BY_PROGRAM", Value: byProgram},
+		{Name: "ranks::BAD_BOX", Value: badBox}, {Name: "ranks::BAD_RANGE", Value: badRange}, {Name: "ranks::BAD_SOURCE", Value: badSource}, {Name: "ranks::NO_PACKET", Value: noPacket}, {Name: "ranks::ENDED", Value: ended}, {Name: "ranks::BY_PROGRAM", Value: byProgram},
 		{Name: "ranks::MAX_LEVELS", Value: maxLevels}, {Name: "ranks::BOX_SLOTS", Value: boxSlots}, {Name: "ranks::BOX_VALUES", Value: boxValues},
 		{Name: "ranks::NO_COLLECTIVE", Value: noCollective}, {Name: "ranks::BAD_COLLECTIVE", Value: badCollective},
 		{Name: "ranks::Command", Value: command{}}, {Name: "ranks::COMMANDS", Value: commands}, {Name: "ranks::PAYLOAD", Value: payload},

@@ -267,6 +267,7 @@ func TestFailures(t *testing.T) {
 		24: {"a tag below 0", "used tag -1; 0 to 255 are possible", ranks.ErrArgument},
 		25: {"a tag below 0, by a warp", "used tag -7; 0 to 255 are possible", ranks.ErrArgument},
 		26: {"too many tags", "used tag 2147483651; 0 to 255 are possible", ranks.ErrArgument},
+		28: {"a box with all rows at one place", "put a box whose rows or planes are all at one place", ranks.ErrArgument},
 		27: {"half of a packet", "waited 300ms for a packet of number 99; its bytes from 4 on have number 98", ranks.ErrTimeout},
 		13: {"none of some tags comes", "waited 300ms for 1 notifications of one of the tags 10 to 29; 0 came", ranks.ErrTimeout},
 	}
@@ -339,6 +340,8 @@ func TestFailures(t *testing.T) {
 					r.WaitPacket(bytes[32:], bytes[64:72], 98)
 					r.PutPacket(w, me, 32, bytes[64:68], 99)
 					r.WaitPacket(bytes[32:], bytes[64:72], 99)
+				case 28:
+					r.PutBox(w, 0, 0, ranks.Strides{}, ranks.Rows{Bytes: 8, Rows: 1 << 40, Planes: 1}, bytes, ranks.Strides{})
 				}
 			} else if data.What == 0 && r.Index(ranks.All) == 0 {
 				r.Notify(int(data.Rank), ranks.All, 3)
@@ -400,14 +403,45 @@ func TestNamesWhoWaits(t *testing.T) {
 	})
 }
 
+// Kernels refuse sizes that twins cannot have: those whose double, or whose end, has no place in 64 bits, and numbers of channels likewise.
+func TestSizesThatCannotBe(t *testing.T) {
+	wants := map[int64]string{
+		50: "gave a count of -9223372036854775808",
+		51: "accessed -9223372036854775800 bytes at offset 0 of window 0 of rank 0, which has 256 bytes",
+		52: "waited for a packet of -8 bytes",
+		53: "gave a count of 1099511627777",
+		54: "sent over channel 2147483647, of which it is not that end",
+	}
+	eachLink(t, 2, func(t *testing.T, s *testdevices.Set) {
+		if s.Devices[0].GoKernels {
+			t.Skip("SKIPPED: slices have no such sizes")
+		}
+		const each = 2
+		w := opened(t, s, ranks.Program{Name: "sizes", Kernel: "wrong", Threads: 64}, ranks.Options{Ranks: each, Checks: true})
+		m := memory(t, w, 256*each)
+		for what, want := range wants {
+			var data []wrong
+			for i := range w.Devices() {
+				data = append(data, wrong{m[i].Address(), what, 1})
+			}
+			if err := ranks.Run(t.Context(), w, data); !errors.Is(err, ranks.ErrArgument) || !strings.Contains(err.Error(), "rank 1 (") || !strings.Contains(err.Error(), want) {
+				t.Errorf("the error is %v, want %q", err, want)
+			}
+		}
+	})
+}
+
 // Twins refuse what they would read or write beyond, and what the run does not keep.
 func TestTwinsRefuse(t *testing.T) {
 	s := testdevices.Host(t, 1)
 	for want, call := range map[string]func(r *ranks.Rank, w ranks.Window){
-		"put 17 bytes from memory that a put cannot read": func(r *ranks.Rank, w ranks.Window) {
+		"put a box that reaches beyond its source of 8 bytes": func(r *ranks.Rank, w ranks.Window) {
 			r.PutBox(w, 0, 0, ranks.Strides{Row: 8}, ranks.Rows{Bytes: 8, Rows: 2, Planes: 1}, make([]byte, 8), ranks.Strides{Row: -1 << 63})
 		},
 		"accessed 16 bytes of memory of 8":                func(r *ranks.Rank, w ranks.Window) { r.WaitPacket(make([]byte, 8, 64), make([]byte, 8), 1) },
+		"named communicator 7":                            func(r *ranks.Rank, _ ranks.Window) { r.Barrier(7) },
+		"named communicator 8":                            func(r *ranks.Rank, _ ranks.Window) { r.CreateWindow(8, nil) },
+		"named communicator 9":                            func(r *ranks.Rank, _ ranks.Window) { r.Notify(0, 9, 0) },
 		"named rank 1 of 1":                               func(r *ranks.Rank, w ranks.Window) { r.Memory(w, 1) },
 		"used window 7, which does not exist":             func(r *ranks.Rank, w ranks.Window) { r.Memory(ranks.WindowAt(7), 0) },
 		"it matched notifications without Options.Queues": func(r *ranks.Rank, w ranks.Window) { r.WaitMatching(w, ranks.Any, ranks.Any, 1) },

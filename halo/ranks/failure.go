@@ -30,9 +30,11 @@ const (
 	noProxy
 	badCount
 	badPacket
+	badBox
 	byProgram
 	ended
-	badResult // of host devices only
+	badResult // from here on of host devices only
+	badComm
 )
 
 // failure is what a rank failed of.
@@ -156,7 +158,11 @@ func (f failure) misused() string {
 		}
 		return fmt.Sprintf("accessed %d bytes at offset %d of window %d of rank %d, which has %d bytes", f.detail, f.came, f.where&(1<<32-1), f.where>>32, f.expected)
 	case badSource:
-		return fmt.Sprintf("put %d bytes from memory that a put cannot read", f.detail)
+		return fmt.Sprintf("put a box that reaches beyond its source of %d bytes", f.expected)
+	case badBox:
+		return "put a box whose rows or planes are all at one place: their strides at the target are 0"
+	case badComm:
+		return fmt.Sprintf("named communicator %d", f.came)
 	}
 	return ""
 }

@@ -2,6 +2,7 @@ package ranks
 
 import (
 	"fmt"
+	"math"
 	"sync/atomic"
 	"time"
 
@@ -22,11 +23,14 @@ func Data[T any](r *Rank) *T { return r.state.data[r.device].(*T) }
 // 0, and overlap those of other ranks. All ranks of the communicator call it. The window does not exist where
 // the communicator has MaxWindows already, or the run has failed.
 func (r *Rank) CreateWindow(c Comm, memory []byte) Window {
+	if r.Failed() || !r.validComm(c) {
+		return Window{noSlot, c}
+	}
 	place := 0
 	for r.windows[c]>>place&1 == 1 {
 		place++
 	}
-	if place >= MaxWindows || r.Failed() {
+	if place >= MaxWindows {
 		return Window{noSlot, c}
 	}
 	r.windows[c] |= 1 << place
@@ -124,11 +128,14 @@ func (r *Rank) PutBox(w Window, to int, offset int64, there Strides, size Rows, 
 		return
 	}
 	all := r.bytesOf(w, to)
+	if !r.check((there.Row != 0 || size.Rows == 1) && (there.Plane != 0 || size.Planes == 1), failure{why: badBox}) {
+		return
+	}
 	if low, high := size.reach(offset, there, all); !r.check(low >= 0 && high <= all, failure{why: badRange, expected: all, came: low, detail: high - low, where: r.place(w, to)}) {
 		return
 	}
 	all = int64(len(from))
-	if low, high := size.reach(0, here, all); !r.check(low >= 0 && high <= all, failure{why: badSource, detail: high - low}) {
+	if low, high := size.reach(0, here, all); !r.check(low >= 0 && high <= all, failure{why: badSource, expected: all}) {
 		return
 	}
 	for z := range size.Planes {
@@ -258,7 +265,7 @@ func (r *Rank) match(m notice, count uint64) (first notice, came bool) {
 // timed out or the run has ended.
 func (r *Rank) WaitAny(firstTag, tags int) int {
 	found := -1
-	if r.Failed() || !r.check(tags > 0, failure{why: badCount, came: int64(tags)}) || !r.validTag(firstTag) || !r.validTag(firstTag+tags-1) {
+	if r.Failed() || !r.check(tags > 0, failure{why: badCount, came: int64(tags)}) || !r.validTag(firstTag) || !r.validTag(firstTag+min(tags, math.MaxInt32)-1) {
 		return found
 	}
 	came := r.await(func() bool {

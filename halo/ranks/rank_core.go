@@ -72,7 +72,7 @@ func (r *Rank) Ended() bool { return r.Failed() }
 // Barrier returns once all ranks of the communicator have called it. What they stored before, also by Put, is then
 // seen by all.
 func (r *Rank) Barrier(c Comm) bool {
-	if r.Failed() {
+	if r.Failed() || !r.validComm(c) {
 		return false
 	}
 	r.barriers[c]++
@@ -184,8 +184,12 @@ func (r *Rank) validTag(tag int) bool {
 	return r.check(tag >= 0 && tag < Tags, failure{why: badTag, expected: Tags, came: int64(tag)})
 }
 
+func (r *Rank) validComm(c Comm) bool {
+	return r.check(c == All || c == Device, failure{why: badComm, came: int64(c)})
+}
+
 func (r *Rank) validRank(c Comm, rank int) bool {
-	return r.check(rank >= 0 && rank < r.Size(c), failure{why: badRank, expected: int64(r.Size(c)), came: int64(rank)})
+	return r.validComm(c) && r.check(rank >= 0 && rank < r.Size(c), failure{why: badRank, expected: int64(r.Size(c)), came: int64(rank)})
 }
 
 // validWindow: a window that has been made and not freed.

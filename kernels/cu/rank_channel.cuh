@@ -116,7 +116,7 @@ class Channels : public Collectives {
 #pragma unroll
 		for (int i = 0; i < MAX_ENDS; i++)
 			if (state.keys[i] == key) found = i;
-		if (found < 0 || c.number < 0) return fail(BAD_CHANNEL, sends, (u64)(i64)c.number, 0), -1;
+		if (found < 0 || (unsigned)c.number >> 30) return fail(BAD_CHANNEL, sends, (u64)(i64)c.number, 0), -1;
 		return found;
 	}
 

@@ -97,6 +97,7 @@ class Collectives : public Packets {
 	template <typename T>
 	__device__ bool collective(Collective what, T *to, const T *from, i64 n, Op op, int root, Comm comm) {
 		if (!check(root >= 0 && root < size(comm), BAD_RANK, size(comm), root, 0) ||
+		    !check(n >= 0 && n < 1ll << 39, BAD_COUNT, 0, n, 0) ||
 		    !agree(what, n, what == BROADCAST ? SUM : op, type_of<T>::value, root, comm))
 			return false;
 		const CommTree t(what, size(comm), index(comm), root);

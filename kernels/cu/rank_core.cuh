@@ -429,6 +429,7 @@ class Core {
 #ifdef RANK_CHECKS
 		const i64 all = entry(w, rank).bytes;
 		i64 low = offset, high = offset + bytes;
+		if (!check((rows == 1 || row != 0) && (planes == 1 || plane != 0), BAD_BOX, 0, 0, 0)) return false;
 		stretch(low, high, rows, row, all), stretch(low, high, planes, plane, all);
 		return check(low >= 0 && high <= all, BAD_RANGE, all, low, high - low, place(w, rank));
 #else

@@ -116,8 +116,8 @@ class Packets : public Core {
 	// valid_packet is valid of a packet, which takes twice as many bytes at the target.
 	__device__ bool valid_packet(Window w, int to, i64 offset, i64 bytes) {
 #ifdef RANK_CHECKS
-		const i64 align = align_of(bytes);
-		return valid(w, to, offset, 2 * bytes) &&
+		const i64 align = align_of(bytes), there = bytes < 0 || bytes >> 62 ? bytes : 2 * bytes;
+		return valid(w, to, offset, there) &&
 		       check(bytes % 4 == 0 && offset % align == 0 && (i64)entry(w, to).base % align == 0, BAD_PACKET, align,
 		             bytes, offset);
 #else
@@ -126,7 +126,8 @@ class Packets : public Core {
 	}
 	// valid_place is valid of where a packet is waited for.
 	__device__ bool valid_place(const void *at, i64 bytes) {
-		return check(bytes % 4 == 0 && (u64)at % (u64)align_of(bytes) == 0, BAD_PACKET, align_of(bytes), bytes, -1);
+		return check(bytes >= 0 && bytes % 4 == 0 && (u64)at % (u64)align_of(bytes) == 0, BAD_PACKET, align_of(bytes),
+		             bytes, -1);
 	}
 	static __device__ i64 align_of(i64 bytes) { return bytes > 4 ? 16 : 8; }
 

@@ -51,6 +51,7 @@ enum Failure {
 	NO_PROXY,
 	BAD_COUNT,
 	BAD_PACKET,
+	BAD_BOX,
 	BY_PROGRAM, // with a code and a detail of its own
 	ENDED,
 };
@@ -201,7 +202,7 @@ struct Window {
 struct Channel {
 	int number;
 
-	__device__ int key(bool sends) const { return 2 * number + sends; }
+	__device__ int key(bool sends) const { return (int)(2 * (unsigned)number + sends); }
 };
 
 } // namespace ranks

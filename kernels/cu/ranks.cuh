@@ -84,6 +84,7 @@ class Rank : public Channels {
 	// exist where the communicator has MAX_WINDOWS already, or the run has failed.
 	__device__ Window create_window(Comm comm, void *base, i64 bytes) {
 		const int place = __ffsll((i64)~state.windows[comm]) - 1;
+		if (threadIdx.x == 0) check(bytes >= 0, BAD_COUNT, 0, bytes, 0);
 		if (!goes_on<Block>() || place < 0 || place >= MAX_WINDOWS) return {-1, comm};
 		const Window w = {comm * MAX_WINDOWS + place, comm};
 		if (threadIdx.x == 0) state.windows[comm] |= 1ull << place;

@@ -253,7 +253,15 @@ extern "C" __global__ void wrong(const __grid_constant__ World world) {
 			rank.put_packet(w, rank.index(), 32, 4, mine + 64, 99);
 			rank.wait_packet(mine + 32, 8, mine + 64, 99);
 		}
+		if (data.what == 28) rank.put_box(w, 0, 0, {0, 0}, {8, 1ll << 40, 1}, data.memory, {0, 0});
 		if (data.what == 40) rank.wait_notifications(3, 1);
+		const i64 least = -9223372036854775807ll - 1;
+		double sum = 0;
+		if (data.what == 50) rank.create_window(WORLD, data.memory, least);
+		if (data.what == 51) rank.put_packet(w, 0, 0, least + 8, data.memory, 1);
+		if (data.what == 52) rank.wait_packet(data.memory, -8, data.memory + 64, 1);
+		if (data.what == 53) rank.allreduce(&sum, &sum, (1ll << 40) + 1, SUM, WORLD);
+		if (data.what == 54) rank.send(Channel{0x7fffffff}, 8, data.memory);
 	} else if (data.what == 0 && rank.index() == 0) {
 		rank.notify((int)data.rank, WORLD, 3);
 	}
