@@ -170,11 +170,6 @@ func (f failure) misused() string {
 // noWindow is where a failure was that is of no window.
 const noWindow = -1
 
-// place names the memory of a rank in a window.
-func (r *Rank) place(w Window, rank int) int64 {
-	return int64(r.inWorld(w.comm, rank))<<32 | int64(w.slot)
-}
-
 // tags names one tag, or some from it on, of which the upper half of a number says how many there are.
 func tags(detail int64) string {
 	first, n := int64(int32(detail)), detail>>32

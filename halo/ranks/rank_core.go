@@ -198,6 +198,11 @@ func (r *Rank) validWindow(w Window) bool {
 	return r.check(open, failure{why: badWindow, came: int64(w.slot)})
 }
 
+// place names the memory of a rank in a window, for an error.
+func (r *Rank) place(w Window, rank int) int64 {
+	return int64(r.inWorld(w.comm, rank))<<32 | int64(w.slot)
+}
+
 func (r *Rank) valid(w Window, rank int, offset, bytes int64) bool {
 	if r.Failed() || !r.validWindow(w) || !r.validRank(w.comm, rank) {
 		return false
