@@ -267,8 +267,8 @@ func TestFailures(t *testing.T) {
 		24: {"a tag below 0", "used tag -1; 0 to 255 are possible", ranks.ErrArgument},
 		25: {"a tag below 0, by a warp", "used tag -7; 0 to 255 are possible", ranks.ErrArgument},
 		26: {"too many tags", "used tag 2147483651; 0 to 255 are possible", ranks.ErrArgument},
-		28: {"a box with all rows at one place", "put a box whose rows or planes are all at one place", ranks.ErrArgument},
 		27: {"half of a packet", "waited 300ms for a packet of number 99; its bytes from 4 on have number 98", ranks.ErrTimeout},
+		28: {"a box with all rows at one place", "put a box whose rows or planes are all at one place", ranks.ErrArgument},
 		13: {"none of some tags comes", "waited 300ms for 1 notifications of one of the tags 10 to 29; 0 came", ranks.ErrTimeout},
 	}
 	eachLink(t, 2, func(t *testing.T, s *testdevices.Set) {

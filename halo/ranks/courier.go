@@ -138,7 +138,7 @@ func (c *courier) access(from int, l letter, body []byte) error {
 	there := window[l.at:][:n]
 	if align := alignOf(body); l.what == letterPacket && !isAligned(there, align) {
 		wrong := failure{why: badPacket, rank: int(l.from), expected: align, came: int64(len(body)), detail: l.at}
-		c.h.end(wrong.describe(deviceName(c.h.remote.processes.Name(from)), c.h.limit)) // only here it is known where the window begins
+		c.h.end(wrong.describe(deviceName("of "+c.h.remote.processes.Name(from)), c.h.limit)) // only here it is known where the window begins
 		return nil
 	}
 	switch l.what {

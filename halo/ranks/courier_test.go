@@ -1,6 +1,7 @@
 package ranks
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/halox/halox/p2p/mpi"
@@ -45,5 +46,8 @@ func TestCourierRefuses(t *testing.T) {
 		if err := c.do(1, l, make([]byte, 8)); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+	if err := c.take(1, letter{what: 99}, nil); err != nil || c.h.reason() == nil || !strings.Contains(c.h.reason().Error(), "a letter of kind 99") {
+		t.Errorf("a letter of which nothing can be done gives %v, and the run ends with %v", err, c.h.reason())
 	}
 }

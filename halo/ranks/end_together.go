@@ -51,7 +51,7 @@ func (w *World) endTogether(mine error) error {
 	}
 	var sent bytes.Buffer
 	if err := gob.NewEncoder(&sent).Encode(endingOf(mine)); err != nil {
-		return errors.Join(mine, p.Fail(err))
+		return errors.Join(ofHere(mine), p.Fail(err))
 	}
 	all, err := p.Gather(context.Background(), fmt.Sprintf("ranks: %s: end a run", w.program.Name), sent.Bytes())
 	if err != nil {
@@ -64,7 +64,7 @@ func (w *World) endTogether(mine error) error {
 		}
 		var e ending
 		if err := gob.NewDecoder(bytes.NewReader(one)).Decode(&e); err != nil {
-			return errors.Join(mine, p.Fail(err))
+			return errors.Join(ofHere(mine), p.Fail(err))
 		}
 		if e.Text != "" {
 			errs = append(errs, w.elsewhere(rank, e))

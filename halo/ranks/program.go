@@ -74,8 +74,9 @@ type Options struct {
 	// of the host that copies for their ranks. It serves GPUs that cannot in any case. Host devices have no need of it.
 	Proxy bool
 
-	Checks bool      // the arguments of every call are checked, which costs some
-	Log    io.Writer // what ranks log; nil: it is lost. Errors of the writer are not reported. One that blocks holds up the ranks that log, and Run
+	Checks bool // the arguments of every call are checked, which costs some
+	// What ranks log; nil: it is lost. Errors of the writer are not reported. One that blocks holds up the ranks that log, and Run.
+	Log io.Writer
 }
 
 // check returns an error unless the options make sense together.

@@ -45,8 +45,8 @@ func (r *Rank) CreateWindow(c Comm, memory []byte) Window {
 	return w
 }
 
-// FreeWindow ends a window. All ranks of the communicator call it; nobody uses the window any more. It has no effect on
-// a window of World.NewWindow.
+// FreeWindow ends a window. All ranks of the communicator call it, for several windows in the same order on all ranks; nobody uses
+// the window any more. It has no effect on a window of World.NewWindow.
 func (r *Rank) FreeWindow(w Window) {
 	if r.Failed() || !r.validWindow(w) {
 		return
@@ -78,8 +78,8 @@ func (s Rows) reach(offset int64, by Strides, all int64) (low, high int64) {
 	return low, high
 }
 
-// Put puts bytes at an offset into the window of a rank of its communicator. The source may be changed after a Flush;
-// nobody is told.
+// Put puts bytes at an offset into the window of a rank of its communicator. The source may be changed after a Flush.
+// It sends no notification.
 func (r *Rank) Put(w Window, to int, offset int64, from []byte) {
 	if !r.valid(w, to, offset, int64(len(from))) {
 		return
@@ -145,7 +145,8 @@ func (r *Rank) PutBox(w Window, to int, offset int64, there Strides, size Rows, 
 	}
 }
 
-// Get gets bytes from an offset of the window of a rank. They are there after a Flush.
+// Get gets bytes from an offset of the window of a rank. They are there after a Flush. It sees what
+// notifications and barriers have ordered before it.
 func (r *Rank) Get(w Window, rank int, offset int64, to []byte) {
 	if !r.valid(w, rank, offset, int64(len(to))) {
 		return
@@ -157,13 +158,14 @@ func (r *Rank) Get(w Window, rank int, offset int64, to []byte) {
 	copy(to, r.Memory(w, rank)[offset:])
 }
 
-// GetNotify is Get, and then a notification of the rank whose window was read: it may write there again.
+// GetNotify is Get, and then notifies the rank whose window was read: it may write there again.
 func (r *Rank) GetNotify(w Window, rank int, offset int64, to []byte, tag int) {
 	r.Get(w, rank, offset, to)
 	r.Notify(rank, w.comm, tag)
 }
 
-// Flush returns once the sources of all puts may be changed, and what was got is there.
+// Flush is local completion: it returns once the sources of all puts may be changed, and what was got is there. It does not wait for
+// the ranks that were put to.
 func (r *Rank) Flush(Window) {}
 
 // TestNotifications takes count notifications of a tag and returns true, or takes none and returns false.
@@ -206,13 +208,15 @@ type Notification struct {
 	Source, Tag int
 }
 
-// TestOne is TestMatching for one notification, the first that matches, and says where it comes from. Where it returns false, that is AnyWindow and Any.
+// TestOne is TestMatching for one notification, the first that matches, and says where it comes from. If it returns false, Window is
+// AnyWindow, and Source and Tag are Any.
 func (r *Rank) TestOne(w Window, source, tag int) (from Notification, came bool) {
 	first, came := r.testMatch(w, source, tag, 1)
 	return first.origin(), came
 }
 
-// WaitOne waits until it can take a notification that matches, and says where it comes from. Where it returns false, that is AnyWindow and Any.
+// WaitOne waits until it can take a notification that matches, and says where it comes from. If it returns false, Window is
+// AnyWindow, and Source and Tag are Any.
 func (r *Rank) WaitOne(w Window, source, tag int) (from Notification, came bool) {
 	first, came := r.waitMatch(w, source, tag, 1)
 	return first.origin(), came
@@ -285,7 +289,7 @@ func (r *Rank) WaitAny(firstTag, tags int) int {
 
 // PutPacket puts bytes so that the target sees each 4 of them together with a number, which tells it that they have
 // come. They take twice as many bytes at the target, from a multiple of 16 on; there are a multiple of 4. The number
-// differs from all that were put there before.
+// differs from all that were put there before, also in earlier runs.
 func (r *Rank) PutPacket(w Window, to int, offset int64, from []byte, number uint32) {
 	if !r.valid(w, to, offset, 2*int64(len(from))) {
 		return

@@ -60,7 +60,7 @@ func (r *Rank) first() int { return (r.state.before + r.device) * r.state.ranks 
 func (r *Rank) Failed() bool { return r.state.over.Load() }
 
 // Fail ends the run with a code of the program, as a wait that timed out does: Run returns a CodeError with the rank, the code,
-// the detail, and what Program.Errors has of the code. The caller goes on, and all functions return at once.
+// the detail, and what Program.Errors has of the code. The caller goes on, and all functions return immediately.
 func (r *Rank) Fail(code, detail int64) {
 	r.fail(failure{why: byProgram, expected: code, detail: detail, err: r.state.codes[code]})
 }

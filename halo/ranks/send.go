@@ -23,7 +23,8 @@ func (r *Rank) Send(c Channel, from []byte) bool {
 }
 
 // Receive waits for the next message of a channel that ends at this rank, copies it to memory with room for the longest
-// message of the channel, and returns its bytes, or -1 if the wait timed out or the run has ended. Messages come in the order in which they were sent.
+// message of the channel, and returns its bytes, or -1 if the wait timed out or the run has ended. Messages come in the order in
+// which they were sent.
 func (r *Rank) Receive(c Channel, to []byte) int {
 	h := r.channel(c, false)
 	if h == nil || !r.check(len(to) >= h.bytes, failure{why: badResult, expected: int64(h.bytes), came: int64(len(to))}) {

@@ -8,7 +8,8 @@ type Value interface {
 }
 
 // PutValue puts a value as a packet: the value and its notification in one. At the target it takes twice as many bytes,
-// at an offset that is a multiple of that. The number differs from all that were put there before.
+// at an offset that is a multiple of that. The number differs from all that were put there before,
+// also in earlier runs.
 func PutValue[T Value](r *Rank, w Window, to int, offset int64, v T, number uint32) {
 	r.PutPacket(w, to, offset, bytesIn([]T{v}), number)
 }

@@ -82,8 +82,7 @@ class Packets : public Core {
 
 	// put_value puts a value of 4 or 8 bytes as a packet: the value and its notification in one store. It takes the
 	// value of the first thread of the group. At the target it takes twice as many bytes, at an offset that is a multiple of that.
-	// The number differs from all that were put there before,
-	// also in earlier runs.
+	// The number differs from all that were put there before, also in earlier runs.
 	template <typename Group = Block, typename T>
 	__device__ void put_value(Window w, int to, i64 offset, T value, unsigned number) {
 		if (!goes_on<Group>() || !Group::in_first_warp() || !valid_packet(w, to, offset, sizeof value)) return;

@@ -9,7 +9,8 @@
 
 namespace ranks {
 
-// Which notifications to wait for. What is ANY may be anything; without a window, any window and none.
+// Which notifications to wait for. ANY matches every source or tag. A Match without a window matches notifications of every window,
+// and those without one.
 enum { ANY = -1, ANY_WINDOW = -2, NO_WINDOW = -1 };
 struct Match {
 	Window window;

@@ -97,8 +97,8 @@ class Rank : public Channels {
 		return {barrier(comm) ? w.slot : -1, comm};
 	}
 
-	// free_window ends a window. All ranks of the communicator call it, for several windows in the same order on all ranks; nobody uses the window
-	// any more. It has no effect on a window that the host made.
+	// free_window ends a window. All ranks of the communicator call it, for several windows in the same order on all ranks; nobody
+	// uses the window any more. It has no effect on a window that the host made.
 	__device__ void free_window(Window w) {
 		if (threadIdx.x == 0) check(is_open(w), BAD_WINDOW, 0, w.slot, 0);
 		barrier(w.comm);
@@ -230,7 +230,8 @@ class Rank : public Channels {
 		return wait_match<Group>(m, count, first);
 	}
 
-	// test_one and wait_one are the same for one notification, the first that matches, and tell all threads where it comes from. If they return false, from is as before.
+	// test_one and wait_one are the same for one notification, the first that matches, and tell all threads where it comes from. If
+	// they return false, from is as before.
 	template <typename Group = Block> __device__ bool test_one(const Match &m, Notification &from) {
 		Notice first{};
 		return test_match<Group>(m, 1, first) && share_notice<Group>(first, from);
@@ -314,7 +315,7 @@ class Rank : public Channels {
 
 	// fail ends the run with a code of the program, as a wait that timed out does: Run returns an error with the rank, the
 	// code, the detail, and what the program says that the code means. One thread calls it, or several: the first counts.
-	// The caller goes on, and all functions return at once.
+	// The caller goes on, and all functions return immediately.
 	__device__ void fail(i64 code, i64 detail = 0) { Channels::fail(BY_PROGRAM, (u64)code, 0, (u64)detail); }
 
 	// ended returns to all threads of a group the same: whether the run has ended, by a failure anywhere or by the host.
@@ -476,7 +477,7 @@ class Rank : public Channels {
 		return Match(ANY, tag);
 	}
 	__device__ bool valid_match(const Match &m, u64 count) {
-		// As checks are an option, a wait for a window that could not be made would else end at the limit.
+		// Checked always: a wait for a window that does not exist would end at the limit.
 		if (m.window.slot != ANY_WINDOW && !m.window.exists()) return fail(BAD_WINDOW, 0, m.window.slot, 0), false;
 		return valid_count(count) && (m.tag == ANY || valid_tag(m.tag)) &&
 		       check(m.source >= ANY && m.source < size(), BAD_RANK, size(), m.source, 0);

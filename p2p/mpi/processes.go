@@ -1,7 +1,6 @@
 package mpi
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -139,11 +138,18 @@ func meet(ctx context.Context, world *binding.Comm, o Options, lent bool) (*Proc
 		Rank: world.Rank(), Library: world.Library().Version,
 		options: o, library: world.Library(), lent: lent, control: world, failure: newFailure(), within: Pieces, across: Pieces,
 	}
-	if err := p.introduce(ctx); err != nil {
+	given, err := p.introduce(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.compare(given); err != nil { // at all processes, which can end MPI together
+		err = errors.Join(err, world.Free())
+		if !lent {
+			err = errors.Join(err, p.library.Finalize(ctx, o.Limit))
+		}
 		return nil, err
 	}
 	p.library.Spin(p.spinners())
-	var err error
 	if p.lastTag, err = world.LargestTag(); err != nil {
 		return nil, err
 	}
@@ -154,31 +160,48 @@ func meet(ctx context.Context, world *binding.Comm, o Options, lent bool) (*Proc
 	return p, err
 }
 
-// introduce tells the others the name of this host, and counts hosts.
-func (p *Processes) introduce(ctx context.Context) error {
+// given is what all processes must give alike, as a message.
+type given [16]byte
+
+func (o Options) given() (g given) {
+	binary.LittleEndian.PutUint64(g[:], uint64(o.Limit))
+	binary.LittleEndian.PutUint64(g[8:], uint64(o.Piece))
+	return g
+}
+
+func (g given) String() string {
+	return fmt.Sprintf("a limit of %v and pieces of %d bytes", time.Duration(binary.LittleEndian.Uint64(g[:])), binary.LittleEndian.Uint64(g[8:]))
+}
+
+// introduce tells the others the name of this host, counts hosts, and returns the options of all processes.
+func (p *Processes) introduce(ctx context.Context) (all []given, err error) {
 	name, err := p.library.HostName()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	options := binary.LittleEndian.AppendUint64(nil, uint64(p.options.Limit))
-	options = binary.LittleEndian.AppendUint64(options, uint64(p.options.Piece))
-	names, err := p.control.Allgather(ctx, p.options.Limit, append(options, name...))
+	mine := p.options.given()
+	names, err := p.control.Allgather(ctx, p.options.Limit, append(mine[:], name...))
 	if err != nil {
-		return fmt.Errorf("mpi: ask the other processes for their hosts: %w", err)
+		return nil, fmt.Errorf("mpi: ask the other processes for their hosts: %w", err)
 	}
-	others := make([][]byte, len(names))
-	for i, one := range names {
-		others[i], names[i] = one[:len(options)], one[len(options):]
-		p.Hosts = append(p.Hosts, string(names[i]))
-	}
-	for rank, other := range others {
-		if !bytes.Equal(other, options) {
-			limit, piece := time.Duration(binary.LittleEndian.Uint64(other)), binary.LittleEndian.Uint64(other[8:])
-			return fmt.Errorf("mpi: %s has a limit of %v and pieces of %d bytes, and %s a limit of %v and pieces of %d: all processes must give the same",
-				p.Name(rank), limit, piece, p.Name(p.Rank), p.options.Limit, p.options.Piece)
+	for rank, one := range names {
+		if len(one) < len(mine) {
+			return nil, fmt.Errorf("mpi: rank %d has another version of halox", rank)
 		}
+		all, names[rank] = append(all, given(one)), one[len(mine):]
+		p.Hosts = append(p.Hosts, string(names[rank]))
 	}
 	p.Nodes, p.Locals = number(names)
+	return all, nil
+}
+
+// compare returns an error unless all processes give the same options.
+func (p *Processes) compare(all []given) error {
+	for rank, other := range all {
+		if other != all[p.Rank] {
+			return fmt.Errorf("mpi: %s has %v, and %s %v: all processes must give the same", p.Name(rank), other, p.Name(p.Rank), all[p.Rank])
+		}
+	}
 	return nil
 }
 

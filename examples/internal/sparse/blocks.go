@@ -144,7 +144,7 @@ func (x *Blocks) fill(b *Block, extra int64) (err error) {
 		}
 		return m
 	}
-	// Before anything as large is made on the host: devices say if there is no room.
+	// Before the host makes anything as large: a device reports that it lacks memory.
 	b.starts, b.vectors = alloc(8*(x.N+1)), alloc(b.extra+max(8, extra))
 	if err != nil {
 		return err
