@@ -8,7 +8,7 @@ type problem struct{ nx, ny, nz int }
 // sizes are those that have names: that of the thesis, and one that gives a GPU work for long.
 var sizes = map[string]problem{"thesis": {128, 320, 26}, "full": {1024, 1024, 80}}
 
-// mostPoints are those of a device: of more, no device has the memory.
+// mostPoints is how many a device has at most: 512 GiB for each field.
 const mostPoints = 1 << 36
 
 // parseSize reads NXxNYxNZ, or a name.

@@ -37,7 +37,7 @@ func TestCloseWaits(t *testing.T) {
 				ended := make(chan error, 1)
 				go func() {
 					began <- struct{}{}
-					ended <- ranks.Run(ctx, w, []wrong{{m[0].Address(), 50, 0}, {m[1].Address(), 50, 0}})
+					ended <- ranks.Run(ctx, w, []wrong{{m[0].Address(), -1, 0}, {m[1].Address(), -1, 0}}) // -1 is nothing wrong
 				}()
 				<-began
 				time.Sleep(30 * time.Millisecond) // so that the ranks wait

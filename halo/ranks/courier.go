@@ -68,7 +68,7 @@ func (c *courier) serve() error {
 	}
 }
 
-// take does what a letter says. One of which nothing can be done ends the run, and no more: others wait for the mail, and for its end.
+// take does what a letter says. A letter that is wrong ends the run. The courier goes on, since others wait for the letters that follow.
 func (c *courier) take(from int, l letter, body []byte) error {
 	if err := c.do(from, l, body); err != nil {
 		c.h.end(fmt.Errorf("ranks: letters of other processes: %w", err))

@@ -76,7 +76,7 @@ func (w *World) endTogether(mine error) error {
 	return mine
 }
 
-// ofHere is an error, nil where it only stands for that of another process.
+// ofHere returns an error, or nil if it only says that another process has one.
 func ofHere(err error) error {
 	if err == errElsewhere {
 		return nil

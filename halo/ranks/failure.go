@@ -167,7 +167,7 @@ func (f failure) misused() string {
 	return ""
 }
 
-// noWindow is where a failure was that is of no window.
+// noWindow is failure.where of a range of other memory.
 const noWindow = -1
 
 // tags names one tag, or some from it on, of which the upper half of a number says how many there are.

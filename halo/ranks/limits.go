@@ -6,7 +6,7 @@ const Tags = 256
 // Any matches every source and every tag, see Rank.WaitMatching.
 const Any = -1
 
-// What the slot of a window is that there is none of, and of any.
+// Slots of windows that do not exist, and of AnyWindow.
 const (
 	noSlot  = -1
 	anySlot = -2

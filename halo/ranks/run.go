@@ -24,8 +24,8 @@ import (
 // of no more use to anybody: open a new session. What the ranks use must be there until they end.
 //
 // With Options.Processes all processes call Run, each with data of its own devices. It begins once all have called it. While it
-// waits for them it does not look at the context. Runs of all their worlds go one after the other, in the same order. A run that ends at one ends at all, and
-// the errors of other processes are *mpi.RemoteError, which say whose they are.
+// waits for them it does not look at the context. Runs of all their worlds go one after the other, in the same order. A run that
+// ends at one ends at all, and the errors of other processes are *mpi.RemoteError, which say whose they are.
 func Run[T any](ctx context.Context, w *World, data []T) error {
 	free := w.use.TryLock()
 	if free {

@@ -52,7 +52,8 @@ class Channels : public Collectives {
 
 	// receive waits for the next message of a channel that ends at this rank, copies it to memory aligned to 4 bytes, with
 	// room for the longest message of the channel, and returns its bytes, or -1 if the wait timed out or the run has ended.
-	// Messages come in the order in which they were sent. All threads of the group see the message. One group at a time receives from a channel.
+	// Messages come in the order in which they were sent. All threads of the group see the message. One group at a time receives
+	// from a channel.
 	template <typename Group = Block> __device__ i64 receive(Channel c, void *to) {
 		const int at = goes_on<Group>() ? end_of(c, false) : -1;
 		if (at < 0) return -1;

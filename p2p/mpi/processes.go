@@ -138,11 +138,11 @@ func meet(ctx context.Context, world *binding.Comm, o Options, lent bool) (*Proc
 		Rank: world.Rank(), Library: world.Library().Version,
 		options: o, library: world.Library(), lent: lent, control: world, failure: newFailure(), within: Pieces, across: Pieces,
 	}
-	given, err := p.introduce(ctx)
+	all, err := p.introduce(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if err := p.compare(given); err != nil { // at all processes, which can end MPI together
+	if err := p.compare(all); err != nil { // at all processes, which can end MPI together
 		err = errors.Join(err, world.Free())
 		if !lent {
 			err = errors.Join(err, p.library.Finalize(ctx, o.Limit))
@@ -160,26 +160,26 @@ func meet(ctx context.Context, world *binding.Comm, o Options, lent bool) (*Proc
 	return p, err
 }
 
-// given is what all processes must give alike, as a message.
-type given [16]byte
+// commonOptions is a message with the options that all processes must give alike: Limit and Piece.
+type commonOptions [16]byte
 
-func (o Options) given() (g given) {
-	binary.LittleEndian.PutUint64(g[:], uint64(o.Limit))
-	binary.LittleEndian.PutUint64(g[8:], uint64(o.Piece))
-	return g
+func (o Options) common() (c commonOptions) {
+	binary.LittleEndian.PutUint64(c[:], uint64(o.Limit))
+	binary.LittleEndian.PutUint64(c[8:], uint64(o.Piece))
+	return c
 }
 
-func (g given) String() string {
-	return fmt.Sprintf("a limit of %v and pieces of %d bytes", time.Duration(binary.LittleEndian.Uint64(g[:])), binary.LittleEndian.Uint64(g[8:]))
+func (c commonOptions) String() string {
+	return fmt.Sprintf("a limit of %v and pieces of %d bytes", time.Duration(binary.LittleEndian.Uint64(c[:])), binary.LittleEndian.Uint64(c[8:]))
 }
 
 // introduce tells the others the name of this host, counts hosts, and returns the options of all processes.
-func (p *Processes) introduce(ctx context.Context) (all []given, err error) {
+func (p *Processes) introduce(ctx context.Context) (all []commonOptions, err error) {
 	name, err := p.library.HostName()
 	if err != nil {
 		return nil, err
 	}
-	mine := p.options.given()
+	mine := p.options.common()
 	names, err := p.control.Allgather(ctx, p.options.Limit, append(mine[:], name...))
 	if err != nil {
 		return nil, fmt.Errorf("mpi: ask the other processes for their hosts: %w", err)
@@ -188,7 +188,7 @@ func (p *Processes) introduce(ctx context.Context) (all []given, err error) {
 		if len(one) < len(mine) {
 			return nil, fmt.Errorf("mpi: rank %d has another version of halox", rank)
 		}
-		all, names[rank] = append(all, given(one)), one[len(mine):]
+		all, names[rank] = append(all, commonOptions(one)), one[len(mine):]
 		p.Hosts = append(p.Hosts, string(names[rank]))
 	}
 	p.Nodes, p.Locals = number(names)
@@ -196,7 +196,7 @@ func (p *Processes) introduce(ctx context.Context) (all []given, err error) {
 }
 
 // compare returns an error unless all processes give the same options.
-func (p *Processes) compare(all []given) error {
+func (p *Processes) compare(all []commonOptions) error {
 	for rank, other := range all {
 		if other != all[p.Rank] {
 			return fmt.Errorf("mpi: %s has %v, and %s %v: all processes must give the same", p.Name(rank), other, p.Name(p.Rank), all[p.Rank])
