@@ -74,10 +74,9 @@ func (r *Record) check() error {
 	return nil
 }
 
-// Read gives back the record in the file at path, one of an older schema as one of
-// today's. Its Settings are made of maps, slices and [json.Number], so that no digit
-// is lost. In all texts question marks stand for what cannot be shown. A file that is no record, or of a newer schema than this halox writes, is an
-// error, and so is one of more than 256 MiB, a device and a pipe.
+// Read returns the record in the file at path. Its Settings are made of maps, slices and [json.Number], so that no
+// digit is lost. In all texts question marks replace characters that cannot be printed. It is an error if the file is
+// not a record, has another schema version than this package writes, is longer than 256 MiB, or is not a regular file.
 func Read(path string) (*Record, error) {
 	data, err := files.Read(path, mostRecord)
 	if err != nil {
@@ -120,10 +119,8 @@ func decodeRecord(data []byte) (*Record, error) {
 	switch {
 	case err != nil || version < 1:
 		return nil, fmt.Errorf("not a halox record: its schema version is %s", head.Schema)
-	case version > schemaVersion:
-		return nil, fmt.Errorf("its schema version is %d; this halox reads up to %d", version, schemaVersion)
-	case version == 1:
-		return upgrade1(data)
+	case version != schemaVersion:
+		return nil, fmt.Errorf("its schema version is %d; this halox reads version %d", version, schemaVersion)
 	}
 	record := new(Record)
 	if err := decodeExactly(data, record); err != nil {

@@ -21,7 +21,7 @@ func table(t *testing.T, format string, all ...results.Source) string {
 // Tables of one record and of two machines' are golden in every format.
 func TestTableGolden(t *testing.T) {
 	for name, all := range map[string][]results.Source{
-		"one": {resultstest.Read(t, "testdata/schema1/pingpong.json")}, "two": {resultstest.Sweep(), resultstest.Elsewhere(resultstest.Sweep())},
+		"one": {resultstest.Read(t, "testdata/pingpong.json")}, "two": {resultstest.Sweep(), resultstest.Elsewhere(resultstest.Sweep())},
 	} {
 		for _, format := range results.Formats() {
 			text := table(t, format, all...)

@@ -15,9 +15,9 @@ import (
 	"github.com/halox/halox/results/trace"
 )
 
-// old names a record of schema 1.
-func old(name string) string {
-	return filepath.Join("..", "..", "results", "testdata", "schema1", name+".json")
+// kept returns the path of a record of an H200 among the test data.
+func kept(name string) string {
+	return filepath.Join("..", "..", "results", "testdata", name+".json")
 }
 
 // What benches and runs write is drawn and printed by the commands for records, alone
@@ -50,7 +50,7 @@ func TestPlotWhatWasMeasured(t *testing.T) {
 		{"history", []string{at("run.json")}},
 		{"two runs", []string{at("run.json"), at("alone.json")}},
 		{"scaling", []string{at("run.json"), at("alone.json"), "--kind", "scaling"}},
-		{"old and new", []string{at("exchange.json"), old("exchange")}},
+		{"old and new", []string{at("exchange.json"), kept("exchange")}},
 	} {
 		out := at(tc.name + ".svg")
 		if code, printed, errs := cli(append([]string{"plot", "-o", out}, tc.args...)...); code != 0 || printed != "" || errs != "" {
@@ -74,7 +74,7 @@ func TestPlotFigureOfAnOldRecord(t *testing.T) {
 	testdevices.InTurn(t, 0, 8)
 	testdevices.Once(t)
 	out := filepath.Join(t.TempDir(), "wu-7.png")
-	if code, _, errs := cli("plot", old("pack"), "--kind", "wu-7", "-o", out); code != 0 {
+	if code, _, errs := cli("plot", kept("pack"), "--kind", "wu-7", "-o", out); code != 0 {
 		t.Fatalf("exit %d: %s", code, errs)
 	}
 	drawn(t, out)
@@ -135,22 +135,22 @@ func TestPlotRefuses(t *testing.T) {
 		args       []string
 	}{
 		{"no file", "name the files to draw", []string{"-o", svg}},
-		{"nowhere", "-o: name the file to draw into", []string{old("run")}},
-		{"another format", "must end in .png, .svg or .pdf", []string{old("run"), "-o", "p.gif"}},
+		{"nowhere", "-o: name the file to draw into", []string{kept("run")}},
+		{"another format", "must end in .png, .svg or .pdf", []string{kept("run"), "-o", "p.gif"}},
 		{"over itself", "is one of the files to draw", []string{cut, "-o", cut}},
 		{"missing", "no such file", []string{"missing.json", "-o", svg}},
 		{"a device", "it is a device, not a regular file", []string{os.DevNull, "-o", svg}},
 		{"cut short", "cut.json: it ends in the middle", []string{cut, "-o", svg}},
-		{"mixed", "say which plot", []string{old("pack"), old("run"), "-o", svg}},
-		{"no plot", `there is no plot "pie"`, []string{old("pack"), "--kind", "pie", "-o", svg}},
-		{"no condition", `--where: "n" is not label=value`, []string{old("pack"), "--where", "n", "-o", svg}},
-		{"a figure of two", "--kind wu-7 draws one record, not 2", []string{old("pack"), old("pack"), "--kind", "wu-7", "-o", svg}},
-		{"a figure of others", "--kind wu-7 draws records of kind pack; run.json is of kind run", []string{old("run"), "--kind", "wu-7", "-o", svg}},
-		{"a figure over something", "has its own --x", []string{old("pack"), "--kind", "wu-7", "--x", "n", "-o", svg}},
-		{"a figure of nothing", "has none of the layouts", []string{old("pack"), "--kind", "hand-4", "-o", svg}},
+		{"mixed", "say which plot", []string{kept("pack"), kept("run"), "-o", svg}},
+		{"no plot", `there is no plot "pie"`, []string{kept("pack"), "--kind", "pie", "-o", svg}},
+		{"no condition", `--where: "n" is not label=value`, []string{kept("pack"), "--where", "n", "-o", svg}},
+		{"a figure of two", "--kind wu-7 draws one record, not 2", []string{kept("pack"), kept("pack"), "--kind", "wu-7", "-o", svg}},
+		{"a figure of others", "--kind wu-7 draws records of kind pack; run.json is of kind run", []string{kept("run"), "--kind", "wu-7", "-o", svg}},
+		{"a figure over something", "has its own --x", []string{kept("pack"), "--kind", "wu-7", "--x", "n", "-o", svg}},
+		{"a figure of nothing", "has none of the layouts", []string{kept("pack"), "--kind", "hand-4", "-o", svg}},
 		{"a trace of nothing", "t.json: the trace is empty", []string{empty, "-o", svg}},
-		{"a history of something else", "history has its own X, Y and curves", []string{old("history"), "--y", "updates", "-o", svg}},
-		{"no such label", `no row has the label "edge"; there are suite`, []string{old("pack"), "--by", "edge", "-o", svg}},
+		{"a history of something else", "history has its own X, Y and curves", []string{kept("history"), "--y", "updates", "-o", svg}},
+		{"no such label", `no row has the label "edge"; there are suite`, []string{kept("pack"), "--by", "edge", "-o", svg}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if code, out, errs := cli(append([]string{"plot"}, tc.args...)...); code != exitFailed || out != "" || !strings.Contains(errs, tc.want) {
@@ -165,13 +165,13 @@ func TestPlotRefuses(t *testing.T) {
 
 func TestResults(t *testing.T) {
 	for _, format := range results.Formats() {
-		code, out, errs := cli("results", old("pingpong"), old("pack"), "--format", format)
+		code, out, errs := cli("results", kept("pingpong"), kept("pack"), "--format", format)
 		if code != 0 || errs != "" || strings.Count(out, "pingpong.json") < 4 || !strings.Contains(out, "targeted") {
 			t.Errorf("%s: exit %d, %s:\n%s", format, code, errs, out)
 		}
 	}
 	for want, args := range map[string][]string{
-		`--format: there is no "html": take text, markdown, csv`: {old("pack"), "--format", "html"},
+		`--format: there is no "html": take text, markdown, csv`: {kept("pack"), "--format", "html"},
 		"name the files: halox results FILE...":                  {},
 		"no such file":                                           {"missing.json"},
 	} {

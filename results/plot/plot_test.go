@@ -28,7 +28,7 @@ func TestPlotGolden(t *testing.T) {
 	}
 	kept := func(name string) func(*testing.T) []results.Source {
 		return func(t *testing.T) []results.Source {
-			return []results.Source{resultstest.Read(t, "../testdata/schema1/"+name+".json")}
+			return []results.Source{resultstest.Read(t, "../testdata/"+name+".json")}
 		}
 	}
 	for _, tc := range []struct {
