@@ -224,7 +224,7 @@ __device__ __forceinline__ void reduce_block(const BinnedTotals &t, double *ther
 #undef REDUCED
 }
 
-// A point, as a point function sees it in the Windows of a group, or in what else has a member of() as these.
+// A point, as a point function sees it in the Windows of a group.
 template <int N, typename Seen> struct Site {
 	const Seen &windows;
 	Results<N> &results;

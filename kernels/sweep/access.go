@@ -23,11 +23,8 @@ var elements = map[Element]struct {
 	"int32": {4, "int"}, "uint32": {4, "unsigned"}, "int64": {8, "long long"}, "uint64": {8, "unsigned long long"},
 }
 
-// Size returns the bytes of a value, 0 if e is none of the types.
-func (e Element) Size() int { return elements[e].size }
-
-// C returns the name of the type in CUDA C++.
-func (e Element) C() string { return elements[e].c }
+// size returns the bytes of a value, 0 if e is none of the types.
+func (e Element) size() int { return elements[e].size }
 
 // real reports whether norms can be taken of the values.
 func (e Element) real() bool { return e == "float32" || e == "float64" }
@@ -80,7 +77,7 @@ func (a Access) check(dims int) error {
 		return fail("has no name that a source could use: %w", err)
 	}
 	switch {
-	case a.Element.Size() == 0:
+	case a.Element.size() == 0:
 		return fail("has elements of type %q", a.Element)
 	case a.Components < 0 || a.components() > maxArrays:
 		return fail("has %d components", a.Components)

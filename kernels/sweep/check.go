@@ -145,7 +145,7 @@ func (k *checker) layout(c layoutCase) error {
 func (k *checker) arrays(owned domain.Box, c layoutCase) (all []kernels.Array, err error) {
 	for _, a := range k.plan.accesses {
 		for q := range a.components() {
-			width, size := a.footprint(q).Radius(), a.Element.Size()
+			width, size := a.footprint(q).Radius(), a.Element.size()
 			if c.same {
 				width = k.plan.radius()
 			}
@@ -288,7 +288,7 @@ func (k *checker) sameArrays(arrays []kernels.Array, got, want [][]byte) error {
 	at := 0
 	for _, a := range k.plan.accesses {
 		for q := range a.components() {
-			size := a.Element.Size()
+			size := a.Element.size()
 			for i := 0; i < len(want[at]); i += size {
 				g, w := got[at][i:i+size], want[at][i:i+size]
 				if slices.Equal(g, w) || a.Element.isNaN(g) && a.Element.isNaN(w) {

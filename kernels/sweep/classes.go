@@ -41,10 +41,10 @@ func classesOf(arrays []kernels.Array) (c classes, all []strides) {
 func (n *plan) usualClasses() (c classes) {
 	var sizes []int
 	for _, a := range n.accesses {
-		at := slices.Index(sizes, a.Element.Size())
+		at := slices.Index(sizes, a.Element.size())
 		if at < 0 {
 			at = len(sizes)
-			sizes = append(sizes, a.Element.Size())
+			sizes = append(sizes, a.Element.size())
 		}
 		for range a.components() {
 			c = append(c, at)

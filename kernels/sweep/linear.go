@@ -40,7 +40,7 @@ func (n *plan) writeLinear(b *strings.Builder) {
 }
 
 // weight returns what writes the weights of a field's stencil.
-func weight(e Element) func(float64) string { return source.Weight(elements[e].c, e.Size()) }
+func weight(e Element) func(float64) string { return source.Weight(elements[e].c, e.size()) }
 
 // maxParts is how many different parts a layered stencil may have: what a thread holds of
 // each plane.

@@ -133,7 +133,7 @@ func (n *plan) registers(layers int) int {
 	bytes := 0
 	for _, r := range n.reads {
 		if r.sparse {
-			bytes += n.group * max(4, r.element.Size())
+			bytes += n.group * max(4, r.element.size())
 			continue
 		}
 		high, low := n.parts(r.footprint)
@@ -142,13 +142,13 @@ func (n *plan) registers(layers int) int {
 		for row := range high {
 			for part, points := range width {
 				if high[row][part] >= low[row][part] {
-					bytes += points * (high[row][part] - low[row][part] + layers) * max(4, r.element.Size())
+					bytes += points * (high[row][part] - low[row][part] + layers) * max(4, r.element.size())
 				}
 			}
 		}
 	}
 	for _, w := range n.writes {
-		bytes += n.group * max(4, w.element.Size())
+		bytes += n.group * max(4, w.element.size())
 	}
 	const others = 24
 	return bytes/4 + others + 2*n.arrays
@@ -163,10 +163,10 @@ func (n *plan) singleRegisters() int {
 		if !r.sparse {
 			points = len(r.footprint)
 		}
-		read += points * max(4, r.element.Size())
+		read += points * max(4, r.element.size())
 	}
 	for _, w := range n.writes {
-		written += max(4, w.element.Size())
+		written += max(4, w.element.size())
 	}
 	const others = 24
 	return max(read, written)/4 + others + n.arrays/2

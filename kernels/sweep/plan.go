@@ -49,7 +49,7 @@ func newPlan(p Point, accesses []Access) (*plan, error) {
 	first := make([]int, len(accesses)) // read array of component 0
 	for i, a := range accesses {
 		first[i] = len(n.reads)
-		largest = max(largest, a.Element.Size())
+		largest = max(largest, a.Element.size())
 		for q := range a.components() {
 			if f := stencil.Offsets(a.footprint(q)...); len(f) > 0 {
 				n.reads = append(n.reads, readArray{i, q, n.arrays + q, a.Element, f, !a.Write, a.Sparse})

@@ -175,7 +175,7 @@ func newBed(t *testing.T, s sample, owned domain.Box) *bed {
 		for q := range a.components() {
 			width := a.footprint(q).Radius()
 			width.Plus[0] += i % 2
-			l, err := domain.NewLayout(owned, width, a.Element.Size())
+			l, err := domain.NewLayout(owned, width, a.Element.size())
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -90,7 +90,7 @@ func TestWarpsMeasureTheirTiles(t *testing.T) {
 		one := residentStagePlan{plan: n, form: n.form(), prefetch: 1}
 		for size, fits := range map[int]bool{256: true, 1024: true, 4096: false} {
 			b := domain.Box{Hi: domain.Vec{size, size, size}}
-			a := kernels.Array{Layout: must(domain.NewLayout(b, domain.UniformRadius(3, 2), n.accesses[0].Element.Size()))(t)}
+			a := kernels.Array{Layout: must(domain.NewLayout(b, domain.UniformRadius(3, 2), n.accesses[0].Element.size()))(t)}
 			one.arrays, one.single = [][]kernels.Array{{a, a}}, false
 			one.part = partOf(a, b, n.group, n.group)
 			one.layers = maxTileLayers

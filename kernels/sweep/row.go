@@ -24,9 +24,6 @@ type Row struct {
 	arrays      Arrays
 	frame       []byte
 	reduced     [][]float64 // a row of values for each reduction; nil where none are wanted
-
-	layers    []func(int) int // of accesses whose layers lie in others, see Rows
-	layerAxis int
 }
 
 // Number is what an access' values can be.
@@ -54,15 +51,11 @@ func AtComponent[T Number](r *Row, access string, component, dx, dy, dz int) []T
 		}
 	}
 	var zero T
-	if size := a.Element.Size(); int(unsafe.Sizeof(zero)) != size {
+	if size := a.Element.size(); int(unsafe.Sizeof(zero)) != size {
 		panic(fmt.Sprintf("sweep: access %q has elements of type %s, not %T", access, a.Element, zero))
 	}
 	array := &r.arrays[i][component]
-	p := domain.Vec{r.I + dx, r.J + dy, r.K + dz}
-	if r.layers != nil && r.layers[i] != nil {
-		p[r.layerAxis] = r.layers[i](p[r.layerAxis])
-	}
-	at := array.Layout.Offset(p)
+	at := array.Layout.Offset(domain.Vec{r.I + dx, r.J + dy, r.K + dz})
 	return values[T](array)[at : at+int64(r.N) : at+int64(r.N)]
 }
 

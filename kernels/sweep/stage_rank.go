@@ -100,7 +100,7 @@ func (r StageRank) checkTarget(s Store, d *streams.Device) error {
 	if err := a.Holds(s.Ghost); err != nil {
 		return err
 	}
-	if e := r.Sweeper.plan.accesses[s.Access].Element; a.Layout.ElementSize != e.Size() {
+	if e := r.Sweeper.plan.accesses[s.Access].Element; a.Layout.ElementSize != e.size() {
 		return fmt.Errorf("sweep: a store of %s into an array of rank %d with elements of %d bytes", e, s.To, a.Layout.ElementSize)
 	}
 	if !a.Layout.Owned.Intersect(s.Ghost).Empty() {

@@ -53,7 +53,7 @@ func (c *stageTorus) arrays(set *testdevices.Set) (all []Arrays) {
 	for _, sub := range c.cut.Subdomains {
 		var there []kernels.Array
 		for _, a := range c.sample.accesses {
-			l := must(domain.NewLayout(sub.Box, c.width, a.Element.Size()))(c.t)
+			l := must(domain.NewLayout(sub.Box, c.width, a.Element.size()))(c.t)
 			for range a.components() {
 				there = append(there, kernels.Array{Data: must(set.Devices[sub.Rank].Alloc(l.Bytes()))(c.t).All(), Layout: l})
 			}

@@ -152,7 +152,7 @@ func (s *Sweeper) check(arrays Arrays, boxes []domain.Box) error {
 // checkArray returns an error unless the boxes and all that is read around them lie in an array of
 // one value a point.
 func checkArray(a Access, component int, array kernels.Array, boxes []domain.Box) error {
-	if size := a.Element.Size(); array.Layout.ElementSize != size {
+	if size := a.Element.size(); array.Layout.ElementSize != size {
 		return fmt.Errorf("elements of %d bytes are no %s; components that lie together have no sweep", array.Layout.ElementSize, a.Element)
 	}
 	for _, b := range boxes {

@@ -1,4 +1,4 @@
-// Package temporal makes several steps of a linear stencil, or of another point function, in one pass over memory (temporal
+// Package temporal makes several steps of a linear stencil in one pass over memory (temporal
 // blocking), behind walls and ghosts of neighbours, with the bits of sweeps one after the other.
 //
 // A pass reads level 0 of a field from one array and stores level depth to another one: memory is

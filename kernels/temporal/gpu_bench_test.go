@@ -19,6 +19,16 @@ import (
 	"github.com/halox/halox/streams"
 )
 
+func check[T any](v T, err error) func(b *testing.B) T {
+	return func(b *testing.B) T {
+		b.Helper()
+		if err != nil {
+			b.Fatal(err)
+		}
+		return v
+	}
+}
+
 // BenchmarkPasses times all kernels for passes on a GPU, between walls of three kinds or walls that move, with norms of the last step or, of 5 points,
 // of every step, and without: Gpoint/s counts each level of a point. Blocks share the box by the weight that is fastest, see shape. It wants of each the bits of that of pass.cu of the same depth, if there is one.
 func BenchmarkPasses(b *testing.B) {

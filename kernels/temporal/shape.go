@@ -24,7 +24,6 @@ type shape struct {
 	least   [3]int // points that a box has that lies between two walls along an axis
 	weight  int    // cost of a layer of a tile at a side of the box, where that of any other tile is 16; 0 where blocks do not share the box by cost
 	start   int    // cost of beginning in a second tile, in layers
-	beside  int    // blocks that a multiprocessor has at a time, where the grid is of tiles and there are several
 }
 
 // fits is whether there are passes over a box with sides.

@@ -33,7 +33,7 @@ func hasNeighbours(x *Runner) bool {
 }
 
 func newBlocked(r *run, o Options) (scheme, error) {
-	return newBlockedBy(r, o, passMaker.tune, besideFrom)
+	return newBlockedBy(r, o, (*linearPasses).tune, besideFrom)
 }
 
 func newBlockedBy(r *run, o Options, tune tuner, besideFrom time.Duration) (scheme, error) {
@@ -106,13 +106,15 @@ func (b *blocked) addPart(d *subdomain) error {
 			}
 		}
 	}
-	if err := b.tune(passes, alone, b.arrays(d.rank, slot), b.place.Subdomains[d.rank].Box); err != nil {
-		return err
-	}
 	p.costs = newPassCosts()
-	copy(p.costs.Plain[:], b.possible(passes.costs()))
-	if err := b.eachPass(p.costs.Plain[:], func(key pass) error { return b.addPass(p, passes, key) }); err != nil {
-		return err
+	if passes != nil {
+		if err := b.tune(passes, alone, b.arrays(d.rank, slot), b.place.Subdomains[d.rank].Box); err != nil {
+			return err
+		}
+		copy(p.costs.Plain[:], b.possible(passes.passes.Costs()))
+		if err := b.eachPass(p.costs.Plain[:], func(key pass) error { return b.addPass(p, passes, key) }); err != nil {
+			return err
+		}
 	}
 	if err := b.addBeside(p, passes); err != nil {
 		return err
@@ -121,7 +123,7 @@ func (b *blocked) addPart(d *subdomain) error {
 	if !b.measures {
 		return nil
 	}
-	return b.addNorms(p, alone, passes.sweepTime())
+	return b.addNorms(p, alone)
 }
 
 // addSweep makes a pass of one step ready.
@@ -136,7 +138,7 @@ func (b *blocked) addSweep(p *blockedPart, key pass) (*sweep.Launch, error) {
 }
 
 // addPass makes a pass of several steps ready.
-func (b *blocked) addPass(p *blockedPart, passes passMaker, key pass) (err error) {
+func (b *blocked) addPass(p *blockedPart, passes *linearPasses, key pass) (err error) {
 	p.passes[key], err = passes.pass(passName(key.depth), b.arrays(p.rank, key.slot), b.box(p, key), key.depth, 0)
 	return err
 }

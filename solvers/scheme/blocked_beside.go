@@ -86,7 +86,7 @@ func (b *blocked) nearsWall(rank int, piece domain.Box) bool {
 }
 
 // addBeside makes the passes ready that end groups in two parts, where that is worth it.
-func (b *blocked) addBeside(p *blockedPart, passes passMaker) error {
+func (b *blocked) addBeside(p *blockedPart, passes *linearPasses) error {
 	interior, boundary, ok := b.splits(p.subdomain, b.besideFrom)
 	if !ok {
 		return nil

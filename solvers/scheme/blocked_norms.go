@@ -14,9 +14,9 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// addNorms makes the sweeps and the passes of a subdomain ready that take norms. alone makes one step there, in some time. The memory that
+// addNorms makes the sweeps and the passes of a subdomain ready that take norms. alone makes one step there. The memory that
 // they take does not depend on what was tuned, so that a dry run counts it to the byte.
-func (b *blocked) addNorms(p *blockedPart, alone *streams.Kernel, sweepTime time.Duration) error {
+func (b *blocked) addNorms(p *blockedPart, alone *streams.Kernel) error {
 	p.sweeps, p.norms = map[pass]measuredSweep{}, map[pass][]normPass{}
 	ghosts := b.ghostsLeft(p)
 	onTheirWay := true
@@ -40,7 +40,7 @@ func (b *blocked) addNorms(p *blockedPart, alone *streams.Kernel, sweepTime time
 			return err
 		}
 	}
-	return b.addNormPasses(p, alone, sweepTime)
+	return b.addNormPasses(p, alone)
 }
 
 // ghostsLeft returns the ghosts of neighbours that a sweep makes, by how many steps of its group follow.
@@ -133,16 +133,16 @@ func (b *blocked) newNormPasses(p *blockedPart, s stencil.Stencil) (made normPas
 		}
 		made.of[norms], made.most = passes, norms
 		for left := range b.deepest() {
-			made.parts = max(made.parts, passes.Parts(b.box(p, pass{left: left}), b.sides(p.rank, b.variable())))
+			made.parts = max(made.parts, passes.Parts(b.box(p, pass{left: left}), b.sides(p.rank)))
 		}
 	}
 	return made, nil
 }
 
 // addNormPasses makes the passes ready that take norms: of linear stencils.
-func (b *blocked) addNormPasses(p *blockedPart, alone *streams.Kernel, sweepTime time.Duration) error {
-	s, ok := b.stage().linear()
-	if !ok || len(b.step.Measured) != 1 || len(b.step.Reductions()) > 0 || b.deepest() == 1 && b.neighbours {
+func (b *blocked) addNormPasses(p *blockedPart, alone *streams.Kernel) error {
+	s, _ := b.stage().linear()
+	if p.made == nil || len(b.step.Measured) != 1 || len(b.step.Reductions()) > 0 || b.deepest() == 1 && b.neighbours {
 		return nil
 	}
 	made, err := b.newNormPasses(p, s)
@@ -164,7 +164,7 @@ func (b *blocked) addNormPasses(p *blockedPart, alone *streams.Kernel, sweepTime
 		if passes == nil {
 			continue
 		}
-		if err := b.addPassesWith(p, passes, norms, alone, sweepTime); err != nil {
+		if err := b.addPassesWith(p, passes, norms, alone); err != nil {
 			return err
 		}
 	}
@@ -172,15 +172,15 @@ func (b *blocked) addNormPasses(p *blockedPart, alone *streams.Kernel, sweepTime
 }
 
 // addPassesWith makes the passes ready that take the norms of so many last steps.
-func (b *blocked) addPassesWith(p *blockedPart, passes *temporal.Passes, norms int, alone *streams.Kernel, sweepTime time.Duration) error {
-	slot, sides := b.slot(b.done), b.sides(p.rank, b.variable())
+func (b *blocked) addPassesWith(p *blockedPart, passes *temporal.Passes, norms int, alone *streams.Kernel) error {
+	slot, sides := b.slot(b.done), b.sides(p.rank)
 	more := b.more(p, slot, norms)
 	made := &linearPasses{passes, b.run, p, sides, &more}
 	if err := b.tune(made, alone, b.arrays(p.rank, slot), more.Box); err != nil {
 		return err
 	}
 	measured := 1.0
-	if t := passes.SweepTime(); t > 0 && sweepTime > 0 {
+	if t, sweepTime := passes.SweepTime(), p.made.passes.SweepTime(); t > 0 && sweepTime > 0 {
 		measured = float64(t) / float64(sweepTime)
 		p.costs.Wait = float64(b.lookTime()) / float64(sweepTime)
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// Blocked is the scheme that makes several steps in one pass over memory (temporal blocking): of a linear stencil, or of another
-// point function that computes a step by itself, from one level of variables to the next. Between two exchanges lie the steps of a
+// Blocked is the scheme that makes several steps of a linear stencil in one pass over memory (temporal blocking). Steps of another point function
+// that computes a step by itself, from one level of variables to the next, are sweeps. Between two exchanges lie the steps of a
 // group, see Step.Group: with neighbours and an exchange after each step there is nothing to join. Norms are taken by the pass within
 // which their step lies, or by a sweep of it alone.
 const Blocked Scheme = "blocked"
@@ -35,20 +35,17 @@ type blocked struct {
 	round      blockedRound
 }
 
-// passMaker makes the passes of a subdomain: of a linear stencil or of another point function.
-type passMaker interface {
-	// costs are those of passes by their depth, see temporal.Cut.
-	costs() []float64
-	// sweepTime is how long a sweep takes, 0 where that is not known.
-	sweepTime() time.Duration
-	// tune finds out what passes over a box cost, beside a sweep of it.
-	tune(sweep *streams.Kernel, arrays sweep.Arrays, box domain.Box) error
-	// pass makes one ready, which leaves some multiprocessors to other kernels if its blocks stay until it ends.
-	pass(name string, arrays sweep.Arrays, box domain.Box, depth, spare int) (Launch, error)
+// linearPasses are those of a linear stencil.
+type linearPasses struct {
+	passes *temporal.Passes
+	run    *run
+	part   *blockedPart
+	sides  temporal.Sides
+	norms  *temporal.More // what those that take norms are given to be tuned; nil for others
 }
 
 // tuner finds out what passes over a box cost, beside a sweep of it.
-type tuner func(p passMaker, sweep *streams.Kernel, arrays sweep.Arrays, box domain.Box) error
+type tuner func(p *linearPasses, sweep *streams.Kernel, arrays sweep.Arrays, box domain.Box) error
 
 // blockedPart is what one worker drives. Where all that is taken of a step is taken by the launch that makes it, totals is another stream,
 // on which it is joined behind the event measured: the next pass need not wait.
@@ -64,7 +61,7 @@ type blockedPart struct {
 	found          [2][]found             // by number of the round and look
 	tables         *boundary.Tables       // of walls that move; nil where none does
 	walls          temporal.Walls
-	made           passMaker       // of the passes without norms
+	made           *linearPasses   // without norms; nil where all steps are sweeps
 	stores         map[pass]Launch // passes that end groups and store ghosts of neighbours too; nil where none does
 	stored         bool            // the last pass of the run was a whole group, and did so
 	beside         *beside         // nil where exchanges follow passes

@@ -3,7 +3,6 @@ package scheme
 import (
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo/boundary"
@@ -12,51 +11,22 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// newPasses returns those of a subdomain, and makes room for the values of walls that move.
-func newPasses(b *blocked, d *blockedPart) (passMaker, error) {
-	st := b.stage()
-	if s, ok := st.linear(); ok {
-		real, _ := b.variable().real()
-		made, err := temporal.New(b.compiler, d.device, s, real, b.variable().levels[0].Array(d.rank, 0).Layout, b.passOptions(d.rank))
-		if err != nil {
-			return nil, err
-		}
-		return &linearPasses{passes: made, run: b.run, part: d, sides: b.sides(d.rank, b.variable())}, b.addTables(d, len(b.possible(made.Costs()))-1)
+// newPasses returns the passes of a subdomain, and makes room for the values of walls that move. It returns nil for a point function that is not
+// linear, all of whose steps are sweeps.
+func newPasses(b *blocked, d *blockedPart) (*linearPasses, error) {
+	s, ok := b.stage().linear()
+	if !ok {
+		return nil, nil
 	}
-	p := &pointPasses{run: b.run, owned: b.place.Subdomains[d.rank].Box}
-	var next []int
-	for _, a := range st.pointAccesses() {
-		next = append(next, nextLevel(st, a))
-		p.sides = append(p.sides, b.sides(d.rank, a.Variable))
+	real, _ := b.variable().real()
+	made, err := temporal.New(b.compiler, d.device, s, real, b.variable().levels[0].Array(d.rank, 0).Layout, b.passOptions(d.rank))
+	if err != nil {
+		return nil, err
 	}
-	var err error
-	p.points, err = temporal.NewPoints(b.compiler, d.device, b.step.pointOf(st), st.sweepAccesses(nil), next, st.arrays(d.rank, 1))
-	if err == nil {
-		b.run.resources.Add(p.points)
-	}
-	return p, err
+	return &linearPasses{passes: made, run: b.run, part: d, sides: b.sides(d.rank)}, b.addTables(d, len(b.possible(made.Costs()))-1)
 }
 
-// nextLevel returns the place of the access that is the next level of what another one reads, -1 where there is none.
-func nextLevel(st *Stage, of pointAccess) int {
-	if of.write {
-		return -1
-	}
-	return slices.IndexFunc(st.pointAccesses(), func(a pointAccess) bool { return a.write && a.Variable == of.Variable })
-}
-
-// linearPasses are those of a linear stencil.
-type linearPasses struct {
-	passes *temporal.Passes
-	run    *run
-	part   *blockedPart
-	sides  temporal.Sides
-	norms  *temporal.More // what those that take norms are given to be tuned; nil for others
-}
-
-func (p *linearPasses) costs() []float64         { return p.passes.Costs() }
-func (p *linearPasses) sweepTime() time.Duration { return p.passes.SweepTime() }
-
+// tune measures what passes over a box cost, and a sweep of it.
 func (p *linearPasses) tune(sweep *streams.Kernel, arrays sweep.Arrays, box domain.Box) error {
 	more := temporal.More{Walls: p.part.walls}
 	if p.norms != nil {
@@ -65,6 +35,7 @@ func (p *linearPasses) tune(sweep *streams.Kernel, arrays sweep.Arrays, box doma
 	return p.passes.Tune(sweep, arrays[0][0], arrays[1][0], box, p.sides, more, tuneBudget)
 }
 
+// pass prepares a launch, which leaves some multiprocessors to other kernels if its blocks stay until it ends.
 func (p *linearPasses) pass(name string, arrays sweep.Arrays, box domain.Box, depth, spare int) (Launch, error) {
 	return p.make(name, arrays, box, depth, temporal.More{Walls: p.part.walls, Spare: spare})
 }
@@ -77,35 +48,6 @@ func (p *linearPasses) make(name string, arrays sweep.Arrays, box domain.Box, de
 	}
 	p.run.resources.Add(k)
 	return Kernel(k), nil
-}
-
-// pointPasses are those of any other point function.
-type pointPasses struct {
-	points *temporal.Points
-	run    *run
-	sides  []temporal.Sides // by access
-	owned  domain.Box
-}
-
-func (p *pointPasses) costs() []float64         { return p.points.Costs() }
-func (p *pointPasses) sweepTime() time.Duration { return 0 }
-
-func (p *pointPasses) tune(sweep *streams.Kernel, arrays sweep.Arrays, box domain.Box) error {
-	return p.points.Tune(sweep, arrays, box, p.sides, tuneBudget)
-}
-
-// A pass of another point function has more blocks than run at a time: others come between them.
-func (p *pointPasses) pass(name string, arrays sweep.Arrays, box domain.Box, depth, _ int) (Launch, error) {
-	var sides []temporal.Sides
-	for _, s := range p.sides {
-		sides = append(sides, s.Of(box, p.owned))
-	}
-	l, err := p.points.Pass(name, arrays, box, sides, depth)
-	if err != nil {
-		return nil, err
-	}
-	p.run.resources.Add(l)
-	return p.run.step.Stages[0].launch(l, p.run.step.Length), nil
 }
 
 // unblocked returns an error for steps that no passes make.

@@ -16,8 +16,8 @@ const storesFrom = 6 * time.Microsecond
 // They have the depth with which groups without norms end.
 func (b *blocked) addStores(p *blockedPart) error {
 	depth := b.lastDepth()
-	passes, ok := p.made.(*linearPasses)
-	if !ok || depth < 2 || !b.stores(p.subdomain) {
+	passes := p.made
+	if passes == nil || depth < 2 || !b.stores(p.subdomain) {
 		return nil
 	}
 	owned := b.place.Subdomains[p.rank].Box

@@ -37,17 +37,17 @@ func (b *blocked) addTables(p *blockedPart, deepest int) (err error) {
 	return nil
 }
 
-// sides returns what lies behind the sides of a subdomain, of a variable.
-func (b *blocked) sides(rank int, v *Variable) (sides temporal.Sides) {
+// sides returns what lies behind the sides of a subdomain.
+func (b *blocked) sides(rank int) (sides temporal.Sides) {
 	var reach domain.Radius
-	for _, a := range b.step.reads(v) {
+	for _, a := range b.step.reads(b.variable()) {
 		reach = deeper(reach, a.footprint().Radius())
 	}
 	for i, side := range domain.Faces(b.place.Grid.Dims) {
 		if _, inside := b.place.Neighbour(rank, side); inside {
 			continue
 		}
-		c := v.Boundary.At(side)
+		c := b.variable().Boundary.At(side)
 		switch {
 		case c.Kind == boundary.Neumann:
 			sides[i] = temporal.Mirror
