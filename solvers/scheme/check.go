@@ -6,6 +6,11 @@ import (
 	"slices"
 
 	"github.com/halox/halox/domain"
+	"github.com/halox/halox/halo"
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/kernels/sweep"
+	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/stencil"
 )
 
 // maxPeriod is how many steps a phase may have to itself: launches are made ready for each.
@@ -178,4 +183,202 @@ func (st *Stage) checkPoint() error {
 		}
 	}
 	return nil
+}
+
+// checkNorms returns an error unless the norms that are asked for are taken of a step.
+func (o Options) checkNorms(s *Step) error {
+	switch {
+	case o.Norm != "" && o.Norm != MaxNorm && o.Norm != L2Norm:
+		return fmt.Errorf("scheme: Options.Norm %q: it is %q or %q", o.Norm, MaxNorm, L2Norm)
+	case !(o.Tolerance >= 0):
+		return fmt.Errorf("scheme: Options.Tolerance is %v: it is 0, for none, or more", o.Tolerance)
+	case o.CheckEvery < 0:
+		return fmt.Errorf("scheme: Options.CheckEvery is %d steps: it is 1 or more, or 0 for no look at norms before the end", o.CheckEvery)
+	case o.Tolerance > 0 && len(s.Measured) == 0:
+		return fmt.Errorf("scheme: Options.Tolerance is %v, and no norms are taken: name variables in Step.Measured", o.Tolerance)
+	case o.Tolerance > 0 && o.CheckEvery == 0:
+		return fmt.Errorf("scheme: Options.Tolerance is %v, and nobody looks before the end: set Options.CheckEvery", o.Tolerance)
+	case o.History && len(s.Measured) == 0 && len(s.Reductions()) == 0:
+		return fmt.Errorf("scheme: Options.History without norms or reductions: name variables in Step.Measured")
+	}
+	return nil
+}
+
+// Where processes share the grid each has a Runner of all its subdomains, with launches, streams and workers for its own.
+// What may differ between processes, time, contexts and errors, they agree on: each decides then as all others do.
+
+// isShared reports whether other processes take part in what is done with a placement. In a dry run none does.
+func isShared(p *halo.Placement) bool { return p.Processes != nil && !p.FirstDevice().IsDry() }
+
+// tell has the other processes told of a failure of this one.
+func tell(p *halo.Placement, err error) error {
+	if err == nil || !isShared(p) {
+		return err
+	}
+	first := p.Processes.Err()
+	switch {
+	case first == nil:
+		return p.Processes.Fail(err)
+	case errors.Is(err, first):
+		return err
+	}
+	return fmt.Errorf("%w (%w)", first, err)
+}
+
+// checkOwners returns an error if a process owns no subdomain: it would have no part in what the others agree on.
+func checkOwners(p *halo.Placement) error {
+	if p.Processes == nil {
+		return nil
+	}
+	for process := range p.Processes.Size() {
+		if !slices.Contains(p.Owners, process) {
+			return fmt.Errorf("scheme: %s owns none of the %d subdomains", p.Processes.Name(process), len(p.Owners))
+		}
+	}
+	return nil
+}
+
+// localRanks returns the subdomains of this process.
+func localRanks(p *halo.Placement) (ranks []int) {
+	for rank := range p.Subdomains {
+		if p.IsLocal(rank) {
+			ranks = append(ranks, rank)
+		}
+	}
+	return ranks
+}
+
+// Plan is the exchanges of a step.
+type Plan struct {
+	Stages []*halo.Plan // after each stage; nil where it needs none
+	Once   *halo.Plan   // before the first step of a run, of variables that are only read; nil if it needs none
+}
+
+// Plan plans the exchanges of the step over a path.
+func (s *Step) Plan(links *p2p.Links, path p2p.Path) (p *Plan, err error) {
+	if err := s.Check(); err != nil {
+		return nil, err
+	}
+	p = &Plan{}
+	for i := range s.Stages {
+		var sent []*Variable
+		for _, a := range s.sent(i) {
+			sent = append(sent, a.Variable)
+		}
+		plan, err := s.planOf(links, path, sent)
+		if err != nil {
+			return nil, err
+		}
+		p.Stages = append(p.Stages, plan)
+	}
+	p.Once, err = s.planOf(links, path, s.onlyRead())
+	return p, err
+}
+
+// planOf plans the exchange of variables together, nil if there are none.
+func (s *Step) planOf(links *p2p.Links, path p2p.Path, variables []*Variable) (*halo.Plan, error) {
+	if len(variables) == 0 {
+		return nil, nil
+	}
+	return halo.NewPlan(s.placement(), links, path, specsOf(variables)...)
+}
+
+// on returns the plan for another placement of the same subdomains.
+func (p *Plan) on(place *halo.Placement) *Plan {
+	moved := &Plan{}
+	for _, stage := range p.Stages {
+		if stage != nil {
+			stage = stage.On(place)
+		}
+		moved.Stages = append(moved.Stages, stage)
+	}
+	if p.Once != nil {
+		moved.Once = p.Once.On(place)
+	}
+	return moved
+}
+
+// pointAccess is an access of a point function: what the stage reads and writes of one level of a
+// variable. An update in place is one access that is read and written.
+type pointAccess struct {
+	Access
+	write bool
+}
+
+// pointAccesses joins what a stage reads and writes, the former first.
+func (st *Stage) pointAccesses() (all []pointAccess) {
+	for _, r := range st.Reads {
+		all = append(all, pointAccess{Access: r})
+	}
+	for _, w := range st.Writes {
+		at := slices.IndexFunc(all, func(a pointAccess) bool { return w.sameField(a.Access) })
+		if at < 0 {
+			at = len(all)
+			all = append(all, pointAccess{Access: w})
+		}
+		all[at].write = true
+	}
+	return all
+}
+
+// sweepAccesses describes them to package sweep. Of measured variables norms are taken, where the
+// stage reads the level before at the point too, or updates it in place.
+func (st *Stage) sweepAccesses(measured []*Variable) (all []sweep.Access) {
+	accesses := st.pointAccesses()
+	for _, a := range accesses {
+		s := sweep.Access{
+			Name: a.Name, Element: sweep.Element(a.Variable.Spec.Element), Components: a.Variable.Spec.Components,
+			Footprint: a.Reads, Footprints: a.Components, Write: a.write, Sparse: a.Sparse,
+		}
+		if !a.write && len(a.Reads)+len(a.Components) == 0 {
+			s.Footprint = stencil.Point()
+		}
+		inPlace := a.write && slices.ContainsFunc(st.Reads, a.sameField)
+		if inPlace {
+			s.Footprint = stencil.Point()
+		}
+		if a.write && slices.Contains(measured, a.Variable) {
+			s.Before = st.before(accesses, a, inPlace)
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+// before returns the name of the access that holds the level before one that is written, "" if
+// the stage does not read it at the point.
+func (st *Stage) before(all []pointAccess, written pointAccess, inPlace bool) string {
+	if inPlace && written.Variable.Levels() == 1 {
+		return written.Name
+	}
+	for _, a := range all {
+		if a.Variable == written.Variable && a.Level == written.Level-1 && !a.write && a.atPoint() {
+			return a.Name
+		}
+	}
+	return ""
+}
+
+// nameOf returns the name under which the point function knows what is written.
+func (st *Stage) nameOf(w Access) string {
+	for _, a := range st.pointAccesses() {
+		if a.write && w.sameField(a.Access) {
+			return a.Name
+		}
+	}
+	return ""
+}
+
+// arrays returns those of the accesses in step n on a subdomain.
+func (st *Stage) arrays(rank int, n int64) (all sweep.Arrays) {
+	for _, a := range st.pointAccesses() {
+		f := a.field(n)
+		components, _ := f.Spec.Arrays()
+		var arrays []kernels.Array
+		for c := range components {
+			arrays = append(arrays, f.Array(rank, c))
+		}
+		all = append(all, arrays)
+	}
+	return all
 }

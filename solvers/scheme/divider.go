@@ -1,6 +1,8 @@
 package scheme
 
-import "math"
+import (
+	"math"
+)
 
 // divider is a scheme that divides steps into rounds itself, and takes norms of steps within launches.
 type divider interface {

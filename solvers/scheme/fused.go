@@ -1,9 +1,136 @@
 package scheme
 
 import (
+	"fmt"
+	"slices"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/halo/boundary"
 	"github.com/halox/halox/kernels/sweep"
 	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/streams"
 )
+
+// Where processes share the grid, a stage of scheme fused is two kernels a device, one behind the other. The first sweeps what of the
+// boundary region other processes are sent, which assistants pack and send while the second sweeps the rest. Both store into
+// the ghosts of neighbours in this process, and wait for theirs. The first is queued once what other processes have sent before
+// has come: no kernel waits for a message.
+
+// remoteFaces is what a subdomain has for its neighbours in other processes.
+type remoteFaces struct {
+	*assistants
+	near   []*remoteFaces  // those of its neighbours in this process
+	queued streams.Counter // stages
+}
+
+// remoteNeighbours returns how many neighbours in other processes the subdomains of this one have.
+func (x *Runner) remoteNeighbours() (n int) {
+	for _, rank := range x.local {
+		n += len(x.remoteOf(x.subdomains[rank]))
+	}
+	return n
+}
+
+// remoteOf returns the neighbours of a subdomain that lie in other processes.
+func (x *Runner) remoteOf(d *subdomain) []int {
+	return slices.DeleteFunc(d.neighbours(x), x.place.IsLocal)
+}
+
+// newRemoteFaces makes those of all subdomains of this process, by worker.
+func (r *run) newRemoteFaces() (all []*remoteFaces, err error) {
+	for _, rank := range r.local {
+		d := r.subdomains[rank]
+		one := &remoteFaces{queued: streams.Counter{Whom: fmt.Sprintf("subdomain %d on device %v to queue a stage", rank, d.device)}}
+		if one.assistants, err = r.newAssistants(d, r.remoteOf(d)); err != nil {
+			return nil, err
+		}
+		for _, h := range one.all {
+			for stage := range h.behindSweep {
+				h.behindSweep[stage] = true // the second kernel of the stage before may read ghosts too
+			}
+		}
+		all = append(all, one)
+	}
+	for _, one := range all {
+		for _, neighbour := range one.neighbours(r.Runner) {
+			if neighbour != one.rank && r.place.IsLocal(neighbour) {
+				one.near = append(one.near, all[r.workerOf(neighbour)])
+			}
+		}
+	}
+	return all, nil
+}
+
+// begin waits until a stage can be queued, and lets the stream wait for what other processes have sent. The neighbours in this
+// process have queued the stage before: a kernel that waits for them waits for no host.
+func (p *remoteFaces) begin(s *streams.Stream, stage int, n int64) error {
+	for _, other := range p.near {
+		if err := p.workers.Await(&other.queued, p.substep(n, stage)-1); err != nil {
+			return err
+		}
+	}
+	came, err := p.await(s, stage, n)
+	if err != nil || !came {
+		return err
+	}
+	return p.eachReadAround(stage, n, func(g *boundary.Ghosts) error { return g.CompleteRemote(p.rank, s) })
+}
+
+// remoteFirst makes two stages of each: of what other processes are sent, and of the rest.
+func (r *run) remoteFirst(all [][][]sweep.StageRank) (divided [][][]sweep.StageRank) {
+	for phase, stages := range all {
+		var both [][]sweep.StageRank
+		for stage, ranks := range stages {
+			var first, rest []sweep.StageRank
+			for worker, whole := range ranks {
+				one, other := divide(whole, r.sentAway(r.local[worker], stage, int64(phase)))
+				first, rest = append(first, one), append(rest, other)
+			}
+			both = append(both, first, rest)
+		}
+		divided = append(divided, both)
+	}
+	return divided
+}
+
+// sentAway returns the boxes that a subdomain sends to other processes after a stage of step n, or of its phase.
+func (x *Runner) sentAway(rank, stage int, n int64) (boxes []domain.Box) {
+	if x.plans[stage] == nil || x.step.grows(n, stage) {
+		return nil
+	}
+	for _, i := range x.subdomains[rank].out[stage] {
+		if m := x.plans[stage].Messages[i]; !x.place.IsLocal(m.To) {
+			for _, part := range m.Parts {
+				boxes = append(boxes, part.Send)
+			}
+		}
+	}
+	return boxes
+}
+
+// divide divides what a rank does in a stage: the boxes of its boundary region of which points are sent, and the rest.
+func divide(whole sweep.StageRank, sent []domain.Box) (first, rest sweep.StageRank) {
+	first, rest = whole, whole
+	first.Continued = true
+	first.Boundary, first.Interior, first.Stores = nil, domain.Box{}, nil
+	rest.Boundary, rest.Stores = nil, nil
+	for _, box := range whole.Boundary {
+		part := &rest
+		if slices.ContainsFunc(sent, func(s domain.Box) bool { return !s.Intersect(box).Empty() }) {
+			part = &first
+		}
+		part.Boundary = append(part.Boundary, box)
+		for _, s := range whole.Stores {
+			if s, ok := s.Within(box); ok {
+				part.Stores = append(part.Stores, s)
+			}
+		}
+	}
+	if len(first.Boundary) == 0 {
+		rest = whole
+	}
+	return first, rest
+}
 
 // Fused is the scheme in which one kernel a device makes a stage: it sweeps, stores boundary points into
 // the neighbours' ghosts, and waits for theirs. Where processes share the grid it is two kernels, and assistants carry what

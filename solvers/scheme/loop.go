@@ -4,10 +4,173 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/halox/halox/streams"
 )
+
+// suitsAll returns ErrUnsuited where a scheme cannot run the step on one of the processes: paths may differ within them.
+func (x *Runner) suitsAll(def *definition, o Options) error {
+	err := def.suits(x, o)
+	agreed := x.place.Agree(context.Background(), "see whether the scheme suits", err)
+	switch {
+	case err != nil || agreed == nil:
+		return err
+	case x.place.Processes.Err() != nil: // one is lost
+		return agreed
+	}
+	return fmt.Errorf("scheme: %w: %w", ErrUnsuited, agreed)
+}
+
+// compareRuns returns an error unless all processes begin the same run.
+func (x *Runner) compareRuns(name Scheme, o Options) error {
+	if !x.shared() {
+		return nil
+	}
+	p := x.place.Processes
+	run := fmt.Sprintf("scheme %s %s, %d steps from %d, norms %s every %d, tolerance %v, intervals %t",
+		name, o.Order, o.Steps, x.done, o.Norm, o.CheckEvery, o.Tolerance, o.Interval != nil)
+	all, err := p.Gather(context.Background(), "scheme: compare the runs that processes begin", []byte(run))
+	if err != nil {
+		return err
+	}
+	for rank, other := range all {
+		if string(other) != string(all[0]) {
+			return fmt.Errorf("scheme: %s runs %s, and %s %s: all give the same options", p.Name(0), all[0], p.Name(rank), other)
+		}
+	}
+	return nil
+}
+
+// alsoLost adds to the error of a lost device the names of others that are lost. Where GPUs reach each other's memory CUDA loses several when one
+// fails, and the one that a run hears of first need not be the one that failed.
+func alsoLost(err error, devices []*streams.Device) error {
+	var first *streams.Error
+	if !errors.As(err, &first) || !first.Fatal {
+		return err
+	}
+	others := lostAmong(devices, time.Second)
+	others = slices.DeleteFunc(others, func(name string) bool { return name == first.Device })
+	if len(others) == 0 {
+		return err
+	}
+	return fmt.Errorf("%w (also lost: %s; any of them may have failed first)", err, strings.Join(others, ", "))
+}
+
+// lostAmong returns the names of lost devices. A device that does not answer within the limit is none of them.
+func lostAmong(devices []*streams.Device, limit time.Duration) (names []string) {
+	answers := make(chan error, len(devices))
+	for _, d := range devices {
+		if d == nil { // another process has it
+			answers <- nil
+			continue
+		}
+		go func() {
+			_, _, err := d.MemoryInfo()
+			answers <- err
+		}()
+	}
+	defer func() { slices.Sort(names) }()
+	end := time.After(limit)
+	for range devices {
+		select {
+		case err := <-answers:
+			var lost *streams.Error
+			if errors.As(err, &lost) && lost.Fatal && !slices.Contains(names, lost.Device) {
+				names = append(names, lost.Device)
+			}
+		case <-end:
+			return names
+		}
+	}
+	return names
+}
+
+// fences are the events by which one worker follows its devices: how far they
+// are, so that the host is not more than two rounds ahead of them, and whether
+// the norms it asked for have come.
+type fences struct {
+	worker int
+	ranks  []int
+	steps  []*streams.Stream   // that end steps
+	totals []*streams.Stream   // on which norms are reduced
+	round  [2][]*streams.Event // at the ends of the last two rounds
+	norms  [2][]*streams.Event // of the last two rounds with norms
+	rounds int
+	taker  divider // that norms come from; nil where phases of steps have them
+}
+
+func (r *run) newFences(sch scheme, worker int, ranks []int) (*fences, error) {
+	f := &fences{worker: worker, ranks: ranks}
+	f.taker, _ = sch.(divider)
+	for _, rank := range ranks {
+		steps, norms := sch.queues(rank)
+		f.steps, f.totals = append(f.steps, steps), append(f.totals, norms)
+		for _, events := range []*[]*streams.Event{&f.round[0], &f.round[1], &f.norms[0], &f.norms[1]} {
+			var e *streams.Event
+			if err := r.newEvents(r.subdomains[rank].device, &e); err != nil {
+				return nil, err
+			}
+			*events = append(*events, e)
+		}
+	}
+	return f, nil
+}
+
+// pass records the end of a round and waits for the end of the one before.
+func (f *fences) pass(r *run, done round) error {
+	f.rounds++
+	now, before := f.round[f.rounds%2], f.round[(f.rounds+1)%2]
+	for i, s := range f.steps {
+		if err := s.Record(now[i]); err != nil {
+			return err
+		}
+		if done.check {
+			if err := f.totals[i].Record(f.norms[done.number%2][i]); err != nil {
+				return err
+			}
+		}
+	}
+	for _, e := range before {
+		if err := e.Sync(r.patience()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// drain waits until the devices have done the round whose end was recorded last. It
+// never sleeps, as Sync does after a while: an interval ends when they are done, not when a
+// thread wakes up. Devices that work on cores of the host would lack the core.
+func (f *fences) drain(r *run) {
+	until := time.Now().Add(r.patience())
+	for i, e := range f.round[f.rounds%2] {
+		for !f.steps[i].Device().HostCores && time.Now().Before(until) {
+			if done, err := e.Done(); done || err != nil {
+				break // an error comes again from what waits next
+			}
+		}
+	}
+}
+
+// collectNorms waits for the norms of a look and hands them over, by rank.
+func (f *fences) collectNorms(r *run, l look, to []taken) error {
+	for i, rank := range f.ranks {
+		if err := f.norms[l.number%2][i].Sync(r.patience()); err != nil {
+			return err
+		}
+		if f.taker != nil {
+			f.taker.take(f.worker, l, &to[rank])
+			continue
+		}
+		for _, t := range r.subdomains[rank].totals[r.phase(l.step)] {
+			t.addTo(&to[rank])
+		}
+	}
+	return nil
+}
 
 // Run steps until the options or the context say stop. A context that ends is
 // no error: the run then stops between two steps. After an error the variables

@@ -1,12 +1,186 @@
 package scheme
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/halox/halox/halo"
 	"github.com/halox/halox/halo/boundary"
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/kernels/reduce"
 	"github.com/halox/halox/streams"
 )
+
+// newSubdomain makes a subdomain ready.
+func newSubdomain(rank int, x *Runner) (d *subdomain, err error) {
+	d = &subdomain{rank: rank, device: x.place.Devices[rank]}
+	made := d
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, made.Close())
+		}
+	}()
+	d.findMessages(x.plans)
+	for phase := range x.period {
+		if err := d.addPhase(x, phase); err != nil {
+			return nil, err
+		}
+	}
+	return d, nil
+}
+
+// addPhase makes the stages of the steps of a phase ready.
+func (d *subdomain) addPhase(x *Runner, phase int) error {
+	found := [2]*foundTotals{{variables: map[int]bool{}}, {variables: map[int]bool{}}} // of split and of whole sweeps
+	var stages []stageLaunches
+	for i := range x.step.Stages {
+		made, err := d.newStage(x, i, int64(phase), found)
+		if err != nil {
+			return fmt.Errorf("stage %d %q: %w", i, x.step.Stages[i].title(), err)
+		}
+		stages = append(stages, made)
+	}
+	d.stages = append(d.stages, stages)
+	for k, totals := range []*[][]total{&d.split, &d.whole} {
+		for v := range x.step.Measured {
+			if found[k].variables[v] {
+				continue
+			}
+			t, err := d.measureFields(x, v, int64(phase), &d.resources)
+			if err != nil {
+				return err
+			}
+			found[k].all = append(found[k].all, t)
+		}
+		*totals = append(*totals, found[k].all)
+	}
+	return nil
+}
+
+// newStage makes a stage ready for the steps n, n + period, ...
+func (d *subdomain) newStage(x *Runner, i int, n int64, found [2]*foundTotals) (made stageLaunches, err error) {
+	st := &x.step.Stages[i]
+	made.boxes = d.boxesOf(x, i, n)
+	if st.Point != nil {
+		err = d.newPoint(x, st, n, &made, found)
+	} else {
+		err = d.newKernels(x, st, n, &made)
+	}
+	return made, err
+}
+
+// newKernels makes a stage of the caller's kernels ready. In a dry run there are none of them.
+func (d *subdomain) newKernels(x *Runner, st *Stage, n int64, made *stageLaunches) error {
+	r := Region{Rank: d.rank, Device: d.device}
+	for _, a := range st.Reads {
+		r.Reads = append(r.Reads, a.field(n))
+	}
+	for _, a := range st.Writes {
+		r.Writes = append(r.Writes, a.field(n))
+	}
+	for _, of := range made.regions() {
+		var err error
+		if r.Name, r.Boxes = of.name, of.boxes; len(r.Boxes) == 0 {
+			continue
+		}
+		if d.device.IsDry() {
+			continue
+		}
+		if *of.plain, err = st.kernels(r); err != nil {
+			return err
+		}
+		*of.measured = *of.plain
+	}
+	return nil
+}
+
+// measureFields takes the norms of a variable from its fields after a step, over the points that stages sweep: no stage takes them
+// on its way. What it makes is closed with owner.
+func (d *subdomain) measureFields(x *Runner, variable int, n int64, owner *streams.Resources) (total, error) {
+	v := x.step.Measured[variable]
+	real, _ := v.real()
+	arrays, _ := v.Spec.Arrays()
+	if arrays < v.Spec.Components {
+		return nil, fmt.Errorf("scheme: %w: the norms of %q, whose %d components lie beside each other, are taken by the stage that writes it, where that reads the level before at the point", ErrUnsuited, v.Spec.Name, v.Spec.Components)
+	}
+	reducer, err := reduce.NewNormReducer(x.compiler, d.device, real, x.step.Sums)
+	if err != nil {
+		return nil, err
+	}
+	all := fieldTotal{variable: variable}
+	for c := range arrays {
+		next, last := v.Level(n).Array(d.rank, c), v.Level(n-1).Array(d.rank, c)
+		t, err := reducer.Norms(next, last, next.Layout.Owned.Intersect(x.place.Subdomains[d.rank].Box))
+		if err != nil {
+			return nil, err
+		}
+		owner.Add(t)
+		all.components = append(all.components, t)
+	}
+	return all, nil
+}
+
+// NewRunner makes a step ready over a plan of Step.Plan: it compiles, and allocates all that steps
+// need. New does so for the devices of a session. The content of the variables does not matter yet.
+// When the context ends, so does NewRunner, before the next subdomain. Where processes share the grid all call it, and
+// where one cannot make its part ready, all return an error. Close frees what it made, and leaves
+// the variables.
+func NewRunner(ctx context.Context, step *Step, plan *Plan, c *kernels.Compiler) (x *Runner, err error) {
+	if err := step.Check(); err != nil {
+		return nil, err
+	}
+	x = &Runner{step: step, place: step.placement(), compiler: c, period: step.period(), ghosts: map[*Variable][]*boundary.Ghosts{}}
+	made := x
+	defer func() {
+		if err != nil {
+			x, err = nil, errors.Join(err, made.Close())
+		}
+	}()
+	if err := x.place.Agree(context.Background(), "make a step ready", x.begin(plan)); err != nil {
+		return nil, err
+	}
+	if err := x.addExchanges(ctx); err != nil {
+		return nil, err
+	}
+	if err := x.addOnce(plan.Once); err != nil {
+		return nil, err
+	}
+	return x, x.place.Agree(context.Background(), "make the subdomains ready", x.addSubdomains(ctx))
+}
+
+// begin makes all ready that takes no other process.
+func (x *Runner) begin(plan *Plan) error {
+	switch {
+	case plan == nil:
+		return errors.New("scheme: the plan is nil: see Step.Plan")
+	case x.compiler == nil:
+		return errors.New("scheme: the compiler is nil: see kernels.NewCompiler")
+	}
+	if err := x.checkPlan(plan); err != nil {
+		return err
+	}
+	x.plans, x.local = plan.Stages, localRanks(x.place)
+	return x.addGhosts()
+}
+
+// addSubdomains makes those of this process ready.
+func (x *Runner) addSubdomains(ctx context.Context) error {
+	x.subdomains = make([]*subdomain, len(x.place.Subdomains))
+	for _, rank := range x.local {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		d, err := newSubdomain(rank, x)
+		if err != nil {
+			return err
+		}
+		x.resources.Add(d)
+		x.subdomains[rank] = d
+	}
+	return nil
+}
 
 // run is one run of a step: what a scheme needs. What a scheme makes it adds to the run's
 // resources. Steps of a run count from 1.

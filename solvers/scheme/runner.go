@@ -11,8 +11,99 @@ import (
 	"github.com/halox/halox/halo"
 	"github.com/halox/halox/halo/boundary"
 	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/kernels/sweep"
 	"github.com/halox/halox/streams"
 )
+
+// subdomain is one subdomain with the launches of all stages made ready, for each phase: step n
+// is of phase n mod the step's period.
+type subdomain struct {
+	resources streams.Resources
+	rank      int
+	device    *streams.Device
+	stages    [][]stageLaunches // by phase, then by stage
+	split     [][]total         // norms by phase and measured variable, of boundary and interior
+	whole     [][]total         // of whole sweeps
+	totals    [][]total         // those of the two that the scheme uses
+	out       [][]int           // by stage: messages of its plan that leave
+	in        [][]int           // and that come
+}
+
+// stageLaunches are the launches of a stage. Those that have nothing to do are nil.
+type stageLaunches struct {
+	plain, measured sweeps // measured takes norms on the way, where the stage can
+	boxes           boxes
+	tuning          Tuning // zero where the stage is not tuned
+
+	sweeper *sweep.Sweeper // of a point function
+	arrays  sweep.Arrays
+}
+
+// sweeps are the launches that sweep a subdomain.
+type sweeps struct {
+	boundary Launch // the boundary region
+	interior Launch // the rest
+	whole    Launch // both at once
+}
+
+// boxes are what they sweep. A stage that sweeps ghosts has no interior: its boundary region is all of it.
+type boxes struct {
+	boundary []domain.Box
+	interior domain.Box
+	whole    domain.Box
+	ghosts   []domain.Box // of neighbours, which are swept too
+	owned    domain.Box
+	grown    bool
+}
+
+// large returns the box that most points are swept with.
+func (b boxes) large() domain.Box {
+	if b.grown {
+		return b.whole
+	}
+	return b.interior
+}
+
+// region is a launch of a stage, and where it is kept.
+type region struct {
+	name            string
+	boxes           []domain.Box
+	plain, measured *Launch
+}
+
+// regions returns those of a stage; first boundary and interior, last the whole.
+func (l *stageLaunches) regions() []region {
+	interior := []domain.Box{l.boxes.interior}
+	if l.boxes.interior.Empty() {
+		interior = nil
+	}
+	return []region{
+		{"sweep boundary", l.boxes.boundary, &l.plain.boundary, &l.measured.boundary},
+		{"sweep interior", interior, &l.plain.interior, &l.measured.interior},
+		{"sweep", []domain.Box{l.boxes.whole}, &l.plain.whole, &l.measured.whole},
+	}
+}
+
+// findMessages lists the messages of each stage that leave and that come.
+func (d *subdomain) findMessages(plans []*halo.Plan) {
+	d.out, d.in = make([][]int, len(plans)), make([][]int, len(plans))
+	for stage, plan := range plans {
+		if plan == nil {
+			continue
+		}
+		for i, m := range plan.Messages {
+			if m.From == d.rank {
+				d.out[stage] = append(d.out[stage], i)
+			}
+			if m.To == d.rank {
+				d.in[stage] = append(d.in[stage], i)
+			}
+		}
+	}
+}
+
+// Close frees what it holds. Closing twice is no error.
+func (s *subdomain) Close() error { return s.resources.Close() }
 
 // Runner is a step made ready on its devices. It steps the variables any number of times. Several runners may step
 // the same variables in turn: each run begins at the newest level that these have.
@@ -220,4 +311,64 @@ func (x *Runner) workerOf(rank int) int { return slices.Index(x.local, rank) }
 func (r *Runner) Close() error {
 	r.closed = true
 	return r.resources.Close()
+}
+
+// boundaryLayers returns how deep the boundary region of a stage is at each side: what
+// neighbours need of what it writes, what it reads of ghosts that come from neighbours or change
+// from step to step, and what ghosts behind physical faces are made from. All else, the interior,
+// is swept while messages travel. Neighbours need nothing of a stage after which nothing is sent.
+func (d *subdomain) boundaryLayers(x *Runner, stage int, sends bool) (layers domain.Radius) {
+	st := &x.step.Stages[stage]
+	if plan := x.plans[stage]; plan != nil && sends {
+		for _, i := range d.out[stage] {
+			for _, p := range plan.Messages[i].Parts {
+				deepen(&layers, p.Dir, p.Send.Size(), p.Send.Size())
+			}
+		}
+	}
+	for _, a := range st.Writes {
+		if g := x.ghosts[a.Variable]; g != nil {
+			layers = deeper(layers, g[0].Layers(d.rank))
+		}
+	}
+	for _, a := range st.Reads {
+		r, changing := a.footprint().Radius(), domain.Radius{}
+		if g := x.ghosts[a.Variable]; g != nil {
+			changing = g[0].Layers(d.rank)
+		}
+		for _, side := range domain.Faces(x.place.Grid.Dims) {
+			_, inside := x.place.Neighbour(d.rank, side)
+			if inside && x.exchanged(a.Variable) || !inside && at(changing, side) > 0 {
+				deepen(&layers, side, r.Minus, r.Plus)
+			}
+		}
+	}
+	return layers
+}
+
+// deepen makes the boundary region as deep at the sides of a direction as layers says.
+func deepen(to *domain.Radius, dir domain.Direction, minus, plus domain.Vec) {
+	for a, side := range dir {
+		switch side {
+		case -1:
+			to.Minus[a] = max(to.Minus[a], minus[a])
+		case 1:
+			to.Plus[a] = max(to.Plus[a], plus[a])
+		}
+	}
+}
+
+// boxesOf returns what a stage of step n, or of its phase, sweeps.
+func (d *subdomain) boxesOf(x *Runner, stage int, n int64) (b boxes) {
+	b.owned = x.place.Subdomains[d.rank].Box
+	b.whole = b.owned
+	if !x.step.grows(n, stage) {
+		b.interior, b.boundary = domain.Split(b.owned, d.boundaryLayers(x, stage, true))
+		return b
+	}
+	b.grown = true
+	b.whole = x.place.Grown(d.rank, x.step.growth(n, stage))
+	b.boundary = []domain.Box{b.whole}
+	_, b.ghosts = domain.Split(b.whole, domain.Radius{Minus: b.owned.Lo.Sub(b.whole.Lo), Plus: b.whole.Hi.Sub(b.owned.Hi)})
+	return b
 }
