@@ -13,15 +13,15 @@ func (s *Session) Among(ctx context.Context, processes *mpi.Processes) (*Session
 		return nil, err
 	}
 	t := *s
-	t.asked.Processes, t.counts = processes, nil
+	t.asked.Processes, t.counts = processes.OrAlone(), nil
 	switch {
-	case processes == nil:
+	case processes.IsAlone():
 		return &t, nil
 	case ctx == nil:
 		return nil, processes.Fail(errNoContext)
 	}
 	var err error
-	if t.counts, err = t.asked.count(ctx, len(s.Devices)); err != nil || s.asked.Processes == nil {
+	if t.counts, err = t.asked.count(ctx, len(s.Devices)); err != nil || s.asked.Processes.IsAlone() {
 		return &t, err
 	}
 	return &t, t.networks().follow(ctx, s.asked.Processes)

@@ -8,7 +8,7 @@ import (
 
 // crossesProcesses reports whether a message goes from one process to another.
 func (p *Placement) crossesProcesses(m Message) bool {
-	return p.Processes != nil && p.Owners[m.From] != p.Owners[m.To]
+	return p.Owners[m.From] != p.Owners[m.To]
 }
 
 // mostBetween returns how many messages go from one process to another, at most.

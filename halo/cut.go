@@ -26,7 +26,7 @@ func (s *Session) Cut(ctx context.Context, c Cutting) (*Placement, error) {
 	if err := s.Usable(); err != nil {
 		return nil, err
 	}
-	if s.asked.Processes != nil {
+	if !s.asked.Processes.IsAlone() {
 		return s.cutAmong(ctx, c)
 	}
 	cut, err := s.cut(c)
@@ -45,7 +45,7 @@ func (s *Session) Draft(c Cutting) (*Placement, error) {
 	if err := s.Usable(); err != nil {
 		return nil, err
 	}
-	if s.asked.Processes != nil {
+	if !s.asked.Processes.IsAlone() {
 		return s.placeAmong(c)
 	}
 	cut, err := s.cut(c)

@@ -185,7 +185,7 @@ func (d Devices) choose(backend streams.Backend, have int) ([]int, error) {
 		return d.IDs, nil
 	}
 	n := d.Count
-	if n == 0 || d.Processes != nil { // which take their shares of all
+	if n == 0 || !d.Processes.IsAlone() { // which take their shares of all
 		n = have
 	}
 	if n > have {

@@ -17,7 +17,7 @@ const directLimit = 2 * time.Minute
 // is possible: every message takes path direct and every subdomain has a GPU of
 // its own. Such an exchange needs one launch a GPU and no event between them.
 func (x *Exchanger) makeDirect(c *kernels.Compiler) error {
-	if len(x.plan.Messages) == 0 || x.plan.Placement.Processes != nil || !haveOwnGPUs(x.plan.Placement.Devices) || x.plan.hasGaps() {
+	if len(x.plan.Messages) == 0 || !x.plan.Placement.Processes.IsAlone() || !haveOwnGPUs(x.plan.Placement.Devices) || x.plan.hasGaps() {
 		return nil
 	}
 	ranks := make([]pack.DirectExchangeRank, len(x.plan.Placement.Devices))

@@ -91,9 +91,9 @@ func newCollection[T any](ctx context.Context, f *Field, box domain.Box, root in
 	}
 	processes := f.Placement.Processes
 	switch {
-	case processes == nil && ctx == nil:
+	case processes.IsAlone() && ctx == nil:
 		return nil, errNoContext
-	case processes == nil:
+	case processes.IsAlone():
 		return nil, nil
 	case ctx == nil:
 		return nil, processes.Fail(errNoContext)

@@ -32,7 +32,7 @@ func MapDevices(d *domain.Decomposition, devices []*streams.Device, cost func(fr
 	if s.err != nil {
 		return nil, Explanation{}, s.err
 	}
-	place := &Placement{Decomposition: d}
+	place := placeAlone(d, nil)
 	for _, i := range e.Order {
 		place.Devices = append(place.Devices, devices[i])
 	}

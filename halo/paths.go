@@ -13,7 +13,7 @@ func (p *Plan) choosePaths(links *p2p.Links, want p2p.Path) (err error) {
 	devices := p.Placement.Devices
 	for i := range p.Messages {
 		m := &p.Messages[i]
-		if p.Placement.Processes != nil && p.acrossProcesses(m) {
+		if !p.Placement.Processes.IsAlone() && p.acrossProcesses(m) {
 			continue
 		}
 		if m.Path, m.Why, err = links.Choose(want, devices[m.From], devices[m.To], shapeOf(*m)); err != nil {
@@ -79,7 +79,7 @@ func (p *Plan) preferDirect(links *p2p.Links) {
 // subdomain has a GPU of its own, all links are usable, and no values have gaps.
 func (p *Plan) canBeDirect(links *p2p.Links) bool {
 	devices := p.Placement.Devices
-	if p.Placement.Processes != nil || !haveOwnGPUs(devices) || p.hasGaps() {
+	if !p.Placement.Processes.IsAlone() || !haveOwnGPUs(devices) || p.hasGaps() {
 		return false
 	}
 	for _, m := range p.Messages {

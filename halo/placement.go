@@ -20,8 +20,8 @@ type Placement struct {
 	*domain.Decomposition
 	Devices   []*streams.Device // by rank of the subdomain; nil where another process owns it
 	Mapping   *Explanation      // how MapDevices came to the order of the devices; nil where it was not asked
-	Processes *mpi.Processes    // which share the grid; nil where this one has all of it
-	Owners    []int             // by rank of the subdomain: the rank of its process; nil where this one has all of it
+	Processes *mpi.Processes    // which share the grid; mpi.Alone where this one has all of it
+	Owners    []int             // by rank of the subdomain: the rank of its process
 	Path      p2p.Path          // what plans take that leave it to p2p.Auto, as Cutting.Path says; "" is the fastest
 }
 
@@ -34,8 +34,15 @@ func Place(d *domain.Decomposition, devices []*streams.Device) (*Placement, erro
 	if len(d.Subdomains) != len(devices) {
 		return nil, fmt.Errorf("halo: %d subdomains (%v) for %d devices", len(d.Subdomains), d.Parts, len(devices))
 	}
-	p := &Placement{Decomposition: d, Devices: devices}
+	p := placeAlone(d, devices)
 	return p, p.usable()
+}
+
+// placeAlone is Place without a check.
+func placeAlone(d *domain.Decomposition, devices []*streams.Device) *Placement {
+	return &Placement{
+		Decomposition: d, Devices: devices, Processes: mpi.Alone(), Owners: make([]int, len(d.Subdomains)),
+	}
 }
 
 // PlaceAmong places subdomains on devices of several processes: owners has the process of each,
@@ -43,7 +50,7 @@ func Place(d *domain.Decomposition, devices []*streams.Device) (*Placement, erro
 // others. All processes give the same decomposition and owners.
 func PlaceAmong(processes *mpi.Processes, d *domain.Decomposition, owners []int, devices []*streams.Device) (*Placement, error) {
 	switch {
-	case processes == nil:
+	case processes.IsAlone():
 		return Place(d, devices)
 	case d == nil:
 		return nil, errors.New("halo: a placement of no subdomains: the decomposition is nil")
@@ -61,7 +68,7 @@ func PlaceAmong(processes *mpi.Processes, d *domain.Decomposition, owners []int,
 
 // IsLocal reports whether this process owns the subdomain of a rank.
 func (p *Placement) IsLocal(rank int) bool {
-	return p.Processes == nil || p.Owners[rank] == p.Processes.Rank
+	return p.Owners[rank] == p.Processes.Rank
 }
 
 // FirstDevice returns the device of the first subdomain of this process, nil where it owns none.
@@ -80,7 +87,7 @@ func (p *Placement) usable() error {
 	if p == nil || p.Decomposition == nil {
 		return errors.New("halo: the placement is nil")
 	}
-	if len(p.Devices) != len(p.Subdomains) {
+	if len(p.Devices) != len(p.Subdomains) || len(p.Owners) != len(p.Subdomains) || p.Processes == nil {
 		return fmt.Errorf("halo: the placement has no device for some of its %d subdomains", len(p.Subdomains))
 	}
 	for rank, d := range p.Devices {

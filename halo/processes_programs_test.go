@@ -106,7 +106,7 @@ func acrossProcesses(limit time.Duration, program func(processes) error) func() 
 func inPieces(piece int64, limit time.Duration, program func(processes) error) func() error {
 	return func() error {
 		joined, err := mpi.Join(context.Background(), mpi.Options{Limit: limit, Piece: piece, Probe: probe()})
-		if err != nil || joined == nil {
+		if err != nil || joined.IsAlone() {
 			return fmt.Errorf("alone: %w", err)
 		}
 		p := processes{Processes: joined, compiler: kernels.CompilerFromEnv()}

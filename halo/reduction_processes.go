@@ -20,7 +20,7 @@ func (r *Reduction) Together(ctx context.Context) (Result, error) {
 	}
 	processes := r.field.Placement.Processes
 	switch {
-	case processes == nil:
+	case processes.IsAlone():
 		return r.Result(), nil
 	case ctx == nil:
 		return Result{}, processes.Fail(errNoContext)

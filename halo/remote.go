@@ -15,7 +15,7 @@ import (
 // compare their plans. All processes call it.
 func (x *Exchanger) joinProcesses() error {
 	p := x.plan.Placement
-	if p.Processes == nil || p.isDry() {
+	if p.Processes.IsAlone() || p.isDry() {
 		return nil
 	}
 	if err := x.plan.compare(); err != nil {

@@ -55,6 +55,7 @@ func (s *Session) Usable() error {
 //
 // Where processes share grids, all call it. Where one cannot open its devices, all return an error.
 func Open(ctx context.Context, want Devices) (session *Session, err error) {
+	want.Processes = want.Processes.OrAlone()
 	s := &Session{asked: want, Compiler: kernels.CompilerFromEnv()}
 	if err = errors.Join(want.check(), live(ctx)); err == nil {
 		s.platform, s.Note, err = want.platform(ctx)
@@ -73,7 +74,7 @@ func Open(ctx context.Context, want Devices) (session *Session, err error) {
 		return nil, err
 	}
 	err = want.agree(ctx, "open devices", s.openShare(ctx, ids))
-	if err != nil || want.Processes == nil {
+	if err != nil || want.Processes.IsAlone() {
 		return s, err
 	}
 	if s.counts, err = want.count(ctx, len(s.Devices)); err != nil {
@@ -90,7 +91,7 @@ func (s *Session) networks() networks {
 
 // openShare opens the devices of this process, and proves the links between them.
 func (s *Session) openShare(ctx context.Context, ids []int) (err error) {
-	if s.asked.Processes != nil {
+	if !s.asked.Processes.IsAlone() {
 		if ids, err = s.asked.share(ctx, s.platform.Devices(), ids); err != nil {
 			return err
 		}
@@ -196,7 +197,7 @@ func (s *Session) String() string {
 // paths. Where processes share grids all call it, and where one cannot plan it, all return an error.
 func (s *Session) NewExchanger(ctx context.Context, fields ...*Field) (*Exchanger, error) {
 	plan, err := s.planOf(ctx, fields)
-	if s != nil && s.asked.Processes != nil {
+	if s != nil && !s.asked.Processes.IsAlone() {
 		err = s.asked.agree(ctx, "plan an exchange", err)
 	}
 	if err != nil {

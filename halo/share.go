@@ -12,7 +12,7 @@ import (
 // agree returns the error, or where processes share grids an error if any of them has one. All
 // call it.
 func (d Devices) agree(ctx context.Context, what string, err error) error {
-	if d.Processes == nil {
+	if d.Processes.IsAlone() {
 		return err
 	}
 	if ctx == nil { // which the others are told
@@ -24,7 +24,7 @@ func (d Devices) agree(ctx context.Context, what string, err error) error {
 // Agree returns the error, or where processes share the grid an error if any of them has one: it is how they do something in
 // step that each may fail at. All call it. In a dry run nobody is asked.
 func (p *Placement) Agree(ctx context.Context, what string, err error) error {
-	if p == nil || p.Processes == nil || p.isDry() {
+	if p == nil || p.Processes.IsAlone() || p.isDry() {
 		return err
 	}
 	return p.Processes.Agree(ctx, "halo: "+what, err)

@@ -169,7 +169,7 @@ const chunkPoints = 1 << 22
 
 // ownedPoints returns the points of a box; where processes share the grid none on others than rank 0.
 func ownedPoints[T float32 | float64](f *halo.Field, box domain.Box) (values []T, err error) {
-	if p := f.Placement.Processes; p == nil || p.Rank == 0 {
+	if p := f.Placement.Processes; p.IsAlone() || p.Rank == 0 {
 		values = make([]T, box.Points())
 	}
 	return values, halo.Gather(context.Background(), values, f, box, 0)
@@ -190,7 +190,7 @@ func deviation[T float32 | float64](ctx context.Context, f *halo.Field, p *Probl
 		}
 		for z := box.Lo[2]; z < box.Hi[2]; z++ {
 			for y := box.Lo[1]; y < box.Hi[1]; y++ {
-				if err := ctx.Err(); err != nil && f.Placement.Processes == nil {
+				if err := ctx.Err(); err != nil && f.Placement.Processes.IsAlone() {
 					return err
 				}
 				if len(got) == 0 {

@@ -52,7 +52,7 @@ func amongProcesses(limit time.Duration, program func(*among) error) func() erro
 	return func() error {
 		ctx := context.Background()
 		joined, err := mpi.Join(ctx, mpi.Options{Limit: limit, Piece: 500})
-		if err != nil || joined == nil {
+		if err != nil || joined.IsAlone() {
 			return fmt.Errorf("alone: %w", err)
 		}
 		p := &among{Processes: joined}

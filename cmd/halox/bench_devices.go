@@ -36,7 +36,7 @@ func (b *benchFlags) count(n int) openBench {
 func (b *benchFlags) most(n int) openBench {
 	return func(ctx context.Context, processes *mpi.Processes, notes io.Writer) (*halo.Session, error) {
 		each := n
-		if processes != nil {
+		if !processes.IsAlone() {
 			each = n / processes.Size()
 			if processes.Rank < n%processes.Size() {
 				each++
@@ -66,10 +66,10 @@ const fewHostDevices = 4
 // some opens the devices that are named, or all GPUs, or a few host devices.
 func (b *benchFlags) some(ids []int) openBench {
 	return func(ctx context.Context, processes *mpi.Processes, notes io.Writer) (*halo.Session, error) {
-		if processes != nil && len(ids) > 0 {
+		if !processes.IsAlone() && len(ids) > 0 {
 			return nil, errors.New("--devices: of several processes each takes its first device: leave it out")
 		}
-		if processes != nil {
+		if !processes.IsAlone() {
 			return b.tried(ctx, processes, notes)
 		}
 		s, err := openSession(ctx, configs.Devices{Backend: b.backend, IDs: ids}, notes)

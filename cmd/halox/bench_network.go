@@ -17,7 +17,7 @@ func withNetwork(file *string) benchOutput {
 		if *file == "" {
 			return nil
 		}
-		if l.processes == nil || slices.Max(l.processes.Nodes) == 0 {
+		if l.processes.IsAlone() || slices.Max(l.processes.Nodes) == 0 {
 			return errors.New("--network: there is none between processes of one host: start some on several")
 		}
 		if err := possible(*file); err != nil && l.speaks() {

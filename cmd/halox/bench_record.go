@@ -17,7 +17,7 @@ import (
 func benchRecord(ctx context.Context, s *halo.Session, processes *mpi.Processes, kind results.Kind, settings any, links *p2p.Links) *results.Record {
 	r := beginRecord(ctx, s, kind, settings)
 	r.Devices = describeDevices(s, s.Devices, links, nil)
-	if processes == nil {
+	if processes.IsAlone() {
 		return r
 	}
 	all, err := gather(processes, "describe the devices", r.Devices)

@@ -75,7 +75,7 @@ func (b *benchFlags) measure(cmd *cobra.Command, l *launched, what benchmark, op
 	}
 	during(ctx, "measuring", func() string { return keepPart(to, leave, out) })
 	failure := what.Run(ctx, &bench.Machine{Session: on, Program: version + builtFrom(), Processes: l.processes}, to)
-	if failure = interruption(ctx, failure); l.processes != nil && errors.Is(failure, context.Canceled) {
+	if failure = interruption(ctx, failure); !l.processes.IsAlone() && errors.Is(failure, context.Canceled) {
 		failure = errInterrupted // of another process
 	}
 	if to.Record == nil || !l.speaks() {
@@ -89,7 +89,7 @@ func (b *benchFlags) measure(cmd *cobra.Command, l *launched, what benchmark, op
 // keepPart writes the record of a bench that is ended by force, and prints what it has.
 func keepPart(to *bench.Recorder, leave benchOutput, out io.Writer) string {
 	part := to.Part()
-	if part == nil || to.Processes != nil && to.Processes.Rank > 0 {
+	if part == nil || !to.Processes.IsAlone() && to.Processes.Rank > 0 {
 		return ""
 	}
 	said := keepRecord(part, to.Files.Record)

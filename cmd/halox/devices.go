@@ -38,7 +38,7 @@ func showDevices(ctx context.Context, l *launched, out io.Writer) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	if l.processes != nil {
+	if !l.processes.IsAlone() {
 		return listProcesses(out, s, l.processes)
 	}
 	if err := listDevices(out, s); err != nil || s.Devices[0].HostMemory {

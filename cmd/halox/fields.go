@@ -20,7 +20,7 @@ func (j *solverRun) writeFields(ctx context.Context, r *record) error {
 	keep := j.keeper(r.clone(), nil)
 	if name := j.config.Output.Field; name != "" {
 		errs = append(errs, j.writeField(ctx, name, keep))
-		if p := j.place.Processes; p != nil && p.Err() != nil {
+		if p := j.place.Processes; !p.IsAlone() && p.Err() != nil {
 			return errors.Join(errs...) // nothing else comes from the others
 		}
 	}
@@ -77,7 +77,7 @@ func (j *solverRun) gather(dst []float64, box domain.Box) error {
 
 // giveField takes part in reading all of the field, where another process, or none, writes it.
 func (j *solverRun) giveField() error {
-	if j.place.Processes == nil {
+	if j.place.Processes.IsAlone() {
 		return nil
 	}
 	return j.problem.Grid.EachChunk(chunkPoints, func(box domain.Box) error {
@@ -91,7 +91,7 @@ func (j *solverRun) giveField() error {
 
 // tell has other processes, where there are some, told of an error of this one: they wait for it no longer.
 func (j *solverRun) tell(err error) error {
-	if err != nil && j.place.Processes != nil {
+	if err != nil && !j.place.Processes.IsAlone() {
 		return j.place.Processes.Fail(err)
 	}
 	return err

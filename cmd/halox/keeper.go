@@ -31,7 +31,7 @@ func (j *solverRun) keeper(of *record, complete func(run *results.Run)) func() s
 // keepEarly has a run of several processes keep what there is as soon as its context ends, until the function is called that it returns:
 // their launcher may kill them soon after the signal, mpirun of Open MPI 5 after a quarter of a second. A pipe gets one record, at the end.
 func (j *solverRun) keepEarly(ctx context.Context, keep func() string) (end func()) {
-	if j.place.Processes == nil {
+	if j.place.Processes.IsAlone() {
 		return func() {}
 	}
 	if info, err := os.Stat(j.config.Output.Record); err == nil && !info.Mode().IsRegular() {

@@ -22,7 +22,7 @@ type launched struct{ processes *mpi.Processes } // nil where this one is alone
 // launch joins the processes that a launcher of MPI has started.
 func launch(ctx context.Context) (*launched, error) {
 	processes, err := mpi.Join(ctx, mpi.Options{Limit: waitLimit, Probe: probeCommand()})
-	if processes != nil {
+	if !processes.IsAlone() {
 		oneOfSeveral(ctx)
 	}
 	return &launched{processes}, err
@@ -43,7 +43,7 @@ func takePart(cmd *cobra.Command, do func(l *launched, out, notes io.Writer) err
 
 // alone is the error of a command that several processes cannot make together; nil where this process is alone.
 func (l *launched) alone(what, why string) error {
-	if l.processes == nil {
+	if l.processes.IsAlone() {
 		return nil
 	}
 	return fmt.Errorf("%s is of one process, and a launcher started %d: %s", what, l.processes.Size(), why)
@@ -51,7 +51,7 @@ func (l *launched) alone(what, why string) error {
 
 // size is how many processes there are.
 func (l *launched) size() int {
-	if l.processes == nil {
+	if l.processes.IsAlone() {
 		return 1
 	}
 	return l.processes.Size()
@@ -68,7 +68,7 @@ func manyProcesses(p *mpi.Processes) string {
 
 // interrupted has all processes end where one has been told to: the error of its context, on all.
 func (l *launched) interrupted(ctx context.Context) error {
-	if l.processes == nil {
+	if l.processes.IsAlone() {
 		return ctx.Err()
 	}
 	all, err := gather(l.processes, "see whether to go on", ctx.Err() != nil)
@@ -81,11 +81,11 @@ func (l *launched) interrupted(ctx context.Context) error {
 }
 
 // speaks reports whether this process prints and writes: one does.
-func (l *launched) speaks() bool { return l.processes == nil || l.processes.Rank == 0 }
+func (l *launched) speaks() bool { return l.processes.IsAlone() || l.processes.Rank == 0 }
 
 // config returns what rank 0 has read, on all processes.
 func (l *launched) config(ctx context.Context, read func() (*configs.Run, error)) (c *configs.Run, err error) {
-	if l.processes == nil {
+	if l.processes.IsAlone() {
 		return read()
 	}
 	var b bytes.Buffer
@@ -108,7 +108,7 @@ func (l *launched) config(ctx context.Context, read func() (*configs.Run, error)
 // end takes leave of the other processes. After a failure it ends all of them: rank 0 says why, and another where it is the
 // first to have found out, as where rank 0 is lost.
 func (l *launched) end(err error, notes io.Writer) error {
-	if l.processes == nil {
+	if l.processes.IsAlone() {
 		return err
 	}
 	if err == nil || errors.Is(err, errInterrupted) || errors.Is(err, context.Canceled) {

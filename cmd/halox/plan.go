@@ -136,7 +136,7 @@ func (w *setup) counted() string {
 		return fmt.Sprintf("1 %s device", w.session.Backend)
 	}
 	text := fmt.Sprintf("%d %s devices", len(w.place.Devices), w.session.Backend)
-	if p := w.place.Processes; p != nil {
+	if p := w.place.Processes; !p.IsAlone() {
 		text += " of " + manyProcesses(p)
 	}
 	return text
@@ -144,13 +144,13 @@ func (w *setup) counted() string {
 
 func (w *view) printSubdomains(out io.Writer) {
 	header, processes := "rank\tdevice\tlo\thi\tpoints", w.place.Processes
-	if processes != nil {
+	if !processes.IsAlone() {
 		header += "\thost"
 	}
 	table(out, "subdomains, from lo to below hi", header, func(t io.Writer) {
 		for _, s := range w.place.Subdomains {
 			fmt.Fprintf(t, "%d\t%s\t%v\t%v\t%d", s.Rank, w.devices[s.Rank].Name, s.Box.Lo, s.Box.Hi, s.Box.Points())
-			if processes != nil {
+			if !processes.IsAlone() {
 				fmt.Fprintf(t, "\t%s", processes.Hosts[w.place.Owners[s.Rank]])
 			}
 			fmt.Fprintln(t)

@@ -59,7 +59,7 @@ func (w *view) printForecast(out io.Writer) {
 				fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", f.Device, p2p.Microseconds(f.Sends), p2p.Microseconds(f.Receives), p2p.Microseconds(f.Longest))
 				least, most = max(least, f.Longest), max(most, f.atMost())
 				unknown += f.Unknown
-				if p := w.place.Processes; p != nil {
+				if p := w.place.Processes; !p.IsAlone() {
 					byHost[p.Nodes[process]] += f.Abroad
 					most = max(most, byHost[p.Nodes[process]])
 				}
@@ -67,7 +67,7 @@ func (w *view) printForecast(out io.Writer) {
 		}
 	})
 	also := ""
-	if p := w.place.Processes; p != nil && slices.Max(p.Nodes) > 0 {
+	if p := w.place.Processes; !p.IsAlone() && slices.Max(p.Nodes) > 0 {
 		also = ",\nand each host those to other hosts one after the other"
 	}
 	fmt.Fprintf(out, "an exchange takes %s if all messages travel at once (the longest message), %s if each device\n"+

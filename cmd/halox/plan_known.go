@@ -46,7 +46,7 @@ func (w *setup) view(ctx context.Context, graph bool) (*view, error) {
 
 // owner returns the process of a subdomain, 0 where this one is alone.
 func (w *setup) owner(rank int) int {
-	if w.place.Processes == nil {
+	if w.place.Processes.IsAlone() {
 		return 0
 	}
 	return w.place.Owners[rank]
@@ -86,7 +86,7 @@ func (w *setup) knowledge(ctx context.Context, graph bool, v *view) (k knowledge
 // unfit keeps why a run does not fit.
 func (k *knowledge) unfit(w *setup, v *view, err error) {
 	switch {
-	case w.place.Processes == nil:
+	case w.place.Processes.IsAlone():
 		v.unfit = err
 	case err != nil:
 		k.Unfit = err.Error()
@@ -95,7 +95,7 @@ func (k *knowledge) unfit(w *setup, v *view, err error) {
 
 // nameOf names a device of this process.
 func (w *setup) nameOf(d *streams.Device) string {
-	if p := w.place.Processes; p != nil {
+	if p := w.place.Processes; !p.IsAlone() {
 		return fmt.Sprintf("%v of rank %d", d, p.Rank)
 	}
 	return d.String()

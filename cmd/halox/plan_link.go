@@ -8,7 +8,7 @@ const (
 
 // kindOf says what links two subdomains, as far as this process knows.
 func (w *setup) kindOf(from, to int) string {
-	if p := w.place.Processes; p != nil {
+	if p := w.place.Processes; !p.IsAlone() {
 		a, b := w.place.Owners[from], w.place.Owners[to]
 		switch {
 		case p.Nodes[a] != p.Nodes[b]:

@@ -61,7 +61,7 @@ func (w *view) hosts() (all []*hostView) {
 	byNode := map[int]*hostView{}
 	for process, k := range w.known {
 		node, name := 0, "the host"
-		if p := w.place.Processes; p != nil {
+		if p := w.place.Processes; !p.IsAlone() {
 			node, name = p.Nodes[process], "host "+p.Hosts[process]+" itself"
 		}
 		h := byNode[node]

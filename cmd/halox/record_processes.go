@@ -14,7 +14,7 @@ type part struct {
 // addProcesses adds the devices of all processes to the record. All call it.
 func addProcesses(r *results.Record, j *solverRun) error {
 	processes := j.place.Processes
-	if processes == nil {
+	if processes.IsAlone() {
 		return nil
 	}
 	mine := part{Devices: r.Devices}

@@ -107,7 +107,7 @@ func (j *solverRun) run(ctx context.Context, begin time.Time, out, notes io.Writ
 	options := solverOptions(j.config)
 	options.Scheme = j.scheme
 	options.Progress = bar.steps
-	if j.place.Processes != nil {
+	if !j.place.Processes.IsAlone() {
 		options.Limit = 0 // which gives processes time to say who is late
 	}
 	keep := j.keeper(record, func(run *results.Run) {

@@ -15,7 +15,7 @@ type solverRun struct {
 }
 
 // writes reports whether this process prints and writes what comes of the run: one does.
-func (w *setup) writes() bool { return w.place.Processes == nil || w.place.Processes.Rank == 0 }
+func (w *setup) writes() bool { return w.place.Processes.IsAlone() || w.place.Processes.Rank == 0 }
 
 // fits returns an error if a run takes more memory than is free, or the scheme does not suit the problem.
 func (w *setup) fits(ctx context.Context) error {

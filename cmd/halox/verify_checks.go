@@ -33,7 +33,7 @@ type verifier struct {
 }
 
 // lost reports whether a process has failed in a way that leaves the others nobody to go on with.
-func (v *verifier) lost() bool { return v.team.processes != nil && v.team.processes.Err() != nil }
+func (v *verifier) lost() bool { return !v.team.processes.IsAlone() && v.team.processes.Err() != nil }
 
 // verifySteps is the largest number of steps that the problem is solved for.
 const verifySteps = 20
@@ -60,7 +60,7 @@ func (v *verifier) paths(ctx context.Context) (usable []p2p.Path, err error) {
 			continue
 		}
 		usable = append(usable, path)
-		if v.team.processes != nil && !v.within(plan) {
+		if !v.team.processes.IsAlone() && !v.within(plan) {
 			break
 		}
 	}
@@ -74,7 +74,7 @@ func (v *verifier) within(plan *halo.Plan) bool {
 
 // named is what a path is called: between processes there is path mpi beside it.
 func (v *verifier) named(path p2p.Path) string {
-	if v.team.processes == nil {
+	if v.team.processes.IsAlone() {
 		return string(path)
 	}
 	return string(path) + " and mpi"
@@ -252,7 +252,7 @@ func (v *verifier) solve(ctx context.Context, place *halo.Placement, way way, pa
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
 	options := scheme.Options{Scheme: way.scheme, Order: way.order, Steps: int64(v.steps()), CheckEvery: int64(v.steps()), Limit: waitLimit}
-	if place.Processes != nil {
+	if !place.Processes.IsAlone() {
 		options.Limit = 0 // as in a run
 	}
 	if _, err := s.Run(ctx, options); err != nil {

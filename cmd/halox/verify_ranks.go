@@ -49,7 +49,7 @@ func (v *verifier) devices() (all []*streams.Device) {
 // where some device does not reach another, and none among all where these are too many. Of several processes they are among
 // all devices.
 func (v *verifier) ranks() (all []check) {
-	if v.team.processes != nil {
+	if !v.team.processes.IsAlone() {
 		return v.ranksOfProcesses()
 	}
 	tests := litmus.Tests{Compiler: v.session.Compiler, Links: v.session.Links, Limit: waitLimit}

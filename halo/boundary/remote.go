@@ -5,7 +5,7 @@ import "github.com/halox/halox/domain"
 // beyondRemote returns the parts of a box of ghosts behind faces that lie beyond ghosts of neighbours in other processes.
 func (g *Ghosts) beyondRemote(rank int, l domain.Layout, ghosts domain.Box) (parts []domain.Box) {
 	p := g.field.Placement
-	if p.Processes == nil {
+	if p.Processes.IsAlone() {
 		return nil
 	}
 	for _, dir := range domain.Directions(p.Grid.Dims) {

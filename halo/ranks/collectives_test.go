@@ -160,7 +160,7 @@ func testCollectives(t *testing.T, s *testdevices.Set, each, threads int, first 
 		t.Skip("SKIPPED: make test-long runs so many ranks of several processes on the CPU")
 	}
 	rounds, rest := fewByProxy(t, 60), 20*time.Microsecond
-	if together != nil && testdevices.OnCPU(s.Devices[0]) {
+	if !together.IsAlone() && testdevices.OnCPU(s.Devices[0]) {
 		rounds = len(testdevices.Again(15, testdevices.Some(30, testdevices.Numbers(rounds)))) // as by proxies
 	}
 	rounds = onGPUs(t, s, rounds, 50)

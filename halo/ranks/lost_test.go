@@ -30,7 +30,7 @@ const (
 
 // inProcess carries out a part of a test that several processes make, where this is one of them.
 func inProcess(t *testing.T, parts map[string]func(t *testing.T)) bool {
-	if together == nil {
+	if together.IsAlone() {
 		return false
 	}
 	parts[os.Getenv(partVariable)](t)

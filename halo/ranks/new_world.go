@@ -22,8 +22,9 @@ import (
 // numbered by process, and there by device. All then call NewWindow, NewChannel and Run in the same order. Where one
 // fails, all do.
 func New(c *kernels.Compiler, devices []*streams.Device, links *p2p.Links, p Program, o Options) (world *World, err error) {
+	o.Processes = o.Processes.OrAlone()
 	wrong := checkAll(devices, p, o)
-	if wrong != nil && o.Processes == nil {
+	if wrong != nil && o.Processes.IsAlone() {
 		return nil, wrong
 	}
 	o.Limit = min(cmp.Or(o.Limit, limit), longest)

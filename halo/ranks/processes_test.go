@@ -22,7 +22,7 @@ var together *mpi.Processes
 
 // processes returns how many there are.
 func processes() int {
-	if together == nil {
+	if together.IsAlone() {
 		return 1
 	}
 	return together.Size()
@@ -50,7 +50,7 @@ func TestMain(m *testing.M) {
 // asOneOf runs a program as one of several processes. One that fails ends all.
 func asOneOf(limit time.Duration, program func() error) func() error {
 	return func() (err error) {
-		if together, err = mpi.Join(context.Background(), mpi.Options{Limit: limit}); err != nil || together == nil {
+		if together, err = mpi.Join(context.Background(), mpi.Options{Limit: limit}); err != nil || together.IsAlone() {
 			return fmt.Errorf("alone: %w", err)
 		}
 		testdevices.Share(together.Rank, together.Size())
@@ -71,7 +71,7 @@ func asOneOf(limit time.Duration, program func() error) func() error {
 // isHeavy reports whether a case has more blocks than make test has patience for: of several processes, whose blocks share the
 // cores where kernels run on the CPU.
 func isHeavy(s *testdevices.Set, each int) bool {
-	return together != nil && each > 4 && testdevices.OnCPU(s.Devices[0]) && !testdevices.Long()
+	return !together.IsAlone() && each > 4 && testdevices.OnCPU(s.Devices[0]) && !testdevices.Long()
 }
 
 // The tests of ranks hold over several processes, each with devices of its own.

@@ -48,12 +48,12 @@ func eachLink(t *testing.T, n int, f func(t *testing.T, s *testdevices.Set)) {
 		place += int(letter)
 	}
 	testdevices.Each(t, n, f)
-	if together != nil || testdevices.Turn(place, 2, 1) {
+	if !together.IsAlone() || testdevices.Turn(place, 2, 1) {
 		t.Run("backend=cuda-on-cpu", func(t *testing.T) { f(t, testdevices.CPU(t, n)) })
 	}
 	t.Run(byProxy, func(t *testing.T) {
 		t.Run("backend=cuda", func(t *testing.T) { f(t, testdevices.GPUs(t)) })
-		if together != nil || testdevices.Turn(place+1, 2, 1) {
+		if !together.IsAlone() || testdevices.Turn(place+1, 2, 1) {
 			t.Run("backend=cuda-on-cpu", func(t *testing.T) { f(t, testdevices.CPUBesideThreads(t, n)) })
 		}
 	})

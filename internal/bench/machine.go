@@ -31,7 +31,7 @@ var ErrOthers = errors.New("processes take part with all of their devices")
 // First returns the machine of the first n devices: of rank 0 alone where it has as many, else of the first processes. On
 // processes that take no part it is nil. All processes call it, and close on all what it returns.
 func (m *Machine) First(ctx context.Context, n int) (first *Machine, err error) {
-	if m.Processes == nil || n == m.All() {
+	if m.Processes.IsAlone() || n == m.All() {
 		return m, nil
 	}
 	counts := m.Counts()
@@ -39,8 +39,8 @@ func (m *Machine) First(ctx context.Context, n int) (first *Machine, err error) 
 		if m.Processes.Rank > 0 {
 			return nil, nil
 		}
-		alone, err := m.Among(ctx, nil)
-		return &Machine{Session: alone, Program: m.Program}, err
+		alone, err := m.Among(ctx, mpi.Alone())
+		return &Machine{Session: alone, Program: m.Program, Processes: mpi.Alone()}, err
 	}
 	some, sum := 0, 0
 	for sum < n && some < len(counts) {
@@ -62,7 +62,7 @@ func (m *Machine) First(ctx context.Context, n int) (first *Machine, err error) 
 
 // LeaveTo ends the part that the processes of a machine have in those of another, of which it is the first.
 func (m *Machine) LeaveTo(all *Machine) error {
-	if m == nil || m == all || m.Processes == nil {
+	if m == nil || m == all || m.Processes.IsAlone() {
 		return nil
 	}
 	return m.Processes.Close()

@@ -55,7 +55,7 @@ func (k *Recorder) Check() (err error) {
 	if err == nil {
 		err = k.Files.check()
 	}
-	if k.Processes == nil {
+	if k.Processes.IsAlone() {
 		return err
 	}
 	if err := k.Processes.Agree(context.Background(), "look at the files", err); err != nil {
@@ -65,7 +65,7 @@ func (k *Recorder) Check() (err error) {
 }
 
 // keeps reports whether this process keeps the record: one does.
-func (k *Recorder) keeps() bool { return k.Processes == nil || k.Processes.Rank == 0 }
+func (k *Recorder) keeps() bool { return k.Processes.IsAlone() || k.Processes.Rank == 0 }
 
 // share tells the other processes what is resumed: all measure what that lacks.
 func (k *Recorder) share() error {
@@ -84,7 +84,7 @@ func (k *Recorder) share() error {
 
 // same returns the rows of rank 0, on all processes.
 func (k *Recorder) same(rows []results.Row) (of []results.Row, err error) {
-	if k.Processes == nil {
+	if k.Processes.IsAlone() {
 		return rows, nil
 	}
 	var text []byte
@@ -172,7 +172,7 @@ func (k *Recorder) Measure(ctx context.Context, tasks []Task) error {
 
 // isEnd reports whether an error is that of a context that has ended, of this process or of another.
 func (k *Recorder) isEnd(ctx context.Context, err error) bool {
-	if k.Processes != nil {
+	if !k.Processes.IsAlone() {
 		return errors.Is(err, context.Canceled)
 	}
 	return err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err())
@@ -195,7 +195,7 @@ const saveEvery = 10 * time.Second
 func (k *Recorder) measure(ctx context.Context, t Task) error {
 	rows, err := t.Measure(ctx)
 	switch {
-	case k.Processes != nil:
+	case !k.Processes.IsAlone():
 		err = AgreeToGoOn(ctx, k.Processes, err)
 	case errors.Is(err, streams.ErrOutOfMemory): // others may fit
 		without := t.Labels

@@ -11,7 +11,7 @@ import (
 // the limit, and ends MPI where Join has started it. After a failure nobody is waited for and MPI
 // is left as it is: the process ends soon, best by Abort. Closing twice is no error.
 func (p *Processes) Close() error {
-	if p == nil || p.closed {
+	if p == nil || p.control == nil || p.closed {
 		return nil
 	}
 	p.closed = true
@@ -89,7 +89,7 @@ const (
 // so that what was printed is seen, and other ranks than 0 longer, so that rank 0 can speak. Where a program has lent its
 // communicator it does nothing: how its processes end is the program's. Nor does it where Close has ended MPI.
 func (p *Processes) Abort(code int) {
-	if p == nil || p.lent || p.ended {
+	if p == nil || p.control == nil || p.lent || p.ended {
 		return
 	}
 	if p.Rank == 0 {

@@ -12,6 +12,9 @@ func (p *Processes) Context() context.Context { return p.failure.ctx }
 // Fail tells all processes that this one has failed, and why. What they wait for with others
 // ends with a *RemoteError. Only the first failure counts. It returns the error.
 func (p *Processes) Fail(err error) error {
+	if p.watch == nil { // this process is alone
+		return err
+	}
 	p.watch.fail(err)
 	return err
 }

@@ -11,7 +11,11 @@ type RemoteError struct {
 	Rank int
 	Host string
 	Text string // its error
+	Kind error  // the kind that it has in common with errors of this process, see [Processes.Agree]; may be nil
 }
+
+// Unwrap returns the kind.
+func (e *RemoteError) Unwrap() error { return e.Kind }
 
 // Error names the process.
 func (e *RemoteError) Error() string {

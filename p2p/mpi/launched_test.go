@@ -4,6 +4,7 @@ package mpi_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -83,12 +84,12 @@ func TestAlone(t *testing.T) {
 		}
 	}
 	p, err := mpi.Join(context.Background(), mpi.Options{})
-	if p != nil || err != nil {
+	if !p.IsAlone() || err != nil {
 		t.Errorf("without a launcher: %v, %v", p, err)
 	}
 	t.Setenv("PMI_RANK", "0")
 	t.Setenv("PMI_SIZE", "1")
-	if p, err = mpi.Join(context.Background(), mpi.Options{}); p != nil || err != nil {
+	if p, err = mpi.Join(context.Background(), mpi.Options{}); !p.IsAlone() || err != nil {
 		t.Errorf("one process of one: %v, %v", p, err)
 	}
 	if err := p.Close(); err != nil {
@@ -101,5 +102,29 @@ func TestAlone(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("without a library: %v does not say %q", err, want)
 		}
+	}
+}
+
+func TestCallsOfOneProcess(t *testing.T) {
+	ctx, end := context.WithCancel(context.Background())
+	end() // collective calls of one process return whatever the context says
+	p, wrong := mpi.Alone(), errors.New("wrong")
+	if p.Size() != 1 || p.Rank != 0 || len(p.Hosts) != 1 || !p.IsAlone() || (*mpi.Processes)(nil).OrAlone() != p {
+		t.Errorf("%d processes, rank %d on %v", p.Size(), p.Rank, p.Hosts)
+	}
+	if all, err := mpi.Gather(ctx, p, "numbers", 3); err != nil || len(all) != 1 || all[0] != 3 {
+		t.Errorf("gathered %v, %v", all, err)
+	}
+	if got, err := mpi.Broadcast(ctx, p, "a number", 4, 0); err != nil || got != 4 {
+		t.Errorf("broadcast %v, %v", got, err)
+	}
+	if err := p.Agree(ctx, "go on", wrong); err != wrong {
+		t.Errorf("agreed on %v", err)
+	}
+	if err := p.Fail(wrong); err != wrong || p.Err() != nil {
+		t.Errorf("failed with %v, and then with %v", err, p.Err())
+	}
+	if err := errors.Join(p.Close(), p.Close(), p.Agree(ctx, "go on", nil)); err != nil {
+		t.Error(err)
 	}
 }

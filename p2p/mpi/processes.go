@@ -60,8 +60,35 @@ type Processes struct {
 	ended   bool // MPI is, by Close
 }
 
-// Join returns the processes that a launcher has started with this one, nil where this process
-// is alone: then no MPI is opened. It opens the library that HALOX_MPI names, or the launcher's,
+// Alone returns the group of this process alone. No MPI is opened, collective calls return at once, and a failure is only
+// returned, not kept: the next call starts afresh.
+func Alone() *Processes { return alone() }
+
+var alone = sync.OnceValue(func() *Processes {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "localhost"
+	}
+	return &Processes{
+		Hosts: []string{host}, Nodes: []int{0}, Locals: []int{0},
+		options: Options{}.filled(), failure: newFailure(), within: Pieces, across: Pieces,
+	}
+})
+
+// IsAlone reports whether this process is the only one. It is true for nil, so that the zero value of options that have
+// a group means no other processes.
+func (p *Processes) IsAlone() bool { return p == nil || len(p.Hosts) == 1 }
+
+// OrAlone returns the group, or that of this process alone for nil.
+func (p *Processes) OrAlone() *Processes {
+	if p == nil {
+		return Alone()
+	}
+	return p
+}
+
+// Join returns the processes that a launcher has started with this one. If no launcher did, or it started one process,
+// that is Alone, and no MPI is opened. Otherwise it opens the library that HALOX_MPI names, or the launcher's,
 // starts it, and refuses it where launcher and library do not know each other. Close ends it.
 func Join(ctx context.Context, o Options) (*Processes, error) {
 	launcher, launched, err := binding.FindLauncher(os.LookupEnv)
@@ -69,7 +96,7 @@ func Join(ctx context.Context, o Options) (*Processes, error) {
 		return nil, fmt.Errorf("mpi: %w", err)
 	}
 	if !launched || launcher.Size == 1 {
-		return nil, nil
+		return Alone(), nil
 	}
 	library, err := binding.Open(os.Getenv(binding.Variable), launcher)
 	if err != nil {
@@ -255,7 +282,12 @@ func (p *Processes) Local() (index, count int) {
 func (p *Processes) Name(rank int) string { return nameOf(rank, p.Hosts) }
 
 // LibraryFile returns where the MPI library lies, "" where it is part of the program.
-func (p *Processes) LibraryFile() string { return p.library.File() }
+func (p *Processes) LibraryFile() string {
+	if p.library == nil {
+		return ""
+	}
+	return p.library.File()
+}
 
 // Limit returns how long one process waits for another at most.
 func (p *Processes) Limit() time.Duration { return p.options.Limit }
@@ -263,6 +295,9 @@ func (p *Processes) Limit() time.Duration { return p.options.Limit }
 // Tags reserves n tags for messages, and returns the first of them. All processes must call it
 // in the same order, with the same n.
 func (p *Processes) Tags(n int) (first int, err error) {
+	if p.control == nil { // nothing is sent
+		return 0, nil
+	}
 	p.lock.Lock()
 	defer p.lock.Unlock()
 	if n < 0 || n > p.lastTag-p.nextTag {

@@ -158,7 +158,7 @@ func joined(o mpi.Options, program func(*mpi.Processes) error) func() error {
 		if err != nil {
 			return err
 		}
-		if p == nil {
+		if p.IsAlone() {
 			return errors.New("alone")
 		}
 		began := time.Now()
@@ -371,6 +371,35 @@ func agree(p *mpi.Processes) error {
 		if err == nil || !slices.Contains(strings.Split(err.Error(), "\n"), want) {
 			return fmt.Errorf("%q is not in: %w", want, err)
 		}
+	}
+	small, large := errors.New("small"), errors.New("large")
+	kinds := []error{small, large}
+	for _, c := range []struct {
+		rank0, others, want error
+		own                 bool // rank 0 gets its own error
+	}{
+		{rank0: nil, others: nil, want: nil},
+		{rank0: small, others: nil, want: small, own: true},
+		{rank0: small, others: large, want: large},
+		{rank0: large, others: large, want: large, own: true},
+		{rank0: context.Canceled, others: large, want: context.Canceled, own: true},
+		{rank0: large, others: context.DeadlineExceeded, want: context.Canceled},
+	} {
+		mine := c.rank0
+		if p.Rank > 0 {
+			mine = c.others
+		}
+		err := p.Agree(ctx, "choose", mine, kinds...)
+		if !errors.Is(err, c.want) || c.own && p.Rank == 0 && err != c.rank0 {
+			return fmt.Errorf("%v on rank 0 and %v on others: %w, want %v", c.rank0, c.others, err, c.want)
+		}
+	}
+	if mine = small; p.Rank > 0 {
+		mine = errors.New("unknown")
+	}
+	err = p.Agree(ctx, "choose", mine, kinds...)
+	if err == nil || errors.Is(err, small) || !strings.Contains(err.Error(), "unknown") {
+		return fmt.Errorf("an unknown error is the worst: %w", err)
 	}
 	return p.Err() // an error that all know of is none of the processes
 }

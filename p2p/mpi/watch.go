@@ -199,7 +199,9 @@ func (w *watch) take(p *peer) {
 	case failed:
 		rank, length := int(binary.LittleEndian.Uint32(note[1:])), int(binary.LittleEndian.Uint16(note[5:]))
 		if rank < len(w.hosts) && length <= noteBytes-headBytes {
-			w.failure.set(&RemoteError{rank, w.hosts[rank], string(note[headBytes : headBytes+length])})
+			w.failure.set(&RemoteError{
+				Rank: rank, Host: w.hosts[rank], Text: string(note[headBytes : headBytes+length]),
+			})
 		}
 		p.told = true // it knows
 	}

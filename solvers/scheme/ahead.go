@@ -32,7 +32,7 @@ func (c candidate) begin(ctx context.Context, step *Step, a *kernels.Ahead, o Op
 // asked returns what the options' scheme stands for.
 func (s Search) asked(step *Step, o Options) []candidate {
 	name, path := o.Scheme, s.Path
-	if (name == Auto || name == "") && step.placement().Processes == nil {
+	if (name == Auto || name == "") && step.placement().Processes.IsAlone() {
 		if trials, ok := s.memory(step, o).recall(s.paths(step)); ok {
 			name, path = trials[0].Scheme, trials[0].Path
 		} else if !s.Known {

@@ -195,7 +195,7 @@ func (b *blocked) addPassesWith(p *blockedPart, passes *temporal.Passes, norms i
 
 // lookTime is about how long a look at norms keeps a device waiting before the next pass.
 func (b *blocked) lookTime() time.Duration {
-	if b.place.Processes != nil {
+	if !b.place.Processes.IsAlone() {
 		return agreeTime
 	}
 	return lookTime

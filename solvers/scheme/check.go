@@ -208,7 +208,7 @@ func (o Options) checkNorms(s *Step) error {
 // What may differ between processes, time, contexts and errors, they agree on: each decides then as all others do.
 
 // isShared reports whether other processes take part in what is done with a placement. In a dry run none does.
-func isShared(p *halo.Placement) bool { return p.Processes != nil && !p.FirstDevice().IsDry() }
+func isShared(p *halo.Placement) bool { return !p.Processes.IsAlone() && !p.FirstDevice().IsDry() }
 
 // tell has the other processes told of a failure of this one.
 func tell(p *halo.Placement, err error) error {
@@ -227,7 +227,7 @@ func tell(p *halo.Placement, err error) error {
 
 // checkOwners returns an error if a process owns no subdomain: it would have no part in what the others agree on.
 func checkOwners(p *halo.Placement) error {
-	if p.Processes == nil {
+	if p.Processes.IsAlone() {
 		return nil
 	}
 	for process := range p.Processes.Size() {

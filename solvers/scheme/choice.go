@@ -16,7 +16,7 @@ import (
 
 // same returns what rank 0 gives, on all processes that share a grid, also in a dry run. Where this one is alone it is what it gives.
 func same[T any](p *halo.Placement, what string, mine T) (of T, err error) {
-	if p.Processes == nil {
+	if p.Processes.IsAlone() {
 		return mine, nil
 	}
 	text, err := json.Marshal(mine)
@@ -55,7 +55,7 @@ func outcomeOf(err error) byte {
 // Agreed returns the worst outcome of a trial on any process that shares the grid, on all of them: what wraps ErrUnsuited,
 // streams.ErrOutOfMemory or kernels.ErrNotCompiled on one does on all. All processes call it, also in a dry run.
 func Agreed(p *halo.Placement, mine error) error {
-	if p == nil || p.Processes == nil {
+	if p == nil || p.Processes.IsAlone() {
 		return mine
 	}
 	note := []byte{outcomeOf(mine)}

@@ -54,7 +54,7 @@ func Choose(s Scheme, p *halo.Placement) Scheme {
 	if s != Auto && s != "" {
 		return s
 	}
-	if p.Processes != nil {
+	if !p.Processes.IsAlone() {
 		return TwoStream
 	}
 	threads := 0

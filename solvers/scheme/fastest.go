@@ -56,7 +56,7 @@ func Fastest(ctx context.Context, step *Step, s Search, o Options) (trials []Tri
 }
 
 // isFirst reports whether this process is rank 0, or alone.
-func isFirst(p *halo.Placement) bool { return p.Processes == nil || p.Processes.Rank == 0 }
+func isFirst(p *halo.Placement) bool { return p.Processes.IsAlone() || p.Processes.Rank == 0 }
 
 // recall finds the trials that are remembered, if the fastest can still be.
 func (s Search) recall(step *Step, m memory, trials *[]Trial) (known bool, err error) {

@@ -168,7 +168,7 @@ func newFused(r *run, _ Options) (scheme, error) {
 	if err != nil {
 		return nil, err
 	}
-	if r.place.Processes != nil {
+	if !r.place.Processes.IsAlone() {
 		f.launches, ranks = 2, r.remoteFirst(ranks)
 		if f.remote, err = r.newRemoteFaces(); err != nil {
 			return nil, err

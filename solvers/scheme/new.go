@@ -92,7 +92,7 @@ func (o Options) choose(ctx context.Context, s Search, step *Step) (Options, err
 // tryCopy tries the schemes of a step with variables of their own, if there is memory for these.
 func tryCopy(ctx context.Context, s Search, step *Step, o Options) (trials []Trial, err error) {
 	place := step.placement()
-	if place.FirstDevice().HostCores || place.Processes != nil {
+	if place.FirstDevice().HostCores || !place.Processes.IsAlone() {
 		return nil, nil // nothing is tried there
 	}
 	scratch, variables, err := step.copy(place)

@@ -63,7 +63,7 @@ func (o Options) complete(p *halo.Placement) (Options, error) {
 	}
 	if o.Limit == 0 {
 		o.Limit = defaultLimit
-		if p.Processes != nil {
+		if !p.Processes.IsAlone() {
 			o.Limit = 2 * p.Processes.Limit()
 		}
 	}

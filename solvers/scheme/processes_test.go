@@ -59,7 +59,7 @@ func TestStagesOfProcesses(t *testing.T) {
 func amongProcesses(program func(*halo.Session, *mpi.Processes) error) func() error {
 	return func() error {
 		p, err := mpi.Join(context.Background(), mpi.Options{Limit: 20 * time.Second, Piece: 200})
-		if err != nil || p == nil {
+		if err != nil || p.IsAlone() {
 			return fmt.Errorf("alone: %w", err)
 		}
 		s, err := halo.Open(context.Background(), halo.Devices{Backend: streams.Host, Count: 2, Processes: p})
@@ -315,7 +315,7 @@ func reductionsAmong(s *halo.Session, p *mpi.Processes) error {
 // processes, and remembered by rank 0 for all. One that is told to end ends all.
 func chooseAmong() error {
 	p, err := mpi.Join(context.Background(), mpi.Options{Limit: 20 * time.Second})
-	if err != nil || p == nil {
+	if err != nil || p.IsAlone() {
 		return fmt.Errorf("alone: %w", err)
 	}
 	t := &inProgram{}

@@ -48,7 +48,7 @@ func (s Search) memory(step *Step, o Options) memory {
 		}
 		all = append(all, d.Name, d.Arch)
 	}
-	if p := step.placement().Processes; p != nil {
+	if p := step.placement().Processes; !p.IsAlone() {
 		all = append(all, fmt.Sprint("processes", p.Nodes), p.Library)
 	}
 	machine := strings.Join(append(all, s.Driver, s.Program), "|")

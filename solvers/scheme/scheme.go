@@ -28,7 +28,7 @@ func (d *definition) suits(x *Runner, o Options) error {
 	if n := x.step.group(); n > 1 && !d.needs.Groups {
 		return fail("exchanges after each step, and Step.Group asks for %d between two exchanges", n)
 	}
-	if p := x.place.Processes; p != nil && !d.needs.Processes {
+	if p := x.place.Processes; !p.IsAlone() && !d.needs.Processes {
 		return fail("makes steps of one process, and %d processes share the grid", p.Size())
 	}
 	devices := x.place.Devices

@@ -78,7 +78,7 @@ func (s Search) candidates(step *Step) (all []candidate) {
 		}
 		for _, name := range names {
 			c := candidate{name, path, plan}
-			if len(names) == 1 || step.placement().Processes == nil || s.amongProcesses(step, &c) {
+			if len(names) == 1 || step.placement().Processes.IsAlone() || s.amongProcesses(step, &c) {
 				all = append(all, c)
 			}
 		}

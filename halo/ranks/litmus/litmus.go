@@ -81,7 +81,7 @@ func (t Tests) run(ctx context.Context, one test, devices []*streams.Device) err
 	if t.Seed == 0 {
 		t.Seed = rand.Uint32()
 	}
-	if t.Processes != nil {
+	if !t.Processes.IsAlone() {
 		seed, err := t.Processes.Broadcast(ctx, "the seed of litmus tests", binary.LittleEndian.AppendUint32(nil, t.Seed), 0)
 		if err != nil {
 			return err
@@ -96,7 +96,7 @@ func (t Tests) run(ctx context.Context, one test, devices []*streams.Device) err
 
 // agree has all processes fail where one does.
 func (t Tests) agree(ctx context.Context, what string, err error) error {
-	if t.Processes == nil {
+	if t.Processes.IsAlone() {
 		return err
 	}
 	return t.Processes.Agree(ctx, "litmus tests: "+what, err)

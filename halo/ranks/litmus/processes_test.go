@@ -31,7 +31,7 @@ func asOneOf(program func(t Tests, devices []*streams.Device) error) func() erro
 	return func() error {
 		ctx := context.Background()
 		p, err := mpi.Join(ctx, mpi.Options{Limit: 30 * time.Second})
-		if err != nil || p == nil {
+		if err != nil || p.IsAlone() {
 			return fmt.Errorf("alone: %w", err)
 		}
 		platform := streams.HostPlatform(2)

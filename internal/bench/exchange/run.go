@@ -62,7 +62,7 @@ func (r *run) measure(ctx context.Context, c combination) (row results.Row, err 
 	if err != nil || sent.message == 0 {
 		return row, err
 	}
-	if r.Processes != nil {
+	if !r.Processes.IsAlone() {
 		return row.Value(results.Rate, best.Under(float64(sent.device)/1e3)), nil
 	}
 	plain, err := r.copies(ctx, sent.message)
@@ -181,7 +181,7 @@ func (r *run) copies(ctx context.Context, bytes int64) (plain results.Sample, er
 
 // distinct returns the combinations that differ: where no process has several devices, all messages take path mpi.
 func (r *run) distinct(all []combination) (some []combination) {
-	if r.Processes == nil || r.All() > r.Processes.Size() {
+	if r.Processes.IsAlone() || r.All() > r.Processes.Size() {
 		return all
 	}
 	for _, c := range all {
@@ -208,7 +208,7 @@ func (r *run) place(ctx context.Context, c combination) (*halo.Placement, error)
 	if err != nil {
 		return nil, err
 	}
-	if r.Processes != nil {
+	if !r.Processes.IsAlone() {
 		place, err := r.Cut(ctx, halo.Cutting{Size: size, Periodic: g.Periodic, Parts: parts, Path: p2p.Staged}) // measures nothing
 		if err == nil {
 			place.Path = "" // each plan says its own

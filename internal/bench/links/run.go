@@ -23,7 +23,7 @@ type run struct {
 
 // Run measures messages of all sizes over the links between all devices.
 func (o *Options) Run(ctx context.Context, on *bench.Machine, to *bench.Recorder) error {
-	if on.Processes != nil {
+	if !on.Processes.IsAlone() {
 		return o.among(ctx, on, to)
 	}
 	if err := to.Begin(results.KindLinks, on.Links); err != nil {

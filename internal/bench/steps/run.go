@@ -33,7 +33,7 @@ func (o *Options) newRun(ctx context.Context, kind results.Kind, on *bench.Machi
 		return nil, err
 	}
 	r.record = to.Record
-	if on.Processes == nil {
+	if on.Processes.IsAlone() {
 		return r, r.measureCeiling(ctx)
 	}
 	var err error
@@ -150,7 +150,7 @@ func (r *run) step(ctx context.Context, c stepCase) (step results.Sample, s *set
 		return step, nil, err
 	}
 	defer func() { err = errors.Join(err, solver.Close()) }()
-	if r.Processes != nil && r.Processes.Rank > 0 {
+	if !r.Processes.IsAlone() && r.Processes.Rank > 0 {
 		return step, s, follow(ctx, solver, s.options())
 	}
 	timer, err := newStepTimer(ctx, solver, s.options())

@@ -72,7 +72,7 @@ func (s *setup) cut(ctx context.Context, slabs bool) (err error) {
 	c := halo.Cutting{
 		Size: s.size, Periodic: grid.Periodic, Fields: []halo.Spec{s.problem.Field()}, Parts: s.parts, Devices: s.devices, Path: s.wanted(),
 	}
-	if s.Processes != nil {
+	if !s.Processes.IsAlone() {
 		c.Devices = 0 // all take part
 	}
 	if slabs && c.Parts == (domain.Vec{}) {
@@ -99,7 +99,7 @@ func (s *setup) options() scheme.Options {
 		Scheme: s.chosen, Order: s.order, Steps: 1 << 50, Norm: scheme.MaxNorm, Limit: timing.Limit,
 		CheckEvery: int64(s.norms), History: s.norms > 0,
 	}
-	if s.Processes != nil {
+	if !s.Processes.IsAlone() {
 		o.Limit = 0 // theirs
 	}
 	return o
