@@ -3,6 +3,7 @@ package flags
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"sync/atomic"
 	"time"
 
@@ -46,7 +47,7 @@ func NewGate(c *kernels.Compiler, d *streams.Device, limit time.Duration) (g *Ga
 		Name: "gate", Work: streams.WaitWork, Uses: []streams.Span{made.flags.All()}, Function: found[0],
 		Grid: [3]int{1, 1, 1}, Block: [3]int{1, 1, 1}, Argument: launch.Argument(&made.arg),
 		Run: func() {
-			if !Await(Word(made.flags, 0), made.arg.count, limit) {
+			if !await(word(made.flags, 0), made.arg.count, limit) {
 				made.flags.Bytes()[lineBytes] = 1
 			}
 		},
@@ -65,14 +66,14 @@ func (g *Gate) Shut(s *streams.Stream) error {
 	if own := g.kernel.Argument(); own != nil {
 		arg = &streams.View[gateArgs](own)[0]
 	}
-	arg.count = atomic.LoadUint64(Word(g.flags, 0)) + 1
+	arg.count = atomic.LoadUint64(word(g.flags, 0)) + 1
 	return s.Launch(g.kernel)
 }
 
 // Open lets the stream go on. It is an error if that had gone on before by itself.
 func (g *Gate) Open() error {
 	failed := g.flags.Bytes()[lineBytes] != 0
-	atomic.AddUint64(Word(g.flags, 0), 1)
+	atomic.AddUint64(word(g.flags, 0), 1)
 	if failed {
 		return fmt.Errorf("flags: a gate of device %v was not opened within %v", g.device, g.limit)
 	}
@@ -81,3 +82,57 @@ func (g *Gate) Open() error {
 
 // Close frees what it holds. Closing twice is no error.
 func (g *Gate) Close() error { return g.resources.Close() }
+
+// gateArgs is struct Gate of latency.cu.
+type gateArgs struct {
+	open   uint64
+	count  uint64
+	limit  int64
+	failed uint64
+}
+
+// pingPongArgs is struct FlagPingPong of latency.cu.
+type pingPongArgs struct {
+	mine, its    uint64
+	base         uint64
+	rounds, warm int64
+	serves       int64
+	limit        int64
+	took         uint64
+}
+
+// latencyProgram has the smallest kernels.
+func latencyProgram() kernels.Program {
+	return kernels.Program{File: "latency.cu", Mirrors: []kernels.Mirror{{Name: "FlagPingPong", Value: pingPongArgs{}}, {Name: "Gate", Value: gateArgs{}}}}
+}
+
+// NewNothing makes a launch of a kernel that does nothing.
+func NewNothing(c *kernels.Compiler, d *streams.Device) (*streams.Kernel, error) {
+	found, err := c.Load(d, latencyProgram(), "nothing")
+	if err != nil {
+		return nil, err
+	}
+	return launch.New(d, streams.KernelSpec{
+		Name: "nothing", Run: func() {},
+		Function: found[0], Grid: [3]int{1, 1, 1}, Block: [3]int{32, 1, 1}, Argument: make([]byte, 8),
+	})
+}
+
+// await polls until a count has reached a value. It returns false after the limit.
+func await(count *uint64, value uint64, limit time.Duration) bool {
+	const looks = 64 // between two looks at the clock
+	var start time.Time
+	for {
+		for range looks {
+			if atomic.LoadUint64(count) >= value {
+				return true
+			}
+		}
+		runtime.Gosched()
+		if start.IsZero() {
+			start = time.Now()
+		} else if time.Since(start) > limit {
+			return false
+		}
+	}
+}

@@ -1,9 +1,13 @@
+// Package flags has devices, streams and the host wait for each other by counts in memory. A Network
+// lays out those of kernels that wait for other devices while they run. A Gate holds a stream until
+// the host opens it, and a PingPong measures how long a flag takes from one device to another.
 package flags
 
 import (
 	"fmt"
 	"slices"
 	"sync/atomic"
+	"unsafe"
 
 	"github.com/halox/halox/streams"
 )
@@ -84,20 +88,20 @@ const (
 	NormsOf = 2000
 )
 
-// Line returns one of the lines that a rank has for a neighbour, by its place among the rank's.
-func (n *Network) Line(rank, neighbour, which int) streams.Span {
+// line returns one of the lines that a rank has for a neighbour, by its place among the rank's.
+func (n *Network) line(rank, neighbour, which int) streams.Span {
 	return n.memory[rank].Span(int64(n.each*neighbour+which)*lineBytes, 8)
 }
 
 // OwnLine returns one of the lines that are a rank's own.
 func (n *Network) OwnLine(rank, which int) streams.Span {
-	return n.Line(rank, len(n.neighbours[rank]), which)
+	return n.line(rank, len(n.neighbours[rank]), which)
 }
 
 // Pair returns a line that a rank has for a neighbour, and that which the neighbour has for it.
 func (n *Network) Pair(rank, neighbour, which int) (mine, its streams.Span) {
 	other := n.neighbours[rank][neighbour]
-	return n.Line(rank, neighbour, which), n.Line(other, n.Place(rank, other), which)
+	return n.line(rank, neighbour, which), n.line(other, n.Place(rank, other), which)
 }
 
 // Counts returns the counts of a rank and a neighbour, as kernels of the rank see them, and by how
@@ -109,7 +113,7 @@ func (n *Network) Counts(rank, at, which int, expected int64) Neighbour {
 
 // Err returns an error if a rank has waited in vain to make what.
 func (n *Network) Err(rank int, what string) error {
-	switch at := atomic.LoadUint64(Word(n.report[rank], 0)); {
+	switch at := atomic.LoadUint64(word(n.report[rank], 0)); {
 	case at == 0:
 		return nil
 	case at >= NormsOf:
@@ -127,4 +131,9 @@ func (n *Network) Names(rank int) (all []string) {
 		all = append(all, n.devices[k].String())
 	}
 	return all
+}
+
+// word returns the 8 bytes at an offset into memory that the host can read, and shares with devices.
+func word(m *streams.Memory, offset int64) *uint64 {
+	return (*uint64)(unsafe.Pointer(&m.Bytes()[offset]))
 }

@@ -32,7 +32,7 @@ func TestNetwork(t *testing.T) {
 		for at, other := range others {
 			for which := range 2 {
 				mine, its := n.Pair(rank, at, which)
-				if mine.Memory != n.memory[rank] || its.Memory != n.memory[other] || its != n.Line(other, n.Place(rank, other), which) {
+				if mine.Memory != n.memory[rank] || its.Memory != n.memory[other] || its != n.line(other, n.Place(rank, other), which) {
 					t.Errorf("rank %d waits at %v, and %d at %v", rank, mine, other, its)
 				}
 				readers[mine]++

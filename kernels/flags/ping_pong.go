@@ -145,14 +145,14 @@ func (p *player) onHost(other *player) {
 	for i := int64(1); i <= p.arg.rounds; i++ {
 		count := p.arg.base + uint64(i)
 		if p.arg.serves == 1 {
-			atomic.StoreUint64(Word(other.flag, 0), count)
+			atomic.StoreUint64(word(other.flag, 0), count)
 		}
-		if !Await(Word(p.flag, 0), count, time.Duration(p.arg.limit)) {
+		if !await(word(p.flag, 0), count, time.Duration(p.arg.limit)) {
 			*took = -1
 			return
 		}
 		if p.arg.serves == 0 {
-			atomic.StoreUint64(Word(other.flag, 0), count)
+			atomic.StoreUint64(word(other.flag, 0), count)
 		}
 		if i == p.arg.warm {
 			start = time.Now()

@@ -18,6 +18,9 @@ func NewFusedStages(ranks [][][]StageRank, limit time.Duration) (f *FusedStages,
 	if f.group, err = newStageGroup(ranks, limit); err != nil {
 		return f, err
 	}
+	if err := f.group.onGPUs(); err != nil {
+		return f, err
+	}
 	for rank := range f.group.devices {
 		f.waits = append(f.waits, make([]int64, len(f.group.flags.Neighbours(rank))))
 		f.begun = append(f.begun, make([]int64, len(f.group.flags.Neighbours(rank))))
@@ -54,12 +57,7 @@ func (f *FusedStages) newStage(stage []StageRank) (all []*FusedStage, err error)
 		if len(slabs[rank]) == 0 && r.Interior.Empty() {
 			continue
 		}
-		if r.Sweeper.device.GoKernels {
-			err = s.onHost(r, slabs[rank])
-		} else {
-			err = s.onGPU(r, slabs[rank])
-		}
-		if err != nil {
+		if err := s.onGPU(r, slabs[rank]); err != nil {
 			return nil, err
 		}
 	}

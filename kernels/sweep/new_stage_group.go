@@ -49,6 +49,16 @@ func newStageGroup(ranks [][][]StageRank, limit time.Duration) (g *stageGroup, e
 	return g, nil
 }
 
+// onGPUs returns an error unless all devices are GPUs: the kernels wait for each other.
+func (g *stageGroup) onGPUs() error {
+	for _, d := range g.devices {
+		if d.GoKernels {
+			return fmt.Errorf("sweep: kernels that wait for each other run on GPUs, and device %v is a CPU device", d)
+		}
+	}
+	return nil
+}
+
 // checkCounts returns an error unless there are phases, all of as many stages, which all have as many ranks.
 func checkCounts(ranks [][][]StageRank) error {
 	if len(ranks) == 0 {

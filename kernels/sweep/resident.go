@@ -41,22 +41,19 @@ func NewResidentSteps(ranks [][][]StageRank, group int, limit time.Duration, che
 			return r, err
 		}
 	}
+	if err = r.group.onGPUs(); err != nil {
+		return r, err
+	}
 	if r.ranks, err = r.group.onTiles(group, checks); !errors.Is(err, step.ErrNoTiles) {
 		return r, err
 	}
-	impossible := fmt.Errorf("%w with %d steps between two exchanges: %w", ErrImpossible, group, err)
+	if group > 1 {
+		return r, fmt.Errorf("%w with %d steps between two exchanges: %w", ErrImpossible, group, err)
+	}
 	slabs := r.group.residentSlabs()
-	for rank, d := range r.group.devices {
+	for rank := range r.group.devices {
 		one := &ResidentRank{group: r.group, rank: rank}
-		switch {
-		case d.GoKernels:
-			err = one.onHost(slabs)
-		case group > 1:
-			err = impossible
-		default:
-			err = one.onGPU(slabs[0])
-		}
-		if err != nil {
+		if err = one.onGPU(slabs); err != nil {
 			return r, err
 		}
 		r.ranks = append(r.ranks, one)

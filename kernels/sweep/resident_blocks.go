@@ -1,26 +1,20 @@
 package sweep
 
 import (
-	"slices"
-
 	"github.com/halox/halox/kernels/sums"
 )
 
-// residentSlabs returns the slabs by phase, stage and rank.
-func (g *stageGroup) residentSlabs() (all [][][][]slab) {
-	for _, phase := range g.ranks {
-		var stages [][][]slab
-		for _, stage := range phase {
-			var slabs [][]slab
-			for rank, r := range stage {
-				some := g.slabsOf(rank, r)
-				threads, blocks := g.residentThreads(rank, false), max(g.devices[rank].Cores, len(some)+1)
-				shareSome(some, r.Interior.Points(), int64(threads), int64(blocks))
-				slabs = append(slabs, some)
-			}
-			stages = append(stages, slabs)
+// residentSlabs returns the slabs of phase 0 by stage and rank.
+func (g *stageGroup) residentSlabs() (all [][][]slab) {
+	for _, stage := range g.ranks[0] {
+		var slabs [][]slab
+		for rank, r := range stage {
+			some := g.slabsOf(rank, r)
+			threads, blocks := g.residentThreads(rank, false), max(g.devices[rank].Cores, len(some)+1)
+			shareSome(some, r.Interior.Points(), int64(threads), int64(blocks))
+			slabs = append(slabs, some)
 		}
-		all = append(all, stages)
+		all = append(all, slabs)
 	}
 	return all
 }
@@ -92,31 +86,4 @@ func prefetchFor(n *plan, threads int, measured bool) int {
 		return 2
 	}
 	return 1
-}
-
-// stageCounts says how many blocks of neighbours have finished when.
-type stageCounts struct {
-	stages [][][]int64 // by phase, stage and neighbour: in earlier stages of the step
-	steps  [][]int64   // by phase and neighbour: in steps of earlier phases; in the end in those of all
-}
-
-// countsOf returns those of a rank.
-func (g *stageGroup) countsOf(rank int, slabs [][][][]slab) (c stageCounts) {
-	sum := make([]int64, len(g.flags.Neighbours(rank)))
-	for _, phase := range slabs {
-		before := g.blocksBefore(rank, phase)
-		c.stages, c.steps = append(c.stages, before), append(c.steps, slices.Clone(sum))
-		for at := range sum {
-			sum[at] += before[len(phase)][at]
-		}
-	}
-	c.steps = append(c.steps, sum)
-	return c
-}
-
-// between returns how many blocks of a neighbour have finished from the beginning of one step to that of another.
-func (c *stageCounts) between(first, step int64, at int) int64 {
-	period := int64(len(c.stages))
-	upTo := func(step int64) int64 { return step/period*c.steps[period][at] + c.steps[step%period][at] }
-	return upTo(step) - upTo(first)
 }

@@ -100,7 +100,7 @@ func (g *stageGroup) tileRanks() (all []step.TileRank, err error) {
 		for phase, stages := range g.ranks {
 			r := stages[0][rank]
 			n := r.Sweeper.plan
-			if d.GoKernels || n.point.linear == nil || len(n.point.Reductions) > 0 {
+			if n.point.linear == nil || len(n.point.Reductions) > 0 {
 				return nil, others
 			}
 			if phase < 2 {

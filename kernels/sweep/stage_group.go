@@ -1,10 +1,8 @@
 package sweep
 
 import (
-	"encoding/binary"
 	"iter"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/halox/halox/domain"
@@ -138,34 +136,3 @@ func (w *words) putNeighbours(g *stageGroup, rank int, expected []int64) {
 	}
 }
 
-// awaitOnHost waits until the neighbours of a slab have finished so many blocks, by place among the
-// rank's. It returns false, and reports it, if that takes too long, or if the rank has given up before.
-func (g *stageGroup) awaitOnHost(rank int, s slab, blocks []uint64) bool {
-	report := flags.Word(g.flags.Report(rank), 0)
-	for _, at := range s.neighbours {
-		if atomic.LoadUint64(report) > 0 {
-			return false
-		}
-		mine := g.flags.Line(rank, at, 0)
-		if !flags.Await(flags.Word(mine.Memory, mine.Offset), blocks[at], g.limit) {
-			atomic.StoreUint64(report, uint64(1+at))
-			return false
-		}
-	}
-	return true
-}
-
-// signalOnHost counts a stage of a slab for its neighbours, as often as it has blocks.
-func (g *stageGroup) signalOnHost(rank int, s slab) {
-	for _, at := range s.neighbours {
-		_, its := g.flags.Pair(rank, at, 0)
-		atomic.AddUint64(flags.Word(its.Memory, its.Offset), uint64(s.blocks))
-	}
-}
-
-// counts reads numbers of 8 bytes from an argument.
-func counts(bytes []byte, to []uint64) {
-	for i := range to {
-		to[i] = binary.NativeEndian.Uint64(bytes[8*i:])
-	}
-}

@@ -41,12 +41,8 @@ func (s *Sweeper) load(d *streams.Device, p kernels.Program, kernel string) (fun
 	return found[0], nil
 }
 
-// fusedShape returns the shape of a fused stage; on a host device it only says into how many blocks slabs
-// are shared.
+// fusedShape returns the shape of a fused stage.
 func (r StageRank) fusedShape(arrays []kernels.Array) (Shape, error) {
-	if r.Sweeper.device.GoKernels {
-		return r.Sweeper.shape, nil
-	}
 	shape, err := r.shape(arrays)
 	bounds, _ := r.Sweeper.form.boundsOfStages(shape.Single)
 	return shape.within(bounds), err

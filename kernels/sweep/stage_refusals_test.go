@@ -12,7 +12,7 @@ import (
 	"github.com/halox/halox/kernels/sums"
 )
 
-// Stages that cannot be made are refused, whatever makes them.
+// Stages that cannot be made are refused.
 func TestRefusedStages(t *testing.T) {
 	set := testdevices.Host(t, 2)
 	for name, change := range map[string]func(ranks []StageRank){
@@ -49,14 +49,23 @@ func TestRefusedStages(t *testing.T) {
 	} {
 		phases := stagePair(t, set)
 		change(phases[0][0])
-		if f, err := NewFusedStages(phases, time.Second); err == nil {
-			f.Close()
-			t.Errorf("fused: %s was accepted", name)
+		g, err := newStageGroup(phases, time.Second)
+		if err == nil {
+			t.Errorf("%s was accepted", name)
 		}
-		if r, err := NewResidentSteps(phases, 1, time.Second, false); err == nil {
-			r.Close()
-			t.Errorf("resident: %s was accepted", name)
-		}
+		g.resources.Close()
+	}
+}
+
+// Kernels that wait for each other are refused on CPU devices.
+func TestStagesOfCPUDevices(t *testing.T) {
+	phases := stagePair(t, testdevices.Host(t, 2))
+	const says = "is a CPU device"
+	if f, err := NewFusedStages(phases, time.Second); err == nil || !strings.Contains(err.Error(), says) || f != nil {
+		t.Errorf("fused: %v, %v", f, err)
+	}
+	if r, err := NewResidentSteps(phases, 1, time.Second, false); err == nil || !strings.Contains(err.Error(), says) || r != nil {
+		t.Errorf("resident: %v, %v", r, err)
 	}
 }
 
@@ -108,13 +117,11 @@ func TestRefusedPhases(t *testing.T) {
 			return all
 		}},
 	} {
-		f, err := NewFusedStages(c.change(stagePair(t, set)), time.Second)
-		if err == nil {
-			err = f.Close()
-		}
+		g, err := newStageGroup(c.change(stagePair(t, set)), time.Second)
 		if !c.resident && (err == nil || !strings.Contains(err.Error(), says)) || c.resident && err != nil {
-			t.Errorf("fused: %v, not %q", err, says)
+			t.Errorf("all stages: %v, not %q", err, says)
 		}
+		g.resources.Close()
 		r, err := NewResidentSteps(c.change(stagePair(t, set)), 1, time.Second, true)
 		if err == nil {
 			err = r.Close()

@@ -140,9 +140,11 @@ func (c *stageTorus) wall(sub domain.Subdomain, side domain.Direction, arrays Ar
 	return all
 }
 
-// run makes four steps, the third with norms and reductions, and returns what all arrays then hold and
-// what each rank found: by a launch for each stage, or by resident kernels.
-func (c *stageTorus) run(set *testdevices.Set, resident bool) (held [][]byte, totals [][]float64) {
+// stepsOf queues four steps, the third with norms and reductions, and waits for them.
+type stepsOf func(c *stageTorus, phases [][][]StageRank, queues []*streams.Stream) (totals []*Totals, close func() error)
+
+// run makes the steps, and returns what all arrays then hold and what each rank found.
+func (c *stageTorus) run(set *testdevices.Set, steps stepsOf) (held [][]byte, totals [][]float64) {
 	c.t.Helper()
 	arrays := c.arrays(set)
 	var other []Arrays
@@ -159,11 +161,7 @@ func (c *stageTorus) run(set *testdevices.Set, resident bool) (held [][]byte, to
 		}
 	}
 	phases := [][][]StageRank{{c.ranks(sweepers, arrays)}, {c.ranks(sweepers, other)}}
-	steps := c.fused
-	if resident {
-		steps = c.resident
-	}
-	found, close := steps(phases, queues)
+	found, close := steps(c, phases, queues)
 	for rank, t := range found {
 		if t != nil {
 			totals = append(totals, c.plan.values(slices.Clone(t.host.Bytes())))
@@ -180,6 +178,37 @@ func (c *stageTorus) run(set *testdevices.Set, resident bool) (held [][]byte, to
 
 // moment is when a step begins.
 func moment(step int64) Moment { return Moment{Step: step, Start: 0.25, Length: 0.1} }
+
+// swept makes the steps on CPU devices by sweeps, and copies into ghosts what each has written.
+func (c *stageTorus) swept(phases [][][]StageRank, queues []*streams.Stream) (totals []*Totals, close func() error) {
+	c.t.Helper()
+	var open streams.Resources
+	totals = make([]*Totals, len(queues))
+	for step := int64(1); step <= 4; step++ {
+		ranks := phases[step%2][0]
+		for rank, r := range ranks {
+			name, boxes := "sweep", []domain.Box{r.owned()}
+			launch := must(r.Sweeper.Sweep(name, r.Arrays, boxes...))(c.t)
+			open.Add(launch)
+			if step == 3 && c.plan.totals() > 0 {
+				measured, t, err := r.Sweeper.Measure(r.Arrays, Portion{name, boxes})
+				c.do(err)
+				open.Add(t)
+				launch, totals[rank] = measured[0], t
+			}
+			launch.SetMoment(moment(step))
+			c.do(queues[rank].Launch(launch.Kernel))
+			if step == 3 && totals[rank] != nil {
+				c.do(totals[rank].Queue(queues[rank]))
+			}
+			c.do(queues[rank].Sync(time.Minute))
+		}
+		for _, r := range ranks {
+			r.storeOnHost(r.owned())
+		}
+	}
+	return totals, open.Close
+}
 
 // fused makes the steps by a launch for each stage, and returns what was measured, by rank.
 func (c *stageTorus) fused(phases [][][]StageRank, queues []*streams.Stream) (totals []*Totals, close func() error) {
@@ -227,8 +256,8 @@ func (c *stageTorus) do(err error) {
 	}
 }
 
-// Fused stages and resident steps, run on the CPU by devices that wait for each other, leave in all memory
-// what the stages of host devices leave there, and find what those find: for samples, and for some linear
+// Fused stages and resident steps, whose CUDA sources run on the CPU by devices that wait for each other, leave in all
+// memory what sweeps and copies leave there, and find the same norms and reductions: for samples, and for some linear
 // stencils.
 func TestStagesOnCPU(t *testing.T) {
 	all := samples()
@@ -241,13 +270,13 @@ func TestStagesOnCPU(t *testing.T) {
 		t.Run(s.point.Name, func(t *testing.T) {
 			t.Parallel()
 			c := newStageTorus(t, s)
-			want, wanted := c.run(testdevices.Host(t, 4), false)
-			for _, resident := range []bool{false, true} {
-				got, found := c.run(testdevices.CPU(t, 4), resident)
+			want, wanted := c.run(testdevices.Host(t, 4), (*stageTorus).swept)
+			for name, steps := range map[string]stepsOf{"fused": (*stageTorus).fused, "resident": (*stageTorus).resident} {
+				got, found := c.run(testdevices.CPU(t, 4), steps)
 				c.compare(got, want)
 				c.compareTotals(found, wanted)
 				if t.Failed() {
-					t.Fatalf("resident=%v", resident)
+					t.Fatal(name)
 				}
 			}
 		})

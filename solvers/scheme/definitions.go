@@ -6,6 +6,7 @@ import (
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
+	"github.com/halox/halox/streams"
 )
 
 // schemes are all, in the order in which they are shown. A new one has a file of its own and a line
@@ -45,6 +46,21 @@ func NeedsOf(name Scheme) (Needs, error) {
 		return Needs{}, err
 	}
 	return d.needs, nil
+}
+
+// SweepsInstead reports whether a scheme runs sweeps and exchanges on such a device, as TwoStream does: its kernels wait
+// for each other, and are made for GPUs. The fields and norms are the same to the bit.
+func SweepsInstead(name Scheme, d *streams.Device) bool {
+	def, err := find(name)
+	return err == nil && def.onGPUs && d != nil && d.GoKernels
+}
+
+// begin makes the scheme ready for a run.
+func (d *definition) begin(r *run, o Options) (scheme, error) {
+	if SweepsInstead(d.name, r.place.FirstDevice()) {
+		return newTwoStream(r, o)
+	}
+	return d.make(r, o)
 }
 
 // Choose returns the scheme itself, or for Auto the one that suits the

@@ -141,7 +141,7 @@ func fusedScheme() *definition {
 	return &definition{
 		name:       Fused,
 		needs:      Needs{Paths: []p2p.Path{p2p.Direct}, Path: p2p.Direct, OnePerDevice: true, Swept: true, Groups: true, Processes: true},
-		assistants: (*Runner).remoteNeighbours, unfit: unforwarded, make: newFused,
+		assistants: (*Runner).remoteNeighbours, unfit: unforwarded, make: newFused, onGPUs: true,
 	}
 }
 

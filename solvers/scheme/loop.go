@@ -256,7 +256,7 @@ func (r *run) run(ctx context.Context, def *definition, o Options) (Result, erro
 	for _, rank := range r.local {
 		r.subdomains[rank].totals = r.subdomains[rank].split
 	}
-	sch, err := def.make(r, o)
+	sch, err := def.begin(r, o)
 	if err = r.place.Agree(context.Background(), "make a run ready", err); err != nil {
 		return Result{}, errors.Join(err, r.Close())
 	}

@@ -14,7 +14,7 @@ func residentScheme() *definition {
 	return &definition{
 		name:       Resident,
 		needs:      Needs{Paths: []p2p.Path{p2p.Direct}, Path: p2p.Direct, OnePerDevice: true, Swept: true, Steady: true, Groups: true, Within: true},
-		assistants: none, unfit: unforwarded, make: newResident,
+		assistants: none, unfit: unforwarded, make: newResident, onGPUs: true,
 	}
 }
 

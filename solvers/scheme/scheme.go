@@ -18,6 +18,8 @@ type definition struct {
 	// unfit returns an error if the scheme cannot run a step for other reasons than its needs.
 	unfit func(x *Runner) error
 	make  func(r *run, o Options) (scheme, error)
+	// onGPUs says that make is for GPUs, see SweepsInstead.
+	onGPUs bool
 }
 
 // suits returns ErrUnsuited, with the reason, where the scheme cannot run the step.

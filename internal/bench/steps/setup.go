@@ -137,6 +137,9 @@ func (s *setup) note() string {
 	if s.scheme == scheme.Auto {
 		all = append(all, fmt.Sprintf("scheme auto is %s", s.chosen))
 	}
+	if scheme.SweepsInstead(s.chosen, s.Devices[0]) {
+		all = append(all, fmt.Sprintf("%s ran sweeps: its kernels are for GPUs", s.chosen))
+	}
 	if s.path == p2p.Auto && len(s.plan.Messages) > 0 {
 		all = append(all, fmt.Sprintf("path auto is %s", s.plan.Path()))
 	}
