@@ -135,4 +135,3 @@ func (w *words) putNeighbours(g *stageGroup, rank int, expected []int64) {
 		w.put(int64(n.MyCount), int64(n.ItsCount), int64(n.Expected))
 	}
 }
-
