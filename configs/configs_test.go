@@ -32,7 +32,7 @@ func TestFiles(t *testing.T) {
 			continue
 		}
 		t.Run(filepath.Base(file), func(t *testing.T) {
-			run, err := configs.Load(file, configs.Options{Stencils: stencils, UnitSpacing: unitSpacing, CheckExpression: checkNames, Schemes: schemes, Paths: paths, Networks: networks})
+			run, err := configs.Load(file, allNames)
 			golden(t, strings.TrimSuffix(file, filepath.Ext(file))+".txt", outcome(t, run, err))
 		})
 	}
@@ -65,33 +65,49 @@ func golden(t *testing.T, file, got string) {
 	if diff := cmp.Diff(string(want), got); diff != "" {
 		t.Errorf("not what %s says (-want +got):\n%s", file, diff)
 	}
-	if bad := strings.Contains(file, ".bad."); bad != strings.HasPrefix(got, filepath.Base(file[:strings.Index(file, ".")])+".") {
+	if bad := strings.Contains(file, ".bad."); bad != strings.HasPrefix(
+		got,
+		filepath.Base(file[:strings.Index(file, ".")])+".",
+	) {
 		t.Errorf("bad is %v, and it gave\n%s", bad, got)
 	}
 }
 
-// schemes, paths and networks stand in for those of halox.
-var (
-	schemes = []configs.Scheme{
-		{Name: "baseline", Paths: []string{"staged"}, Groups: true}, {Name: "two-stream", Orders: []string{"left-right", "pairwise"}, Groups: true}, {Name: "assisted", Groups: true},
-		{Name: "graph", Steady: true, Groups: true}, {Name: "fused", Paths: []string{"direct"}, Groups: true}, {Name: "ranks", Paths: []string{"direct"}, Steady: true}, {Name: "resident", Paths: []string{"direct"}, Steady: true, Groups: true},
-	}
-	paths    = []string{"staged", "peer", "direct"}
-	networks = []string{"wire", "pigeon"}
-)
-
-// stencils are those of halox.
-var stencils = func() (all []configs.StencilKind) {
+// options are those of halox that configs cannot do without. allNames adds stand-ins for the names of schemes and
+// paths.
+var options, allNames = func() (o, all configs.Options) {
+	o.UnitSpacing = unitSpacing
+	o.Boundaries = []configs.BoundaryKind{{Name: "neumann"}, {Name: configs.Dirichlet, Value: true}}
 	for _, dims := range []int{2, 3} {
 		for _, k := range stencil.Kinds(dims) {
 			selects := configs.Stencil{Points: k.Points, Shape: string(k.Shape)}
-			all = append(all, configs.StencilKind{Dims: dims, Stencil: selects, OneSpacing: k.OneSpacing(), StableStep: k.StableStep})
+			kind := configs.StencilKind{
+				Dims:       dims,
+				Stencil:    selects,
+				OneSpacing: k.OneSpacing(),
+				StableStep: k.StableStep,
+			}
+			o.Stencils = append(o.Stencils, kind)
 		}
 	}
-	return all
+	all = o
+	all.CheckExpression = checkNames
+	all.Paths, all.Networks = []string{"staged", "peer", "direct"}, []string{"wire", "pigeon"}
+	direct := []string{"direct"}
+	all.Schemes = []configs.Scheme{
+		{Name: "baseline", Paths: []string{"staged"}, Groups: true},
+		{Name: "two-stream", Orders: []string{"left-right", "pairwise"}, Groups: true},
+		{Name: "assisted", Groups: true},
+		{Name: "graph", Steady: true, Groups: true},
+		{Name: "fused", Paths: direct, Groups: true},
+		{Name: "ranks", Paths: direct, Steady: true},
+		{Name: "resident", Paths: direct, Steady: true, Groups: true},
+	}
+	return o, all
 }()
 
-// unitSpacing stands in for halox's: a Neumann wall is half a spacing from the nearest point, a Dirichlet wall a whole one.
+// unitSpacing stands in for halox's: a Neumann wall is half a spacing from the nearest point, a Dirichlet wall a whole
+// one.
 func unitSpacing(points int, ends [2]configs.FaceKind) float64 {
 	half := 2 * points
 	for _, kind := range ends {
@@ -124,7 +140,7 @@ func TestRunReadsBack(t *testing.T) {
 	files, _ := filepath.Glob("testdata/*.good.yaml")
 	samples, _ := filepath.Glob("*.yaml")
 	for _, file := range append(files, samples...) {
-		run, err := configs.Load(file, configs.Options{Stencils: stencils, UnitSpacing: unitSpacing})
+		run, err := configs.Load(file, options)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -137,7 +153,7 @@ func TestRunReadsBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, text := range [][]byte{asJSON, asYAML} {
-			again, err := configs.Parse("again.yaml", text, configs.Options{Stencils: stencils, UnitSpacing: unitSpacing})
+			again, err := configs.Parse("again.yaml", text, options)
 			if err != nil {
 				t.Fatalf("%s gave\n%s\nwhich does not read back: %v", file, text, err)
 			}
@@ -149,21 +165,21 @@ func TestRunReadsBack(t *testing.T) {
 }
 
 func TestLoadWithoutFile(t *testing.T) {
-	_, err := configs.Load("testdata/none.yaml", configs.Options{Stencils: stencils, UnitSpacing: unitSpacing})
+	_, err := configs.Load("testdata/none.yaml", options)
 	if !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "none.yaml") {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestProblemsCanBeTakenApart(t *testing.T) {
-	_, err := configs.Load("testdata/precision.bad.yaml", configs.Options{Stencils: stencils, UnitSpacing: unitSpacing})
+	_, err := configs.Load("testdata/precision.bad.yaml", options)
 	var first configs.Problem
 	if !errors.As(err, &first) {
 		t.Fatalf("got %v", err)
 	}
 	want := configs.Problem{
-		Source: "testdata/precision.bad.yaml", Line: 3, Key: "precision", Value: `"half"`,
-		Reason: "is not allowed: float64 or float32",
+		Source: "testdata/precision.bad.yaml", Line: 3,
+		Key: "precision", Value: `"half"`, Reason: "must be float64 or float32",
 	}
 	if first != want {
 		t.Errorf("got %#v", first)
@@ -186,7 +202,9 @@ func FuzzLoad(f *testing.F) {
 	f.Add([]byte(strings.Repeat("[", 20000)), false)
 	f.Fuzz(func(t *testing.T, data []byte, isTOML bool) {
 		name := map[bool]string{false: "f.yaml", true: "f.toml"}[isTOML]
-		run, err := configs.Parse(name, data, configs.Options{Stencils: stencils, UnitSpacing: unitSpacing, CheckExpression: checkNames, Schemes: schemes, Paths: paths, Set: []string{"stop=" + string(data)}})
+		o := allNames
+		o.Set = []string{"stop=" + string(data)}
+		run, err := configs.Parse(name, data, o)
 		if (run == nil) == (err == nil) {
 			t.Fatalf("a run %v and an error %v", run, err)
 		}

@@ -1,6 +1,8 @@
 package configs_test
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,7 +16,7 @@ const small = "solver: laplace\ngrid: {size: [8, 8]}\n"
 // load parses a config that must be good.
 func load(t *testing.T, text string, o configs.Options) *configs.Run {
 	t.Helper()
-	o.Stencils, o.UnitSpacing = stencils, unitSpacing
+	o.Stencils, o.UnitSpacing, o.Boundaries = options.Stencils, unitSpacing, options.Boundaries
 	run, err := configs.Parse("test.yaml", []byte(text), o)
 	if err != nil {
 		t.Fatal(err)
@@ -60,13 +62,14 @@ func TestEveryKeyHasAVariable(t *testing.T) {
 	var environ, overrides []string
 	seen := map[string]bool{}
 	for _, k := range configs.Keys() {
-		if seen[k.Variable()] || configs.IsReserved(k.Variable()) {
-			t.Errorf("%s is taken", k.Variable())
+		variable := configs.Variable(k)
+		if seen[variable] || configs.IsReserved(variable) {
+			t.Errorf("%s is taken", variable)
 		}
-		seen[k.Variable()] = true
-		if value, ok := values[k.Name]; ok {
-			environ = append(environ, k.Variable()+"="+value)
-			overrides = append(overrides, k.Name+"="+value)
+		seen[variable] = true
+		if value, ok := values[k]; ok {
+			environ = append(environ, variable+"="+value)
+			overrides = append(overrides, k+"="+value)
 		}
 	}
 	fromEnvironment := load(t, "", configs.Options{Environ: environ})
@@ -107,31 +110,31 @@ func TestMessagesOfEnvironmentAndOverrides(t *testing.T) {
 		environ, sets []string
 		want          string
 	}{
-		{"value of a variable", []string{"HALOX_PRECISION=half"}, nil, `HALOX_PRECISION: precision: "half" is not allowed: float64 or float32`},
+		{"value of a variable", []string{"HALOX_PRECISION=half"}, nil, `HALOX_PRECISION: precision: must be float64 or float32, got "half"`},
 		{"variable of a face", []string{"HALOX_BOUNDARY_X_MINUS=open"}, nil,
-			`HALOX_BOUNDARY_X_MINUS: boundary.x-: "open" is not allowed: periodic, neumann, or {dirichlet: a number or an expression}`},
-		{"variable nearly right", []string{"HALOX_STOP_TOLERENCE=1"}, nil, "HALOX_STOP_TOLERENCE: sets no key: did you mean HALOX_STOP_TOLERANCE?"},
-		{"variable of nobody", []string{"HALOX_COLOUR_OF_THINGS=1"}, nil,
-			"HALOX_COLOUR_OF_THINGS: sets no key: variables are named after keys, as HALOX_GRID_SIZE after grid.size"},
+			`HALOX_BOUNDARY_X_MINUS: boundary.x-: must be periodic, neumann or {dirichlet: a number or an expression}, got "open"`},
+		{"variable nearly right", []string{"HALOX_STOP_TOLERENCE=1"}, nil, "HALOX_STOP_TOLERENCE: sets no key, did you mean HALOX_STOP_TOLERANCE?"},
 		{"reserved variables", []string{"HALOX_NVRTC=/lib", "HALOX_CACHE=", "HALOX_TEST_GPUS=4", "halox_x=1", "HALOX"}, nil, ""},
-		{"variable without value", []string{"HALOX_STOP_NORM="}, nil, "HALOX_STOP_NORM: stop.norm: has no value: max or l2"},
+		{"variable without value", []string{"HALOX_STOP_NORM="}, nil, "HALOX_STOP_NORM: stop.norm: must have a value: max or l2"},
 		{"variable not YAML", []string{"HALOX_GRID_SIZE=[8, 8"}, nil,
-			`HALOX_GRID_SIZE: grid.size: "[8, 8" is not YAML: did not find expected ',' or ']'`},
-		{"override without value", nil, []string{"stop.norm"}, `--set: "stop.norm" is not allowed: key=value, as in grid.size=[64, 64]`},
-		{"override of nothing", nil, []string{"=3"}, `--set: "=3" is not allowed: key=value, as in grid.size=[64, 64]`},
-		{"override with an empty value", nil, []string{"exact="}, "--set: exact: has no value: a number or an expression"},
-		{"override nearly right", nil, []string{"stop.norms=l2"}, "--set: stop.norms: is not a key: did you mean stop.norm?"},
+			`HALOX_GRID_SIZE: grid.size: not YAML: did not find expected ',' or ']', got "[8, 8"`},
+		{"override without value", nil, []string{"stop.norm"}, `--set: must be key=value, as in grid.size=[64, 64], got "stop.norm"`},
+		{"override of nothing", nil, []string{"=3"}, `--set: must be key=value, as in grid.size=[64, 64], got "=3"`},
+		{"override with an empty value", nil, []string{"exact="}, "--set: exact: must have a value: a number or an expression"},
+		{"override nearly right", nil, []string{"stop.norms=l2"}, "--set: stop.norms: unknown key, did you mean stop.norm?"},
 		{"override of a section", nil, []string{"stop=l2"},
-			`--set: stop: "l2" is not allowed: keys with their values, of iterations, tolerance, norm, check_every, sums`},
-		{"an axis given twice", nil, []string{"boundary={x: periodic, x: neumann}"}, `--set: boundary.x: "neumann" is given twice`},
-		{"override of a section by null", nil, []string{"stop=null"}, "--set: stop: null is not allowed: null resets one key, such as stop.iterations"},
-		{"override with a leading zero", nil, []string{"stop.iterations=016"}, "--set: stop.iterations: 016 is not allowed: a whole number from 1"},
-		{"override not YAML", nil, []string{"stop={"}, `--set: stop: "{" is not YAML: did not find expected node content`},
+			`--set: stop: must have keys with values, of iterations, tolerance, norm, check_every, sums, got "l2"`},
+		{"an axis given twice", nil, []string{"boundary={x: periodic, x: neumann}"}, `--set: boundary.x: must be given once`},
+		{"override of a section by null", nil, []string{"stop=null"}, "--set: stop: must be a key where it is reset, such as stop.iterations, got null"},
+		{"override with a leading zero", nil, []string{"stop.iterations=016"}, "--set: stop.iterations: must be a whole number of at least 1, got 016"},
+		{"override not YAML", nil, []string{"stop={"}, `--set: stop: not YAML: did not find expected node content, got "{"`},
 		{"both in order", []string{"HALOX_STOP_NORM=l3"}, []string{"precision=1"},
-			"HALOX_STOP_NORM: stop.norm: \"l3\" is not allowed: max or l2\n--set: precision: 1 is not allowed: float64 or float32"},
+			"HALOX_STOP_NORM: stop.norm: must be max or l2, got \"l3\"\n--set: precision: must be float64 or float32, got 1"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			_, err := configs.Parse("test.yaml", []byte(small), configs.Options{Stencils: stencils, UnitSpacing: unitSpacing, Environ: c.environ, Set: c.sets})
+			o := options
+			o.Environ, o.Set = c.environ, c.sets
+			_, err := configs.Parse("test.yaml", []byte(small), o)
 			got := ""
 			if err != nil {
 				got = err.Error()
@@ -145,15 +148,17 @@ func TestMessagesOfEnvironmentAndOverrides(t *testing.T) {
 
 func TestUnreadableFiles(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
-		{"not UTF-8", "solver: \xff", "test.yaml: it is not valid UTF-8 text"},
-		{"too large", strings.Repeat("#", 2<<20), "test.yaml: it has more than 1048576 bytes, the most that a config may have"},
+		{"not UTF-8", "solver: \xff", "test.yaml: must be UTF-8 text"},
+		{"too large", strings.Repeat("#", 2<<20), "test.yaml: must have at most 1048576 bytes"},
+		{"many keys", "solver: laplace\n" + manyKeys(20000), "must have at most 10000 keys"},
+		{"many problems", manyKeys(30), "test.yaml: has 12 more problems"},
 		{"too deep", strings.Repeat("[", 20000), "exceeded max depth of 10000"},
-		{"control characters", "solver: \x01", "test.yaml: control characters are not allowed"},
-		{"only spaces", " \n", "test.yaml: solver: is required"},
-		{"endless alias", "solver: &a [*a]\n", "test.yaml:1: solver: [*a] is not allowed"},
+		{"control characters", "solver: \x01", "test.yaml: not YAML: control characters are not allowed"},
+		{"only spaces", " \n", "test.yaml: solver: must be set"},
+		{"endless alias", "solver: &a [*a]\n", "test.yaml:1: solver: must be laplace or heat, got ['*a']"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			_, err := configs.Parse("test.yaml", []byte(c.text), configs.Options{Stencils: stencils, UnitSpacing: unitSpacing})
+			_, err := configs.Parse("test.yaml", []byte(c.text), options)
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, not %s", err, c.want)
 			}
@@ -167,21 +172,22 @@ func TestPartsOfProcesses(t *testing.T) {
 		name      string
 		processes int
 		set       []string
-		count     int    // of devices; 0: it is refused
-		why       string // in the words of the refusal
+		count     int    // of devices; 0: an error
+		why       string // part of the error
 	}{
 		{"one process", 1, []string{"decomposition=[1, 2, 2]"}, 4, ""},
 		{"parts alone", 2, []string{"decomposition=[1, 2, 2]"}, 2, ""},
 		{"parts and devices", 2, []string{"decomposition=[1, 2, 2]", "devices.count=2"}, 2, ""},
 		{"a device each", 4, []string{"decomposition=[1, 2, 2]", "devices.count=1"}, 1, ""},
-		{"more devices than parts", 2, []string{"decomposition=[1, 1, 2]", "devices.count=2"}, 0, "makes 2 subdomains for 4 devices of 2 processes"},
-		{"an odd part", 2, []string{"decomposition=[1, 3, 1]"}, 0, "makes 3 subdomains of 2 processes"},
+		{"more devices than parts", 2, []string{"decomposition=[1, 1, 2]", "devices.count=2"}, 0, "must make as many subdomains as there are devices of 2 processes, 4 instead of 2"},
+		{"an odd part", 2, []string{"decomposition=[1, 3, 1]"}, 0, "must make as many subdomains for each of 2 processes, and makes 3"},
 		{"many", 64, []string{"grid.size=[512, 512, 64]", "decomposition=[64, 64, 1]"}, 64, ""},
-		{"too many", 2, []string{"grid.size=[512, 512, 64]", "decomposition=[64, 64, 1]"}, 0, "makes more than 2048 subdomains"},
-		{"one too many", 1, []string{"grid.size=[512, 512, 64]", "decomposition=[205, 5, 1]"}, 0, "makes more than 1024 subdomains"},
+		{"too many", 2, []string{"grid.size=[512, 512, 64]", "decomposition=[64, 64, 1]"}, 0, "must make at most 2048 subdomains"},
+		{"one too many", 1, []string{"grid.size=[512, 512, 64]", "decomposition=[205, 5, 1]"}, 0, "must make at most 1024 subdomains"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			o := configs.Options{Processes: c.processes, Set: c.set, Stencils: stencils, UnitSpacing: unitSpacing}
+			o := options
+			o.Processes, o.Set = c.processes, c.set
 			run, err := configs.Parse("test.yaml", []byte("solver: laplace\ngrid: {size: [8, 8, 8]}\n"), o)
 			if c.count == 0 {
 				if err == nil || !strings.Contains(err.Error(), c.why) {
@@ -193,5 +199,76 @@ func TestPartsOfProcesses(t *testing.T) {
 				t.Errorf("%v, %v", run, err)
 			}
 		})
+	}
+}
+
+// manyKeys returns so many keys that are not known.
+func manyKeys(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "unknown%d: 1\n", i)
+	}
+	return b.String()
+}
+
+// TOML and YAML have the same keys, types and messages.
+func TestTOMLIsReadAsYAML(t *testing.T) {
+	const grid = "[grid]\nsize = [8, 8]\n"
+	for _, c := range []struct{ name, toml, yaml string }{
+		{"byte order mark", "\ufeffsolver = 'laplace'\n" + grid, "\ufeffsolver: laplace\n\ngrid: {size: [8, 8]}"},
+		{"case", "Solver = 'heat'\n" + grid, "Solver: heat\n\ngrid: {size: [8, 8]}"},
+		{"keys that differ in case", "solver='heat'\nstop = {iterations = 4}\nStop = {iterations = 9}\nSTOP = 3\n" + grid,
+			"solver: heat\nstop: {iterations: 4}\nStop: {iterations: 9}\nSTOP: 3\n\ngrid: {size: [8, 8]}"},
+		{"empty section", "solver='heat'\n" + grid + "[grib]", "solver: heat\ngrid:\n {size: [8, 8]}\ngrib: {}"},
+		{"whole numbers", "solver='heat'\nstop.iterations = 1e3\ngrid.size = [8.0, 8]\nexchange.steps = 0x4",
+			"solver: heat\nstop.iterations: 1e3\ngrid.size: [8.0, 8]\nexchange.steps: 0x4"},
+		{"types", "solver='heat'\nprecision = 32\ninitial = true\nheat.dt = inf\nheat.force = 1\nexact = nan\noutput.field = 3",
+			"solver: heat\nprecision: 32\ninitial: true\nheat.dt: .inf\nheat.force: 1\nexact: .nan\noutput.field: 3"},
+		{"nested", "solver='heat'\n[boundary.x]\ndirichlet = 'x'\n[boundary]\ny-.dirichlet = 2\n[[stop]]\nnorm='l2'",
+			"solver: heat\nboundary.x: {dirichlet: x}\n\n\nboundary.y-: {dirichlet: 2}\nstop: [{norm: l2}]"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			fromTOML, err1 := configs.Parse("c.toml", []byte(c.toml), allNames)
+			fromYAML, err2 := configs.Parse("c.yaml", []byte(c.yaml), allNames)
+			if diff := cmp.Diff(fromYAML, fromTOML); diff != "" {
+				t.Errorf("TOML differs from YAML:\n%s", diff)
+			}
+			if strings.ReplaceAll(fmt.Sprint(err1), "c.toml", "c.yaml") != fmt.Sprint(err2) {
+				t.Errorf("of TOML\n%v\nof YAML\n%v", err1, err2)
+			}
+		})
+	}
+	for text, says := range map[string]string{
+		"solver = 'heat'\nsolver = 'heat'": "c.toml: not TOML: key solver is already defined", "[grid]\nsize = [8, 8\n": "c.toml:3: not TOML: ", "[stop]\n[stop]": "c.toml: not TOML: table stop already exists",
+	} {
+		if _, err := configs.Parse("c.toml", []byte(text), allNames); err == nil ||
+			!strings.Contains(err.Error(), says) {
+			t.Errorf("%q gave %v", text, err)
+		}
+	}
+}
+
+// Modules and Kubernetes set variables HALOX_... of their own.
+func TestForeignVariables(t *testing.T) {
+	var warned []string
+	o := configs.Options{
+		Environ: []string{"HALOX_SERVICE_HOST=10.0.0.3", "HALOX_ROOT=/opt", "HALOX_CUDA=", "HALOX_STOP_ITERATIONS=1e1"},
+	}
+	o.Warn = func(p configs.Problem) { warned = append(warned, p.Error()) }
+	want := []string{"HALOX_ROOT: sets no key, and is ignored", "HALOX_SERVICE_HOST: sets no key, and is ignored"}
+	if run := load(t, small, o); run.Stop.Iterations != 10 || !slices.Equal(warned, want) {
+		t.Errorf("%d iterations, warned of %q", run.Stop.Iterations, warned)
+	}
+}
+
+// No message suggests a key that switches a check off.
+func TestNoHintSwitchesACheckOff(t *testing.T) {
+	for _, key := range []string{"heat.source", "heat.forc", "force"} {
+		o := options
+		o.Set = []string{key + "=1"}
+		if _, err := configs.Parse("c.yaml", []byte(small), o); err == nil ||
+			strings.Contains(err.Error(), "heat.force") {
+			t.Errorf("%s: %v", key, err)
+		}
 	}
 }

@@ -5,18 +5,24 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
+
+	"go.yaml.in/yaml/v3"
 )
+
+// setSource is what messages call the overrides, after the flag that gives them.
+const setSource = "--set"
 
 // A Problem is one thing wrong with a config. Its message is one line.
 type Problem struct {
-	Source string // the file, the name of a variable of the environment, or "--set"
+	Source string // the file, the name of an environment variable, or "--set"
 	Line   int    // in the file, from 1; 0 when there is no line to name
 	Key    string // as the user wrote it; "" when the problem is with the whole source
-	Value  string // as the user wrote it, shortened; "" when there is none
-	Reason string // what is wrong and what is allowed
+	Value  string // as the user wrote it, shortened; "" when it does not matter
+	Reason string // what must hold
 }
 
-// Error gives, for example: heat3d.yaml:7: precision: "half" is not allowed: float64 or float32
+// Error gives, for example: heat3d.yaml:7: precision: must be float64 or float32, got "half"
 func (p Problem) Error() string {
 	var b strings.Builder
 	b.WriteString(p.Source)
@@ -26,15 +32,15 @@ func (p Problem) Error() string {
 	if p.Key != "" {
 		b.WriteString(": " + p.Key)
 	}
-	b.WriteString(": ")
+	b.WriteString(": " + p.Reason)
 	if p.Value != "" {
-		b.WriteString(p.Value + " ")
+		b.WriteString(", got " + p.Value)
 	}
-	return b.String() + p.Reason
+	return b.String()
 }
 
 // Problems are all the things wrong with a config: those of the file by line, then those of the environment, then those
-// of the overrides.
+// of the overrides. The last of more than 20 is a count of the rest.
 type Problems []Problem
 
 // Error gives one line for each problem.
@@ -55,23 +61,110 @@ func (p Problems) Unwrap() []error {
 	return errs
 }
 
-func (p *Problems) add(at origin, key, value, reason string, args ...any) {
-	*p = append(*p, Problem{at.source, at.line, key, value, fmt.Sprintf(reason, args...)})
+// add notes a problem, unless one with the same key of the same line is known: an axis stands for two faces. A nil
+// value is not shown.
+func (p *Problems) add(at origin, key string, value *yaml.Node, reason string, args ...any) {
+	found := Problem{
+		Source: at.source,
+		Line:   at.line,
+		Key:    short(key, 4*maxShown),
+		Reason: fmt.Sprintf(reason, args...),
+	}
+	if value != nil {
+		found.Value = show(value)
+	}
+	for _, other := range *p {
+		if key != "" && other.Source == at.source && other.Line == at.line && other.Key == found.Key {
+			return
+		}
+	}
+	*p = append(*p, found)
 }
 
-// sorted puts the problems into the order in which they are told.
+// maxProblems is how many problems are reported.
+const maxProblems = 20
+
+// sorted puts the problems into the order in which they are reported, and counts those that are left out.
 func (p Problems) sorted(file string) Problems {
 	rank := func(q Problem) int {
-		switch q.Source {
-		case file:
-			return 0
-		case setSource:
-			return 2
-		}
-		return 1
+		return slices.Index([]bool{q.Source == file, q.Source != setSource, true}, true)
 	}
 	slices.SortStableFunc(p, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Line, b.Line))
 	})
+	if more := len(p) - maxProblems; more > 0 {
+		p = append(p[:maxProblems], Problem{Source: file, Reason: fmt.Sprintf("has %d more problems", more)})
+	}
 	return p
+}
+
+// An origin is where a setting comes from. The zero value stands for the defaults.
+type origin struct {
+	source string // as in Problem
+	line   int
+}
+
+// maxShown is how much of a value a message repeats, in characters.
+const maxShown = 60
+
+// show gives a value as a user would recognize it, in one short line.
+func show(n *yaml.Node) string {
+	switch {
+	case n.Kind == yaml.AliasNode:
+		return short("*"+printable(n.Value), maxShown)
+	case n.Kind == yaml.ScalarNode && n.ShortTag() != "!!str":
+		return short(printable(n.Value), maxShown)
+	}
+	text, err := yaml.Marshal(inFlow(n, 3))
+	if err != nil {
+		return "a value that cannot be shown"
+	}
+	return short(printable(strings.TrimSpace(string(text))), maxShown)
+}
+
+// inFlow returns the node in YAML's flow style with quoted values, down to a depth, and not all of a long list.
+func inFlow(n *yaml.Node, depth int) *yaml.Node {
+	c := &yaml.Node{Kind: n.Kind, Tag: n.Tag, Value: n.Value, Style: yaml.FlowStyle}
+	switch {
+	case n.Kind == yaml.ScalarNode && n.ShortTag() == "!!str":
+		c.Style = yaml.DoubleQuotedStyle
+	case n.Kind == yaml.AliasNode:
+		return &yaml.Node{Kind: yaml.ScalarNode, Value: "*" + n.Value}
+	case len(n.Content) > 0 && depth == 0:
+		return &yaml.Node{Kind: yaml.ScalarNode, Value: "..."}
+	}
+	for i, item := range n.Content[:min(len(n.Content), maxShown)] {
+		c.Content = append(c.Content, inFlow(item, depth-1))
+		if n.Kind == yaml.MappingNode && i%2 == 0 {
+			c.Content[i].Style = 0
+		}
+	}
+	return c
+}
+
+// short cuts a text after so many characters.
+func short(text string, most int) string {
+	if runes := []rune(text); len(runes) > most {
+		return string(runes[:most]) + "..."
+	}
+	return text
+}
+
+// printable replaces what would break the line of a message.
+func printable(text string) string {
+	return strings.Map(func(c rune) rune {
+		if !unicode.IsPrint(c) {
+			return '?'
+		}
+		return c
+	}, text)
+}
+
+// either joins words as "a, b or c".
+func either(words []string) string {
+	if len(words) < 2 {
+		return strings.Join(words, "")
+	}
+	last := len(words) - 1
+	return strings.Join(words[:last], ", ") + " or " + words[last]
 }

@@ -1,22 +1,16 @@
 package configs
 
-// A Run is all that a run needs to know, complete and checked. Its JSON and YAML forms are configs themselves, which
-// Load reads back as the same Run.
-type Run struct {
-	Solver        string   `json:"solver" yaml:"solver"` // "laplace" or "heat"
-	Grid          Grid     `json:"grid" yaml:"grid"`
-	Stencil       Stencil  `json:"stencil" yaml:"stencil"`
-	Precision     string   `json:"precision" yaml:"precision"` // "float64" or "float32"
-	Boundary      Boundary `json:"boundary" yaml:"boundary"`
-	Initial       string   `json:"initial" yaml:"initial"`                 // the field at the start, an expression
-	Exact         string   `json:"exact,omitempty" yaml:"exact,omitempty"` // what it should become; "": not known
-	Heat          *Heat    `json:"heat,omitempty" yaml:"heat,omitempty"`   // nil unless Solver is "heat"
-	Stop          Stop     `json:"stop" yaml:"stop"`
-	Devices       Devices  `json:"devices" yaml:"devices"`
-	Decomposition Parts    `json:"decomposition" yaml:"decomposition"` // nil: the planner's choice
-	Exchange      Exchange `json:"exchange" yaml:"exchange"`
-	Output        Output   `json:"output" yaml:"output"`
-}
+import (
+	"encoding/json"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Auto is the word for what halox chooses.
+const Auto = "auto"
 
 // The values of Run.Solver.
 const (
@@ -24,8 +18,162 @@ const (
 	SolverHeat    = "heat"
 )
 
-// Auto is the word for what halox is to choose.
-const Auto = "auto"
+// A Run is the complete, checked config of a run. Its JSON and YAML forms are configs themselves, which Load reads back
+// as the same Run. The schema has an entry for each key, with its default and limits.
+type Run struct {
+	Solver        string   `json:"solver"          yaml:"solver"` // SolverLaplace or SolverHeat
+	Grid          Grid     `json:"grid"            yaml:"grid"`
+	Stencil       Stencil  `json:"stencil"         yaml:"stencil"`
+	Precision     string   `json:"precision"       yaml:"precision"` // "float64" or "float32"
+	Boundary      Boundary `json:"boundary"        yaml:"boundary"`
+	Initial       string   `json:"initial"         yaml:"initial"`         // the field at the start, an expression
+	Exact         string   `json:"exact,omitempty" yaml:"exact,omitempty"` // the exact solution; "": not known
+	Heat          *Heat    `json:"heat,omitempty"  yaml:"heat,omitempty"`  // nil unless Solver is "heat"
+	Stop          Stop     `json:"stop"            yaml:"stop"`
+	Devices       Devices  `json:"devices"         yaml:"devices"`
+	Decomposition Parts    `json:"decomposition"   yaml:"decomposition"`
+	Exchange      Exchange `json:"exchange"        yaml:"exchange"`
+	Output        Output   `json:"output"          yaml:"output"`
+}
+
+// A Grid is the owned points and the distances between them, per axis, x first.
+type Grid struct {
+	Size    []int     `json:"size"    yaml:"size,flow"`
+	Spacing []float64 `json:"spacing" yaml:"spacing,flow"`
+}
+
+// Points returns the number of points of the grid.
+func (g Grid) Points() int64 {
+	points := int64(1)
+	for _, n := range g.Size {
+		points *= int64(n)
+	}
+	return points
+}
+
+// Stencil selects the number and the shape of the points that a step reads.
+type Stencil struct {
+	Points int    `json:"points" yaml:"points"`
+	Shape  string `json:"shape"  yaml:"shape"` // "star", "box"
+}
+
+// Heat has the keys of the heat solver alone.
+type Heat struct {
+	DT          float64 `json:"dt"          yaml:"dt"` // time between two steps
+	Diffusivity float64 `json:"diffusivity" yaml:"diffusivity"`
+	Force       bool    `json:"force"       yaml:"force"` // take DT even if it is not stable
+	Stable      float64 `json:"-"           yaml:"-"`     // see Run.StableStep
+}
+
+// Stop says when a run ends.
+type Stop struct {
+	Iterations int     `json:"iterations"          yaml:"iterations"`          // steps at most, from 1
+	Tolerance  float64 `json:"tolerance,omitempty" yaml:"tolerance,omitempty"` // change per step to end at; 0: none
+	Norm       string  `json:"norm"                yaml:"norm"`                // of the change: "max" or "l2"
+	CheckEvery int     `json:"check_every"         yaml:"check_every"`         // steps between two checks of the change
+	Sums       string  `json:"sums"                yaml:"sums"`                // of squares: "reproducible" or "fast"
+}
+
+// Devices says what a run runs on.
+type Devices struct {
+	Backend string `json:"backend"       yaml:"backend"`            // "auto", "cuda" or "host"
+	Count   Count  `json:"count"         yaml:"count"`              // per process; 0: all that fit
+	IDs     []int  `json:"ids,omitempty" yaml:"ids,flow,omitempty"` // the backend's numbers; nil: the first Count
+}
+
+// Exchange says how subdomains send their boundary regions to each other.
+type Exchange struct {
+	Scheme  string `json:"scheme"          yaml:"scheme"`          // "auto" or one of Options.Schemes
+	Order   string `json:"order,omitempty" yaml:"order,omitempty"` // one of the scheme's orders; "" if it has none
+	Path    string `json:"path"            yaml:"path"`            // "auto" or one of Options.Paths
+	Network string `json:"network"         yaml:"network"`         // "auto" or one of Options.Networks
+	Steps   Count  `json:"steps"           yaml:"steps"`           // between two exchanges; 0: halox tries some
+}
+
+// Output names the files that a run writes. An empty name writes none.
+type Output struct {
+	Picture string `json:"picture,omitempty" yaml:"picture,omitempty"` // .png, .svg or .pdf
+	Slice   string `json:"slice"             yaml:"slice"`             // the plane of a 3-D picture: "auto" or "z=16"
+	Field   string `json:"field,omitempty"   yaml:"field,omitempty"`   // .npy
+	Record  string `json:"record,omitempty"  yaml:"record,omitempty"`  // .json
+	History bool   `json:"history"           yaml:"history"`           // keep the norms of every check in the record
+}
+
+// A FaceKind is a kind of boundary condition, one of Options.Boundaries.
+type FaceKind string
+
+// Kinds with a meaning in this package: an axis is periodic as a whole, and a face that is not set is dirichlet with
+// the value 0.
+const (
+	Dirichlet FaceKind = "dirichlet"
+	Periodic  FaceKind = "periodic"
+)
+
+// A Face is the boundary condition of one face.
+type Face struct {
+	Kind  FaceKind
+	Value string // of kinds that take one: a number or an expression, which may use t if the solver is heat; else ""
+}
+
+// form is how a config writes the face.
+func (f Face) form() any {
+	if f.Value != "" {
+		return map[string]string{string(f.Kind): f.Value}
+	}
+	return string(f.Kind)
+}
+
+// MarshalJSON writes the face as a config does.
+func (f Face) MarshalJSON() ([]byte, error) { return json.Marshal(f.form()) }
+
+// MarshalYAML writes the face as a config does.
+func (f Face) MarshalYAML() (any, error) { return f.form(), nil }
+
+// A Boundary has the condition of every face of the grid, by the name of the face: "x-", "x+", "y-", ...
+type Boundary map[string]Face
+
+// faceName returns the name of a face. Axes count from 0; side is 0 for the face at the low end.
+func faceName(axis, side int) string { return "xyz"[axis:axis+1] + "-+"[side:side+1] }
+
+// Face returns the condition at the end of an axis. Axes count from 0; side is 0 for the face at the low end.
+func (b Boundary) Face(axis, side int) Face { return b[faceName(axis, side)] }
+
+// A Count is a number of devices or steps, or 0 where halox chooses it.
+type Count int
+
+func (c Count) form() any {
+	if c == 0 {
+		return Auto
+	}
+	return int(c)
+}
+
+// MarshalJSON writes 0 as "auto".
+func (c Count) MarshalJSON() ([]byte, error) { return json.Marshal(c.form()) }
+
+// MarshalYAML writes 0 as auto.
+func (c Count) MarshalYAML() (any, error) { return c.form(), nil }
+
+// Parts is the number of subdomains along each axis; nil where halox chooses it.
+type Parts []int
+
+func (p Parts) form() any {
+	if p == nil {
+		return Auto
+	}
+	return []int(p)
+}
+
+// MarshalJSON writes nil as "auto".
+func (p Parts) MarshalJSON() ([]byte, error) { return json.Marshal(p.form()) }
+
+// MarshalYAML writes nil as auto, and a list in one line.
+func (p Parts) MarshalYAML() (any, error) {
+	var n yaml.Node
+	err := n.Encode(p.form())
+	n.Style |= yaml.FlowStyle
+	return &n, err
+}
 
 // Dims returns the number of dimensions, 2 or 3.
 func (r *Run) Dims() int { return len(r.Grid.Size) }
@@ -42,8 +190,7 @@ func (r *Run) Periodic() []bool {
 	return periodic
 }
 
-// StableStep returns the largest time step with which the explicit heat solver is stable, as the stencil's kind says. It
-// is 0 for another solver.
+// StableStep returns the largest time step with which the explicit heat solver is stable; 0 for another solver.
 func (r *Run) StableStep() float64 {
 	if r.Heat == nil {
 		return 0
@@ -51,7 +198,7 @@ func (r *Run) StableStep() float64 {
 	return r.Heat.Stable
 }
 
-// TimeStep returns the time between two steps of the heat solver: the one set, or StableStep. It is 0 for another solver.
+// TimeStep returns the time between two steps of the heat solver: the one set, or StableStep; 0 for another solver.
 func (r *Run) TimeStep() float64 {
 	if r.Heat == nil {
 		return 0
@@ -59,31 +206,26 @@ func (r *Run) TimeStep() float64 {
 	return r.Heat.DT
 }
 
-// run reads and checks everything. Sections whose keys depend on others come after them.
-func (r *reader) run() *Run {
-	run := &Run{Solver: r.solver()}
-	r.steady = run.Solver == SolverLaplace
-	run.Grid.Size = r.size()
-	run.Precision = r.word("precision", "float64", "float32")
-	run.Boundary = r.boundary()
-	run.Grid.Spacing = r.spacing(run.Grid.Size, run.Boundary)
-	run.Stencil = r.stencil(run)
-	run.Initial = r.field("initial")
-	run.Exact = r.field("exact")
-	run.Heat = r.heat(run)
-	run.Stop = r.stop()
-	run.Devices = r.devices()
-	run.Decomposition = r.decomposition(run)
-	run.Exchange = r.exchange(run.Boundary)
-	run.Output = r.output(run.Grid.Size, run.Stop)
-	return run
+// Plane returns the axis across the plane that a picture shows, and the plane's 0-based index on it: what output.slice
+// says, or the middle plane of z. A grid of two dimensions is plane 0 of axis 2.
+func (r *Run) Plane() (axis, index int) {
+	if r.Dims() == 2 {
+		return 2, 0
+	}
+	if axis, index, ok := parsePlane(r.Output.Slice); ok {
+		return axis, index
+	}
+	return 2, r.Grid.Size[2] / 2
 }
 
-// solver reads the one word without which nothing goes.
-func (r *reader) solver() string {
-	if _, ok := r.lookup("solver"); !ok {
-		r.missing("solver")
-		return ""
+var planeForm = regexp.MustCompile(`^([xyz])=([0-9]+)$`)
+
+// parsePlane reads "z=16".
+func parsePlane(text string) (axis, index int, ok bool) {
+	m := planeForm.FindStringSubmatch(text)
+	if m == nil {
+		return 0, 0, false
 	}
-	return r.word("solver", SolverLaplace, SolverHeat)
+	index, err := strconv.Atoi(m[2])
+	return strings.Index("xyz", m[1]), index, err == nil
 }

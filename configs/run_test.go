@@ -58,8 +58,10 @@ func TestGeometry(t *testing.T) {
 
 // Who does not say what the spacing is by default gets configs that set it, and no others.
 func TestSpacingWithoutDefault(t *testing.T) {
-	o := configs.Options{Stencils: stencils}
-	if _, err := configs.Parse("c.yaml", []byte(small), o); err == nil || !strings.Contains(err.Error(), "grid.spacing: is required") {
+	o := options
+	o.UnitSpacing = nil
+	if _, err := configs.Parse("c.yaml", []byte(small), o); err == nil ||
+		!strings.Contains(err.Error(), "grid.spacing: must be set") {
 		t.Errorf("got %v", err)
 	}
 	o.Set = []string{"grid.spacing=0.5"}
@@ -75,7 +77,11 @@ func TestPlane(t *testing.T) {
 	}{
 		{"[8, 8]", "auto", 2, 0}, {"[8, 8, 8]", "auto", 2, 4}, {"[8, 8, 1]", "auto", 2, 0}, {"[8, 8, 8]", "y=7", 1, 7},
 	} {
-		run := load(t, "solver: laplace", configs.Options{Set: []string{"grid.size=" + c.size, "output.slice=" + c.slice}})
+		run := load(
+			t,
+			"solver: laplace",
+			configs.Options{Set: []string{"grid.size=" + c.size, "output.slice=" + c.slice}},
+		)
 		if axis, index := run.Plane(); axis != c.axis || index != c.index {
 			t.Errorf("%s of %s is plane %d of axis %d", c.slice, c.size, index, axis)
 		}
@@ -88,7 +94,7 @@ func TestSamples(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		run, err := configs.Parse(name+".yaml", text, configs.Options{Stencils: stencils, UnitSpacing: unitSpacing, CheckExpression: checkNames})
+		run, err := configs.Parse(name+".yaml", text, allNames)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -99,7 +105,8 @@ func TestSamples(t *testing.T) {
 			t.Errorf("%s draws %q", name, run.Output.Picture)
 		}
 	}
-	if _, err := configs.Sample("heat4d"); err == nil || !strings.Contains(err.Error(), "heat2d, heat3d, laplace2d, laplace3d") {
+	if _, err := configs.Sample("heat4d"); err == nil ||
+		!strings.Contains(err.Error(), "heat2d, heat3d, laplace2d, laplace3d") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -112,10 +119,12 @@ precision: half
 heat:
   dt: 0.1
 `
-	_, err := configs.Parse("heat3d.yaml", []byte(file), configs.Options{Stencils: stencils, UnitSpacing: unitSpacing, Set: []string{"stop.norm=l1"}})
+	o := options
+	o.Set = []string{"stop.norm=l1"}
+	_, err := configs.Parse("heat3d.yaml", []byte(file), o)
 	fmt.Println(err)
 	// Output:
-	// heat3d.yaml:4: precision: "half" is not allowed: float64 or float32
-	// heat3d.yaml:6: heat.dt: 0.1 is not stable: at most 3.944773175542407e-05 on this grid, or set heat.force
-	// --set: stop.norm: "l1" is not allowed: max or l2
+	// heat3d.yaml:4: precision: must be float64 or float32, got "half"
+	// heat3d.yaml:6: heat.dt: must be at most 3.944773175542407e-05 to be stable on this grid, unless heat.force is set, got 0.1
+	// --set: stop.norm: must be max or l2, got "l1"
 }

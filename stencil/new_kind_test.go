@@ -47,10 +47,10 @@ func TestNewKind(t *testing.T) {
 		t.Error("two devices give other values than one")
 	}
 	for text, says := range map[string]string{
-		"stencil: {points: 8}":                            "8 is no stencil of 2 dimensions: 5 (star), 9 (box), 9 (star), 25 (box), 13 (diamond)",
-		"stencil: {points: many}":                         "is not allowed: auto, in two dimensions 5, 9, 25 or 13, in three 7, 13, 19 or 27",
-		"stencil: {shape: round}":                         "is not allowed: auto, star, box or diamond",
-		"stencil: {shape: diamond}\ngrid.spacing: [1, 2]": "is a diamond, which needs one spacing",
+		"stencil: {points: 8}":                            "must be auto, 5, 9, 25, 13, 7, 19 or 27, got 8",
+		"stencil: {points: many}":                         "must be auto, 5, 9, 25, 13, 7, 19 or 27, got \"many\"",
+		"stencil: {shape: round}":                         "must be auto, star, box or diamond",
+		"stencil: {shape: diamond}\ngrid.spacing: [1, 2]": "must not be diamond unless all axes have the same spacing",
 	} {
 		text = strings.Replace(sample, ", spacing: 0.125", "", 1) + text
 		if _, err := configs.Parse("bad.yaml", []byte(text), options()); err == nil || !strings.Contains(err.Error(), says) {

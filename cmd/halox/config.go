@@ -89,6 +89,6 @@ func newConfigCheckCommand() *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().StringArrayVar(&set, "set", nil, "override a key, as `key=value`; may be repeated")
+	addSet(cmd, &set)
 	return cmd
 }

@@ -1,7 +1,10 @@
 package main
 
 import (
+	"fmt"
 	"os"
+
+	"github.com/spf13/cobra"
 
 	"github.com/halox/halox/configs"
 	"github.com/halox/halox/p2p"
@@ -18,17 +21,34 @@ func loadConfig(file string, set []string) (*configs.Run, error) {
 
 // loadConfigOf loads a config of so many processes.
 func loadConfigOf(processes int, file string, set []string) (*configs.Run, error) {
-	return configs.Load(file, configs.Options{
-		Processes:       processes,
-		Set:             set,
-		Environ:         os.Environ(),
+	o := configOptions()
+	o.Processes, o.Set, o.Environ = processes, set, os.Environ()
+	return configs.Load(file, o)
+}
+
+// configOptions tells the config what it may name.
+func configOptions() configs.Options {
+	return configs.Options{
 		CheckExpression: checkExpression,
 		Schemes:         configSchemes(),
 		Paths:           texts(p2p.Paths()),
 		Networks:        texts(mpi.Networks()),
 		Stencils:        configStencils(),
+		Boundaries:      configBoundaries(),
 		UnitSpacing:     unitSpacing,
-	})
+		Warn:            func(p configs.Problem) { fmt.Fprintln(os.Stderr, "halox: warning:", p) },
+	}
+}
+
+// addSet adds the flag --set to a command, with completion of keys and of their words.
+func addSet(cmd *cobra.Command, set *[]string) {
+	cmd.Flags().StringArrayVar(set, "set", nil, "override a key of the config, as `key=value`; may be repeated")
+	complete := func(_ *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
+		return configs.Complete(configOptions(), begun), cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
+	}
+	if err := cmd.RegisterFlagCompletionFunc("set", complete); err != nil {
+		panic(err) // the flag was added above
+	}
 }
 
 // configSchemes tells the config what the schemes can take.
@@ -49,6 +69,11 @@ func configStencils() (all []configs.StencilKind) {
 		}
 	}
 	return all
+}
+
+// configBoundaries tells the config which boundary conditions there are.
+func configBoundaries() []configs.BoundaryKind {
+	return []configs.BoundaryKind{{Name: "neumann"}, {Name: configs.Dirichlet, Value: true}}
 }
 
 // unitSpacing tells the config how points lie between the ends of an axis.

@@ -65,7 +65,7 @@ all hosts, weak one that grows with them. Schemes that make steps of one process
 			})
 		},
 	}
-	cmd.Flags().StringArrayVar(&set, "set", nil, "override a key of the config, as `key=value`; may be repeated")
+	addSet(cmd, &set)
 	cmd.Flags().BoolVar(&dot, "dot", false, "print a graph for graphviz")
 	hosts.add(cmd.Flags())
 	return cmd

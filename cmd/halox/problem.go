@@ -51,7 +51,7 @@ func wallKind(k configs.FaceKind) solvers.WallKind {
 	switch k {
 	case configs.Periodic:
 		return solvers.Periodic
-	case configs.Neumann:
+	case "neumann":
 		return solvers.Neumann
 	}
 	return solvers.Dirichlet

@@ -41,7 +41,7 @@ prints and writes.`,
 			return runFile(cmd, args[0], f)
 		},
 	}
-	cmd.Flags().StringArrayVar(&f.set, "set", nil, "override a key of the config, as `key=value`; may be repeated")
+	addSet(cmd, &f.set)
 	cmd.Flags().StringVar(&f.record, "record", "", "write the record of the run to this JSON `file`")
 	cmd.Flags().BoolVar(&f.history, "history", false, "put the norms of every check into the record")
 	f.trace.add(cmd.Flags())

@@ -50,7 +50,7 @@ first that fails ends it, and names its seed: --ranks-seed runs that one again.`
 			})
 		},
 	}
-	cmd.Flags().StringArrayVar(&set, "set", nil, "override a key of the config, as `key=value`; may be repeated")
+	addSet(cmd, &set)
 	cmd.Flags().DurationVar(&soak.long, "ranks-for", 0, "run litmus tests of ranks for so long, and nothing else")
 	cmd.Flags().Uint32Var(&soak.seed, "ranks-seed", 0, "run the litmus test of ranks of this seed, and nothing else")
 	cmd.MarkFlagsMutuallyExclusive("ranks-for", "ranks-seed")

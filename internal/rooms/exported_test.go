@@ -51,7 +51,7 @@ var public = map[string][]string{
 	"stencil":        {"Evaluator.At", "Group.Offsets", "ParseError", "StarWeights.Stencil"},
 
 	// The words of a config, and its schema.
-	"configs": {"Grid.Points", "Key.Variable", "Keys", "Problems", "SolverHeat", "SolverLaplace"},
+	"configs": {"Grid.Points", "Problems", "SolverHeat", "SolverLaplace"},
 }
 
 // Exported is what a user needs: another package, an example, a page or an Example uses it.

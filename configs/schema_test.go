@@ -1,0 +1,86 @@
+package configs_test
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/halox/halox/configs"
+	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/p2p/mpi"
+	"github.com/halox/halox/solvers/scheme"
+)
+
+// TestReference compares docs/reference/config.md with the schema; -update writes it.
+func TestReference(t *testing.T) {
+	const page = "../docs/reference/config.md"
+	o := options
+	o.Paths, o.Networks = texts(p2p.Paths()), texts(mpi.Networks())
+	for _, name := range scheme.All() {
+		needs, err := scheme.NeedsOf(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Schemes = append(o.Schemes, configs.Scheme{Name: string(name), Orders: texts(needs.Orders)})
+	}
+	got := configs.Reference(o)
+	if *update {
+		if err := os.WriteFile(page, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(page)
+	if diff := cmp.Diff(string(want), got); err != nil || diff != "" {
+		t.Errorf("%v; run with -update (-want +got):\n%s", err, diff)
+	}
+}
+
+func texts[T ~string](names []T) (all []string) {
+	for _, name := range names {
+		all = append(all, string(name))
+	}
+	return all
+}
+
+func TestComplete(t *testing.T) {
+	for _, c := range []struct {
+		begun string
+		want  []string
+	}{
+		{"stop.n", []string{"stop.norm=\tNorm of the change."}},
+		{"stop.norm=", []string{"stop.norm=max", "stop.norm=l2"}},
+		{"exchange.path=p", []string{"exchange.path=peer"}},
+		{"grid.size=", nil},
+		{"stops", nil},
+	} {
+		if got := configs.Complete(allNames, c.begun); !slices.Equal(got, c.want) {
+			t.Errorf("%q completes to %q, want %q", c.begun, got, c.want)
+		}
+	}
+	if all := configs.Complete(allNames, ""); len(all) != len(configs.Keys()) {
+		t.Errorf("%d of %d keys", len(all), len(configs.Keys()))
+	}
+}
+
+// A key is one entry of the schema and a field of Run: without the entry, nothing knows the key.
+func TestAKeyIsOneEntry(t *testing.T) {
+	o := options
+	o.Environ, o.Set = []string{"HALOX_STOP_SUMS=fast"}, []string{"stop.sums=fast"}
+	const text = small + "stop: {sums: fast}"
+	if run := load(t, text, o); run.Stop.Sums != "fast" {
+		t.Errorf("%+v", run.Stop)
+	}
+	configs.WithoutKey(t, "stop.sums")
+	_, err := configs.Parse("c.yaml", []byte(text), o)
+	const want = `c.yaml:3: stop.sums: unknown key, must be one of iterations, tolerance, norm, check_every
+--set: stop.sums: unknown key, must be one of iterations, tolerance, norm, check_every`
+	if err == nil || err.Error() != want {
+		t.Errorf("got\n%v\nwant\n%s", err, want)
+	}
+	if strings.Contains(configs.Reference(o), "sums") || len(configs.Complete(o, "stop.sums")) > 0 {
+		t.Error("the reference or completion still has it")
+	}
+}

@@ -1,0 +1,482 @@
+package configs
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/pelletier/go-toml/v2"
+	"github.com/pelletier/go-toml/v2/unstable"
+	"go.yaml.in/yaml/v3"
+)
+
+// Limits of a file. Above them it is not a config.
+const (
+	maxFile = 1 << 20 // bytes
+	maxKeys = 10000
+)
+
+// parseFile returns the mapping at the top of a file; an empty one for an empty file.
+func parseFile(file string, data []byte) (*yaml.Node, error) {
+	switch {
+	case len(data) > maxFile:
+		return nil, fmt.Errorf("must have at most %d bytes", maxFile)
+	case !utf8.Valid(data):
+		return nil, errors.New("must be UTF-8 text")
+	case strings.EqualFold(filepath.Ext(file), ".toml"):
+		return parseTOML(data)
+	}
+	return parseYAML(data)
+}
+
+// parseTOML returns TOML as the nodes of the same config in YAML, with the lines of keys.
+func parseTOML(data []byte) (*yaml.Node, error) {
+	data = bytes.TrimPrefix(data, []byte("\ufeff"))
+	var all map[string]any
+	var wrong *toml.DecodeError
+	switch err := toml.Unmarshal(data, &all); {
+	case errors.As(err, &wrong):
+		line, _ := wrong.Position()
+		return nil, &syntaxError{line, "not TOML: " + strings.TrimPrefix(wrong.Error(), "toml: ")}
+	case err != nil:
+		return nil, fmt.Errorf("not TOML: %s", strings.TrimPrefix(err.Error(), "toml: "))
+	}
+	var root yaml.Node
+	if err := root.Encode(all); err != nil {
+		return nil, err
+	}
+	setLines(&root, "", tomlLines(data))
+	return &root, nil
+}
+
+// tomlLines returns the line of each key of a TOML file, by its path. Keys in braces lie where the braces begin.
+func tomlLines(data []byte) map[string]int {
+	lines, table := map[string]int{}, ""
+	var parser unstable.Parser
+	parser.Reset(data)
+	line, counted := 1, 0
+	for parser.NextExpression() {
+		e := parser.Expression()
+		path := table
+		if e.Kind != unstable.KeyValue {
+			path = ""
+		}
+		for part := e.Key(); part.Next(); {
+			at := int(part.Node().Raw.Offset)
+			line, counted = line+bytes.Count(data[counted:at], []byte("\n")), at
+			path = join(path, string(part.Node().Data))
+			if _, known := lines[path]; !known {
+				lines[path] = line
+			}
+		}
+		if e.Kind != unstable.KeyValue {
+			table = path
+		}
+	}
+	return lines
+}
+
+// setLines gives the keys and values of a mapping their lines, or that of the section.
+func setLines(n *yaml.Node, path string, lines map[string]int) {
+	for i := 0; i+1 < len(n.Content) && n.Kind == yaml.MappingNode; i += 2 {
+		name, value := n.Content[i], n.Content[i+1]
+		name.Line = cmp.Or(lines[join(path, name.Value)], n.Line)
+		value.Line = name.Line
+		setLines(value, join(path, name.Value), lines)
+	}
+}
+
+// A syntaxError says where a text is not what its format allows.
+type syntaxError struct {
+	line int
+	text string
+}
+
+func (e *syntaxError) Error() string { return e.text }
+
+// parseYAML keeps the nodes, for their lines. A defect of the library that panics must not end the program.
+func parseYAML(data []byte) (root *yaml.Node, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			root, err = nil, fmt.Errorf("cannot be parsed: %v", p)
+		}
+	}()
+	var doc, second yaml.Node
+	decoder := yaml.NewDecoder(bytes.NewReader(data))
+	switch err := decoder.Decode(&doc); {
+	case errors.Is(err, io.EOF):
+		return &yaml.Node{Kind: yaml.MappingNode}, nil
+	case err != nil:
+		return nil, yamlError(err)
+	}
+	switch err := decoder.Decode(&second); {
+	case err == nil:
+		return nil, &syntaxError{second.Line, "must be one document, and here a second one begins"}
+	case !errors.Is(err, io.EOF):
+		return nil, yamlError(err)
+	}
+	return doc.Content[0], nil
+}
+
+var (
+	yamlForm = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)$`)
+	// The library counts lines from 0 in the errors of its parser, which are these, and from 1 in those of its scanner.
+	// The line is often where the block began that the error is in.
+	parserError = regexp.MustCompile(`^(did not find expected (<|node content|'-' indicator|key|',' or)|` +
+		`found (undefined tag|duplicate %|incompatible YAML))`)
+)
+
+// yamlError takes the line out of an error of the YAML library, and makes the rest one line.
+func yamlError(err error) error {
+	e := &syntaxError{text: printable(strings.Join(strings.Fields(err.Error()), " "))}
+	if m := yamlForm.FindStringSubmatch(e.text); m != nil {
+		e.line, _ = strconv.Atoi(m[1])
+		e.text = m[2]
+	}
+	place := "not YAML: "
+	if parserError.MatchString(e.text) {
+		e.line++
+		place = "not YAML, here or in a later line: "
+	}
+	e.text = place + e.text
+	return e
+}
+
+// A setting is a value that a source gives to a key.
+type setting struct {
+	key  string // as given, so boundary.x where it stands for boundary.x-
+	node *yaml.Node
+	from origin
+}
+
+// given reports whether a source set it, and not the schema.
+func (s setting) given() bool { return s.from.source != "" }
+
+// A layer is all that one source sets, by key. Axes of the boundary are resolved into faces.
+type layer map[string]setting
+
+// A collector collects the settings below a node.
+type collector struct {
+	source   string
+	problems *Problems
+	settings layer
+}
+
+func (c *collector) at(n *yaml.Node) origin { return origin{c.source, n.Line} }
+
+// section reads the keys of a mapping. One without any content is empty.
+func (c *collector) section(path string, n *yaml.Node) {
+	switch {
+	case n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null":
+		return
+	case n.Kind != yaml.MappingNode:
+		c.problems.add(c.at(n), path, n, "must have keys with values, of %s", listNames(below(path)))
+		return
+	case len(n.Content) > 2*maxKeys:
+		c.problems.add(c.at(n), path, nil, "must have at most %d keys", maxKeys)
+		return
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		c.entry(path, n.Content[i], n.Content[i+1])
+	}
+}
+
+// entry reads one key. A key with dots is the path to one further down.
+func (c *collector) entry(section string, name, value *yaml.Node) {
+	if name.Kind != yaml.ScalarNode {
+		c.problems.add(c.at(name), section, name, "a key must be one of %s", listNames(below(section)))
+		return
+	}
+	path := join(section, printable(name.Value))
+	_, known := findKey(path)
+	switch first, twice := c.settings[path]; {
+	case twice && first.from.line > 0:
+		c.problems.add(c.at(name), path, nil, "must be given once, and is given in line %d", first.from.line)
+	case twice:
+		c.problems.add(c.at(name), path, nil, "must be given once")
+	case known:
+		c.settings[path] = setting{path, value, c.at(name)}
+	case isSection(path):
+		c.section(path, value)
+	default:
+		c.problems.add(c.at(name), path, nil, "%s", unknown(path, section))
+	}
+}
+
+// fileLayer reads the settings of a file. It returns nil, with a problem, when the file cannot be understood at all.
+func fileLayer(file string, data []byte, problems *Problems) layer {
+	root, err := parseFile(file, data)
+	if err != nil {
+		var wrong *syntaxError
+		at := origin{source: file}
+		if errors.As(err, &wrong) {
+			at.line = wrong.line
+		}
+		problems.add(at, "", nil, "%s", printable(err.Error()))
+		return nil
+	}
+	c := collector{source: file, problems: problems, settings: layer{}}
+	c.section("", root)
+	return resolveAxes(c.settings, problems)
+}
+
+// variablePrefix is what the names of halox's variables begin with.
+const variablePrefix = "HALOX_"
+
+// reserved are variables with a meaning outside the config. A star stands for any ending.
+var reserved = []string{
+	"HALOX_CACHE", "HALOX_CUDA", "HALOX_MPI", "HALOX_NCCL", "HALOX_NVRTC", "HALOX_PROBE_*", "HALOX_TEST_*",
+}
+
+// isReserved reports whether a variable is one of reserved.
+func isReserved(name string) bool {
+	return slices.ContainsFunc(reserved, func(r string) bool {
+		prefix, open := strings.CutSuffix(r, "*")
+		return name == r || open && strings.HasPrefix(name, prefix)
+	})
+}
+
+// environLayer reads the settings of variables HALOX_... One that sets no key is a problem if it is nearly the name of
+// one that does. Else others may have set it, for a package or a service of that name, and warn is told.
+func environLayer(environ []string, problems *Problems, warn func(Problem)) layer {
+	settings := layer{}
+	for _, e := range slices.Sorted(slices.Values(environ)) {
+		name, value, _ := strings.Cut(e, "=")
+		if !strings.HasPrefix(name, variablePrefix) || isReserved(name) {
+			continue
+		}
+		from := origin{source: printable(name)}
+		at := slices.IndexFunc(keys, func(k key) bool { return k.variable() == name })
+		if at < 0 {
+			if meant := nearest(name, variables()); meant != "" {
+				problems.add(from, "", nil, "sets no key, did you mean %s?", meant)
+			} else if warn != nil {
+				warn(Problem{Source: from.source, Reason: "sets no key, and is ignored"})
+			}
+			continue
+		}
+		k := keys[at]
+		if node, err := parseValue(k, value); err != nil {
+			problems.add(from, k.name, scalar(value), "%v", err)
+		} else {
+			settings[k.name] = setting{k.name, node, from}
+		}
+	}
+	return resolveAxes(settings, problems)
+}
+
+// variables returns the names that variables may have.
+func variables() []string {
+	names := slices.Clone(reserved)
+	for _, k := range keys {
+		names = append(names, k.variable())
+	}
+	return names
+}
+
+// setLayer reads overrides key=value. Of two for the same key, the later holds.
+func setLayer(overrides []string, problems *Problems) layer {
+	settings := layer{}
+	for _, text := range overrides {
+		c := collector{source: setSource, problems: problems, settings: layer{}}
+		c.override(text)
+		for key, s := range c.settings {
+			settings[key] = s
+		}
+	}
+	return resolveAxes(settings, problems)
+}
+
+// override reads one. The key may be a section, and the value then a mapping.
+func (c *collector) override(text string) {
+	from := origin{source: c.source}
+	key, value, ok := strings.Cut(text, "=")
+	key = strings.TrimSpace(key)
+	if !ok || key == "" {
+		c.problems.add(from, "", scalar(text), "must be key=value, as in grid.size=[64, 64]")
+		return
+	}
+	known, _ := findKey(key)
+	node, err := parseValue(known, value)
+	if err != nil {
+		c.problems.add(from, printable(key), scalar(value), "%v", err)
+		return
+	}
+	if isSection(key) && node.ShortTag() == "!!null" {
+		c.problems.add(from, key, node, "must be a key where it is reset, such as %s", below(key)[0])
+		return
+	}
+	section := ""
+	if at := strings.LastIndex(key, "."); at > 0 && isSection(key[:at]) {
+		section, key = key[:at], key[at+1:]
+	}
+	c.entry(section, scalar(key), node)
+}
+
+// parseValue reads a value that stands alone. Free text may hold what YAML would take for a mapping: x < 1 ? 2 : 3
+func parseValue(k key, text string) (*yaml.Node, error) {
+	if strings.TrimSpace(text) == "" {
+		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null"}, nil
+	}
+	node, err := parseYAML([]byte(text))
+	if k.free() && (err != nil || node.Kind != yaml.ScalarNode) {
+		return scalar(text), nil
+	}
+	if err != nil {
+		return nil, errors.New(strings.Replace(err.Error(), ", here or in a later line", "", 1))
+	}
+	forgetLines(node)
+	return node, nil
+}
+
+// forgetLines removes line numbers that are not those of a file.
+func forgetLines(n *yaml.Node) {
+	n.Line = 0
+	for _, c := range n.Content {
+		forgetLines(c)
+	}
+}
+
+func scalar(text string) *yaml.Node {
+	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: text}
+}
+
+// resolveAxes turns the axes that one source sets into faces. Within a source, a face says more than its axis.
+func resolveAxes(settings layer, problems *Problems) layer {
+	for axis := range 3 {
+		key := "boundary." + "xyz"[axis:axis+1]
+		whole, ok := settings[key]
+		if !ok {
+			continue
+		}
+		delete(settings, key)
+		for side := range 2 {
+			name := "boundary." + faceName(axis, side)
+			face, both := settings[name]
+			switch {
+			case !both:
+				settings[name] = whole
+			case isPeriodic(face) != isPeriodic(whole):
+				problems.add(
+					face.from,
+					name,
+					face.node,
+					"must agree with %s, %s, on being periodic",
+					key,
+					show(whole.node),
+				)
+				settings[name] = whole // one problem is enough
+			}
+		}
+	}
+	return settings
+}
+
+func isPeriodic(s setting) bool { return text(s.node) == string(Periodic) }
+
+// findKey returns the key of a name.
+func findKey(name string) (key, bool) {
+	at := slices.IndexFunc(keys, func(k key) bool { return k.name == name })
+	if at < 0 {
+		return key{}, false
+	}
+	return keys[at], true
+}
+
+// variable returns the name of the environment variable that sets the key: HALOX_GRID_SIZE for grid.size,
+// HALOX_BOUNDARY_X_MINUS for boundary.x-.
+func (k key) variable() string {
+	name := strings.NewReplacer(".", "_", "-", "_MINUS", "+", "_PLUS").Replace(k.name)
+	return variablePrefix + strings.ToUpper(name)
+}
+
+// isSection reports whether keys stand below the path.
+func isSection(path string) bool { return len(below(path)) > 0 }
+
+// below returns the full names of what may stand directly under a section, or at the top for "".
+func below(section string) []string {
+	return distinct(keys, func(k key) []string {
+		rest, ok := strings.CutPrefix(k.name, section+".")
+		if section == "" {
+			rest, ok = k.name, true
+		}
+		if !ok {
+			return nil
+		}
+		first, _, _ := strings.Cut(rest, ".")
+		return []string{join(section, first)}
+	})
+}
+
+// join appends a name to the path of a section.
+func join(section, name string) string { return strings.TrimPrefix(section+"."+name, ".") }
+
+// listNames joins the last parts of paths for a message.
+func listNames(paths []string) string {
+	return strings.Join(distinct(paths, func(p string) []string { return []string{lastName(p)} }), ", ")
+}
+
+// lastName returns a path without the sections in it.
+func lastName(path string) string { return path[strings.LastIndex(path, ".")+1:] }
+
+// unknown says that a key does not exist, and which one may have been meant: one that is spelled nearly so, or one of
+// that name in another section. It suggests no key that switches a check off.
+func unknown(path, section string) string {
+	candidates := below(section)
+	for _, k := range keys {
+		candidates = append(candidates, k.name)
+	}
+	candidates = slices.DeleteFunc(candidates, func(name string) bool {
+		k, _ := findKey(name)
+		return k.guard
+	})
+	elsewhere := ""
+	named := func(k key) bool { return lastName(k.name) == lastName(path) && !k.guard }
+	if at := slices.IndexFunc(keys, named); at >= 0 {
+		elsewhere = keys[at].name
+	}
+	if meant := cmp.Or(nearest(path, candidates), elsewhere); meant != "" {
+		return fmt.Sprintf("unknown key, did you mean %s?", meant)
+	}
+	return fmt.Sprintf("unknown key, must be one of %s", listNames(below(section)))
+}
+
+// nearest returns the candidate that differs from the word in the fewest letters, two at most; "" when none is near.
+func nearest(word string, candidates []string) string {
+	best, meant := min(3, 1+len(word)/2), ""
+	for _, c := range candidates {
+		if d := distance(strings.ToLower(word), strings.ToLower(c)); d < best {
+			best, meant = d, c
+		}
+	}
+	return meant
+}
+
+// distance is Levenshtein's: how many letters must be inserted, deleted or replaced to make a into b.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			replaced := diagonal
+			if a[i] != b[j] {
+				replaced++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(replaced, row[j]+1, diagonal+1)
+		}
+	}
+	return row[len(b)]
+}
