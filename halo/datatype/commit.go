@@ -2,7 +2,6 @@ package datatype
 
 import (
 	"fmt"
-	"math/bits"
 	"sync"
 )
 
@@ -57,35 +56,190 @@ func (p pattern) worth() bool {
 	return p.list == nil && (n <= 1 || n <= MaxPieces && p.blocks() >= int64(4*n))
 }
 
-// summarise computes the totals that Commit does not know yet.
-func (l *Layout) summarise() {
-	var s summary
-	for i := range l.pieces {
-		p := &l.pieces[i]
-		s.block(p.Displacement, p.Length, p.Blocks())
-		s.divides |= p.Offset
-		for _, d := range p.Dims[:p.Rank] {
-			s.divides |= d.Stride | d.Packed
+// A builder turns a tree of types into a pattern, each type of the tree once.
+type builder struct {
+	done map[*Type]pattern
+	err  error // of the first pattern that was too long
+}
+
+// build returns the pattern of one element.
+func (b *builder) build(t *Type) pattern {
+	if p, ok := b.done[t]; ok || t.size == 0 {
+		return p
+	}
+	p := b.assemble(t)
+	b.done[t] = p
+	return p
+}
+
+func (b *builder) assemble(t *Type) pattern {
+	e := &t.env
+	switch e.Combiner {
+	case Named:
+		return blockPattern(Block{Length: t.size})
+	case ContiguousCombiner:
+		return b.run(t.child(), e.Count)
+	case VectorCombiner, HVectorCombiner:
+		return b.repeat(b.run(t.child(), e.BlockLength), int64(e.Count), t.stride(new(checked)))
+	case SubarrayCombiner:
+		return b.subarray(t)
+	case ResizedCombiner:
+		return b.build(t.child())
+	case StructCombiner:
+		return b.structure(e)
+	}
+	return b.list(e)
+}
+
+// run returns the pattern of length elements one after another.
+func (b *builder) run(t *Type, length int) pattern {
+	return b.repeat(b.build(t), int64(length), t.Extent())
+}
+
+func (b *builder) subarray(t *Type) pattern {
+	e, pitch := &t.env, t.child().Extent()
+	p := b.build(t.child())
+	for _, d := range e.fastestFirst() {
+		p = b.repeat(p, int64(e.Subsizes[d]), pitch).shift(int64(e.Starts[d]) * pitch)
+		pitch *= int64(e.Sizes[d])
+	}
+	return p
+}
+
+func (b *builder) structure(e *Envelope) pattern {
+	parts := make([]pattern, 0, len(e.Types))
+	for i, displacement := range e.Displacements {
+		parts = append(parts, b.run(e.Types[i], e.BlockLengths[i]).shift(displacement))
+	}
+	return b.concat(parts)
+}
+
+// list returns the pattern of a list of blocks of one type.
+func (b *builder) list(e *Envelope) pattern {
+	child := b.build(e.Types[0])
+	blocks := e.places()
+	if block, ok := child.single(); ok && e.dense(blocks, block) {
+		for i := range blocks {
+			blocks[i].Displacement += block.Displacement
+			blocks[i].Length *= block.Length
+		}
+		return compress(blocks)
+	}
+	return b.scatter(blocks, e.Types[0])
+}
+
+// places returns the blocks of a list that are not empty: displacements in bytes, lengths in elements.
+func (e *Envelope) places() []Block {
+	blocks := make([]Block, 0, len(e.Displacements))
+	unit := e.unit(e.Types[0])
+	for i, displacement := range e.Displacements {
+		if length, _ := e.block(i); length > 0 {
+			blocks = append(blocks, Block{Displacement: displacement * unit, Length: int64(length)})
 		}
 	}
-	for _, b := range l.list {
-		s.block(b.Displacement, b.Length, 1)
-	}
-	l.blocks, l.minBlock, l.maxBlock = s.blocks, s.shortest, s.longest
-	l.alignment = 1 << min(4, bits.TrailingZeros64(uint64(s.divides)))
+	return blocks
 }
 
-// A summary gathers what blocks have in common.
-type summary struct {
-	blocks, shortest, longest int64
-	divides                   int64 // the bits that are set in any of the numbers
+// dense reports whether elements of which each is a block fill the places without gaps.
+func (e *Envelope) dense(places []Block, element Block) bool {
+	if e.Types[0].Extent() == element.Length {
+		return true
+	}
+	for _, p := range places {
+		if p.Length > 1 {
+			return false
+		}
+	}
+	return true
 }
 
-func (s *summary) block(displacement, length, times int64) {
-	if s.blocks == 0 {
-		s.shortest = length
+// scatter returns the pattern of elements of a type at places whose lengths are in elements.
+func (b *builder) scatter(places []Block, t *Type) pattern {
+	child := b.build(t)
+	period, dims, ok := regular(places)
+	elements := sum(places)
+	if !ok && (child.isFlat() || len(places) > manyPieces) && elements <= MaxBlocks/max(1, child.blocks()) {
+		return compress(child.at(places, elements, t.Extent()))
 	}
-	s.blocks += times
-	s.shortest, s.longest = min(s.shortest, length), max(s.longest, length)
-	s.divides |= displacement | length
+	if !ok {
+		period, dims = len(places), nil
+	}
+	parts := make([]pattern, 0, period)
+	for _, p := range places[:period] {
+		parts = append(parts, b.run(t, int(p.Length)).shift(p.Displacement))
+	}
+	p := b.concat(parts)
+	for _, d := range dims {
+		p = b.repeat(p, d.Count, d.Stride)
+	}
+	return p
+}
+
+// repeat returns count copies of a pattern, stride bytes apart.
+func (b *builder) repeat(p pattern, count, stride int64) pattern {
+	switch {
+	case count == 0 || p.size == 0:
+		return pattern{}
+	case count == 1:
+		return p
+	case p.list != nil && count <= MaxBlocks/int64(len(p.list)):
+		return p.copies(count, stride)
+	}
+	pieces, ok := repeatAll(b.pieces(p), Dim{Count: count, Stride: stride, Packed: p.size})
+	if !ok {
+		return b.refuse(p.blocks() * count)
+	}
+	return pattern{pieces: pieces, size: p.size * count}
+}
+
+// concat returns patterns one after another.
+func (b *builder) concat(parts []pattern) pattern {
+	all := pattern{}
+	pieces, blocks, flat, listed := 0, int64(0), true, false
+	for _, p := range parts {
+		all.size += p.size
+		pieces += len(p.pieces)
+		blocks += p.blocks()
+		flat = flat && p.isFlat()
+		listed = listed || p.list != nil
+	}
+	if blocks <= MaxBlocks && (flat || listed || pieces > manyPieces) {
+		for _, p := range parts {
+			all.list = append(all.list, p.flat(false)...)
+		}
+		return compress(all.list)
+	}
+	offset := int64(0)
+	for _, p := range parts {
+		for _, piece := range b.pieces(p) {
+			piece.Offset += offset
+			all.pieces = append(all.pieces, piece)
+		}
+		offset += p.size
+	}
+	if len(all.pieces) > maxPieceList {
+		return b.refuse(blocks)
+	}
+	all.pieces = fold(join(all.pieces))
+	return all
+}
+
+// manyPieces is the number of pieces from which a list of their blocks is preferred while patterns are put together.
+const manyPieces = 16 * MaxPieces
+
+// pieces returns a pattern as pieces. A list of too many blocks is refused.
+func (b *builder) pieces(p pattern) []Piece {
+	if len(p.list) > maxPieceList {
+		b.refuse(p.blocks())
+		return nil
+	}
+	return p.asPieces()
+}
+
+// refuse notes that a pattern is too long and returns an empty one in its stead.
+func (b *builder) refuse(blocks int64) pattern {
+	if b.err == nil {
+		b.err = fmt.Errorf("%d blocks without regularity: at most %d are listed", blocks, MaxBlocks)
+	}
+	return pattern{}
 }

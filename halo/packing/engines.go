@@ -1,10 +1,6 @@
 package packing
 
 import (
-	"errors"
-	"fmt"
-	"slices"
-
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/streams"
 )
@@ -23,18 +19,26 @@ func New(c *kernels.Compiler, d *streams.Device, o Options) (*Packer, error) {
 	return newPacker(c, d, o, engines())
 }
 
-// jobOf makes a task ready for an engine other than Auto.
-func (p *Packer) jobOf(e Engine, t *task) (*Job, error) {
-	i := slices.IndexFunc(p.engines, func(one engine) bool { return one.name == e })
-	if i < 0 {
-		return nil, fmt.Errorf("packing: no engine %q: %v or auto", e, namesOf(p.engines))
+// Pack makes a job ready that gathers the message into the first bytes of dst, which is
+// memory of the packer's device, of a peer that it reaches, or pinned host memory. src is
+// memory of its device. An engine that cannot do it returns ErrUnsuited.
+func (p *Packer) Pack(e Engine, dst streams.Span, src Place, c *MessageLayout) (*Job, error) {
+	return p.job(e, &task{message: c, packed: dst, place: src})
+}
+
+// Unpack makes a job ready that scatters the first bytes of src over the message's place
+// in dst. The message must not touch a byte twice. The memory is as for Pack.
+func (p *Packer) Unpack(e Engine, dst Place, src streams.Span, c *MessageLayout) (*Job, error) {
+	return p.job(e, &task{message: c, packed: src, place: dst, unpack: true})
+}
+
+// job makes a task ready for an engine, or for the fastest.
+func (p *Packer) job(e Engine, t *task) (*Job, error) {
+	if err := t.check(); err != nil {
+		return nil, err
 	}
-	j := &Job{Engine: e}
-	if t.message.Layout.Size() == 0 {
-		return j, nil
+	if e == Auto {
+		return p.fastest(t)
 	}
-	if err := p.engines[i].ready(p, j, t); err != nil {
-		return nil, errors.Join(fmt.Errorf("packing: %s by %s: %w", t.name(), e, err), j.Close())
-	}
-	return j, nil
+	return p.jobOf(e, t)
 }

@@ -2,7 +2,11 @@ package packing
 
 import (
 	"errors"
+	"fmt"
+	"slices"
+	"sync"
 
+	"github.com/halox/halox/halo/datatype"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/kernels/pack"
 	"github.com/halox/halox/streams"
@@ -84,3 +88,43 @@ func newPacker(c *kernels.Compiler, d *streams.Device, o Options, engines []engi
 
 // Close frees what it holds. Closing twice is no error.
 func (p *Packer) Close() error { return p.resources.Close() }
+
+// layoutCache holds the tables of a packer on its device, by layout or type.
+type layoutCache struct {
+	mu    sync.Mutex
+	items map[any]any
+}
+
+// The keys of a layout cache.
+type (
+	blocksKey struct {
+		layout datatype.Key
+		equal  bool
+	}
+	unitsKey struct{ layout datatype.Key }
+	equalKey struct {
+		t     *datatype.Type
+		count int
+	}
+	treeKey struct {
+		t         *datatype.Type
+		count     int
+		alignment int64
+	}
+)
+
+// jobOf makes a task ready for an engine other than Auto.
+func (p *Packer) jobOf(e Engine, t *task) (*Job, error) {
+	i := slices.IndexFunc(p.engines, func(one engine) bool { return one.name == e })
+	if i < 0 {
+		return nil, fmt.Errorf("packing: no engine %q: %v or auto", e, namesOf(p.engines))
+	}
+	j := &Job{Engine: e}
+	if t.message.Layout.Size() == 0 {
+		return j, nil
+	}
+	if err := p.engines[i].ready(p, j, t); err != nil {
+		return nil, errors.Join(fmt.Errorf("packing: %s by %s: %w", t.name(), e, err), j.Close())
+	}
+	return j, nil
+}

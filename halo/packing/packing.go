@@ -1,3 +1,13 @@
+// Package packing packs and unpacks MPI datatypes where they lie: data on a GPU, that is
+// not in one piece, into a buffer in one piece on that GPU, on a peer, or in pinned host
+// memory, and back.
+//
+// A [MessageLayout] is some elements of a type, see package datatype. A [Packer] belongs to a device
+// and makes a [Job] of a message and its place, by one of the engines of three papers: Wu et
+// al. 2016 (Open MPI), Jenkins et al. 2014 (MPICH) and Shi et al. 2014 (HAND, MVAPICH2), or
+// by the one that is fastest for that layout, which [Auto] measures once and remembers, and
+// learns from for other layouts. A job is queued on a stream any number of times, and queuing
+// it makes nothing.
 package packing
 
 import (
@@ -5,6 +15,7 @@ import (
 	"fmt"
 
 	"github.com/halox/halox/halo/datatype"
+	"github.com/halox/halox/kernels/pack"
 	"github.com/halox/halox/streams"
 )
 
@@ -92,3 +103,62 @@ func (t *task) name() string {
 	}
 	return "pack"
 }
+
+// Options say how the engines work. The zero value lets each do as suits it.
+type Options struct {
+	Blocks    int       // thread blocks that a kernel may take at most; 0 for as many as suit
+	UnitBytes int       // of a work unit: 1024, 2048 or 4096; 0 for what suits (units)
+	Loop      pack.Loop // what a thread copies one after the other (targeted, transform)
+	Scan      pack.Scan // how prefix sums are made (bypass)
+	Sums      pack.Sums // how they lie in shared memory (bypass)
+	Lanes     int       // threads along a block, a power of two up to 256; 0 for what suits (bypass, targeted of blocks of one length)
+	Pinned    bool      // the list of blocks stays in pinned host memory (bypass)
+	Primitive bool      // a thread moves one primitive, not a wide word (tree)
+	Cache     string    // folder of the cache, for what Auto measures; where empty the one that HALOX_CACHE names, else the user's
+	// Predict has Auto take the engine that a model, fitted to what was measured before,
+	// says is fastest, and measure only where the model cannot tell. It is for programs
+	// that make many layouts and use each a few times, as adaptive meshes do.
+	Predict bool
+}
+
+// strided and listed are the options of the kernels.
+func (o Options) strided() pack.StridedOptions {
+	return pack.StridedOptions{MaxBlocks: o.Blocks, Loop: o.Loop}
+}
+
+func (o Options) listed(equal bool) pack.BlockOptions {
+	return pack.BlockOptions{Equal: equal, Pinned: o.Pinned, Scan: o.Scan, Sums: o.Sums, Lanes: o.Lanes, MaxBlocks: o.Blocks}
+}
+
+// Job packs or unpacks one message at one place, any number of times.
+type Job struct {
+	resources streams.Resources
+	Engine    Engine // never Auto
+	Why       string // why Auto took it: what was measured or predicted
+	queue     func(s *streams.Stream) error
+	most      int // operations that it queues, where they are more than two
+}
+
+// operations returns how many operations the job queues on a stream at most.
+func (j *Job) operations() int { return max(2, j.most) }
+
+// Queue queues the work on a stream of the packer's device.
+func (j *Job) Queue(s *streams.Stream) error {
+	if j.queue == nil {
+		return nil
+	}
+	return j.queue(s)
+}
+
+// launch makes a job of one kernel.
+func (j *Job) launch(k *streams.Kernel, err error) error {
+	if err != nil {
+		return err
+	}
+	j.resources.Add(k)
+	j.queue = func(s *streams.Stream) error { return s.Launch(k) }
+	return nil
+}
+
+// Close frees what it holds. Closing twice is no error.
+func (j *Job) Close() error { return j.resources.Close() }

@@ -1,8 +1,16 @@
+// Package pack moves what lies apart in memory, by kernels of one device: into a buffer without gaps,
+// back, or to where it lies apart elsewhere, also in the memory of a peer. A BoxCopier takes boxes of
+// fields, whose numbers it can add too, and strided blocks, a BlockPacker and a UnitPacker lists of
+// blocks, and a TreePacker datatypes as trees. A DirectExchange is the copies that devices store into
+// each other's memory, with the flags by which they wait for each other. A Reflector sets ghosts from
+// the points before a wall.
 package pack
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/halox/halox/domain"
@@ -276,6 +284,189 @@ func copyRows(copies []Copy) {
 				copy(dst[to:to+n], src[from:from+n])
 				to += c.Dst.Pitch * size
 				from += c.Src.Pitch * size
+			}
+		}
+	}
+}
+
+// NewRow returns memory of the device that holds the bytes of an element
+// n times, for Repeat. Close frees it.
+func (m *BoxCopier) NewRow(element []byte, n int) (*streams.Memory, error) {
+	if n < 1 || len(element) < 1 || n > math.MaxInt32/len(element) {
+		return nil, fmt.Errorf("pack: a row of %d elements of %d bytes: there is one at least, and a row has less than 2 GiB", n, len(element))
+	}
+	return streams.Upload(m.device, bytes.Repeat(element, n))
+}
+
+// Repeat is the copy that puts the row into every row of the box, which is not
+// longer along x.
+func Repeat(dst kernels.Array, box domain.Box, row streams.Span) Copy {
+	return Copy{Dst: In(dst, box), Src: Place{Data: row}, Size: box.Size(), ElementSize: dst.Layout.ElementSize}
+}
+
+// Strided is a block of Length bytes that is copied from Src to Dst, repeated over
+// up to four dimensions, innermost first.
+type Strided struct {
+	Dst, Src Point
+	Length   int64
+	Dims     []Dim
+}
+
+// Point is a place in memory: Offset bytes after the start of Data.
+type Point struct {
+	Data   streams.Span
+	Offset int64
+}
+
+// Strided makes one launch ready that makes all the copies. What is read may lie in the
+// memory of a peer too. The rest is as for Copies. Long blocks that are not aligned are
+// copied in the words that each of them allows, with a prologue and an epilogue, unless
+// the options ask for a loop.
+func (m *BoxCopier) Strided(name string, o StridedOptions, copies ...Strided) (*Copies, error) {
+	if err := o.check(); err != nil {
+		return nil, fmt.Errorf("%w (%s)", err, name)
+	}
+	w := work{spec: streams.KernelSpec{Name: name}, options: o}
+	for _, c := range copies {
+		if err := c.check(); err != nil {
+			return nil, fmt.Errorf("%w (%s)", err, name)
+		}
+		w.runs = append(w.runs, c.run())
+		w.spec.Reaches = append(w.spec.Reaches, c.Dst.Data, c.Src.Data)
+	}
+	w.spec.Run = func() { copyStrided(copies) }
+	w.strided = stridedCopies(w.runs, o.Loop == NoLoop)
+	return m.copies(w)
+}
+
+// check returns an error unless all that is read and written lies in its memory.
+func (c Strided) check() error {
+	if c.Length < 1 || len(c.Dims) > maxDims {
+		return fmt.Errorf("pack: blocks of %d bytes over %d dimensions; up to %d are possible", c.Length, len(c.Dims), maxDims)
+	}
+	for _, side := range []struct {
+		at   Point
+		step func(d Dim) int64
+	}{{c.Dst, func(d Dim) int64 { return d.Dst }}, {c.Src, func(d Dim) int64 { return d.Src }}} {
+		low, high := float64(side.at.Offset), float64(side.at.Offset)+float64(c.Length) // they may be beyond all integers
+		for _, d := range c.Dims {
+			if d.Count < 1 {
+				return fmt.Errorf("pack: a dimension of %d blocks", d.Count)
+			}
+			reach := float64(d.Count-1) * float64(side.step(d))
+			low, high = low+min(0, reach), high+max(0, reach)
+		}
+		if low < 0 || high > float64(side.at.Data.Length) {
+			return fmt.Errorf("pack: blocks from byte %.0f to %.0f do not fit into %v", low, high, side.at.Data)
+		}
+	}
+	return nil
+}
+
+// run gives the addresses.
+func (c Strided) run() run {
+	r := run{dst: c.Dst.Data.Address() + uint64(c.Dst.Offset), src: c.Src.Data.Address() + uint64(c.Src.Offset), length: c.Length}
+	for _, d := range c.Dims {
+		r.over(d)
+	}
+	return r
+}
+
+// copyStrided is the host version of kernel move.
+func copyStrided(copies []Strided) {
+	for _, c := range copies {
+		copyDims(launch.Values[byte](c.Dst.Data), launch.Values[byte](c.Src.Data), c.Dst.Offset, c.Src.Offset, c.Length, c.Dims)
+	}
+}
+
+// copyDims copies a block and its repetitions, the outermost dimension first.
+func copyDims(dst, src []byte, to, from, length int64, dims []Dim) {
+	n := len(dims) - 1
+	if n < 0 {
+		copy(dst[to:to+length], src[from:from+length])
+		return
+	}
+	for range dims[n].Count {
+		copyDims(dst, src, to, from, length, dims[:n])
+		to, from = to+dims[n].Dst, from+dims[n].Src
+	}
+}
+
+// Add is a box of numbers to be added to the box at Dst, number by number: each
+// element of the copy is one or more of them.
+type Add struct {
+	Copy
+	Number kernels.Number
+}
+
+// Adds makes one launch ready that makes all the additions of
+// numbers of any types. What they write does not overlap, nor does it overlap what
+// they read. Whole numbers wrap. The memory is as for Copies.
+func (m *BoxCopier) Adds(name string, adds ...Add) (*Copies, error) {
+	w := work{}
+	w.spec.Name, w.spec.Function = name, m.add
+	for _, a := range adds {
+		if err := a.check(); err != nil {
+			return nil, fmt.Errorf("%w (%s)", err, name)
+		}
+		a.slack = slack{} // what lies beside is not to be added to
+		w.include(a.Dst.Data, a.Src.Data, a.run())
+		w.strided = append(w.strided, a.strided()...)
+	}
+	w.spec.Run = func() { addRows(adds) }
+	return m.ready(w)
+}
+
+// check returns an error unless the elements are made of the numbers and lie in
+// their memory.
+func (a Add) check() error {
+	place, count, err := scalar.Of(a.Number)
+	if err != nil {
+		return err
+	}
+	if size := scalar.All[place].Size * count; a.ElementSize%size != 0 {
+		return fmt.Errorf("pack: elements of %d bytes are no whole number of %s", a.ElementSize, a.Number)
+	}
+	return a.Copy.check()
+}
+
+// strided gives the addition in scalars.
+func (a Add) strided() (all []stridedCopy) {
+	place, _, _ := scalar.Of(a.Number) // checked before
+	width := int64(scalar.All[place].Size)
+	r := a.run()
+	for _, part := range r.cut(width) {
+		all = append(all, part.strided(width, uint32(place)))
+	}
+	return all
+}
+
+// addRows is the host version of kernel add.
+func addRows(adds []Add) {
+	for _, a := range adds {
+		switch place, _, _ := scalar.Of(a.Number); scalar.All[place].Number {
+		case "float32":
+			addRowsOf[float32](a.Copy, 4)
+		case "float64":
+			addRowsOf[float64](a.Copy, 8)
+		case "int32":
+			addRowsOf[int32](a.Copy, 4)
+		case "int64":
+			addRowsOf[int64](a.Copy, 8)
+		}
+	}
+}
+
+// addRowsOf adds one box of scalars, which have the given size in bytes.
+func addRowsOf[T float32 | float64 | int32 | int64](c Copy, size int) {
+	per := int64(c.ElementSize / size) // scalars an element
+	n := int64(c.Size[0]) * per
+	dst, src := launch.Values[T](c.Dst.Data), launch.Values[T](c.Src.Data)
+	for z := range int64(c.Size[2]) {
+		for y := range int64(c.Size[1]) {
+			to := dst[(c.Dst.First+z*c.Dst.Plane+y*c.Dst.Pitch)*per:][:n]
+			for i, v := range src[(c.Src.First+z*c.Src.Plane+y*c.Src.Pitch)*per:][:n] {
+				to[i] += v
 			}
 		}
 	}

@@ -3,7 +3,13 @@ package pack
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"sort"
 	"unsafe"
+
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/kernels/internal/launch"
+	"github.com/halox/halox/streams"
 )
 
 // ErrTreeTooLarge is returned for a tree whose nodes do not fit into the shared memory of a thread block.
@@ -207,4 +213,264 @@ func (n *TreeNode) ready() treeNode {
 		kind: n.Kind, child: int32(n.Child),
 		unit: uint16(n.Unit), memory: uint16(n.MemoryAlignment), packed: uint16(n.PackAlignment),
 	}
+}
+
+// A TreePacker packs and unpacks by type trees on one device: the engine of Jenkins et al. 2014, a primitive a thread.
+type TreePacker struct {
+	device       *streams.Device
+	pack, unpack [2]streams.Function // by 32 and by 64 bits; nil where Go runs
+}
+
+// treeArgs is struct Tree of tree.cu.
+type treeArgs struct {
+	nodes, lookAside               uint64
+	user, packed                   uint64
+	words                          int64 // of 8 bytes, that the nodes fill
+	primitives, word               int64
+	memoryAlignment, packAlignment int64
+}
+
+func treeProgram() kernels.Program {
+	return kernels.Program{File: "tree.cu", Mirrors: []kernels.Mirror{
+		{Name: "Tree", Value: treeArgs{}}, {Name: "Node", Value: treeNode{}}, {Name: "sizeof(Dim)", Value: 8 * dimWords}, {Name: "sizeof(Field)", Value: 8 * fieldWords},
+		{Name: "CONTIGUOUS", Value: ContiguousNode}, {Name: "VECTOR", Value: VectorNode}, {Name: "SUBARRAY", Value: SubarrayNode},
+		{Name: "INDEXED", Value: IndexedNode}, {Name: "INDEXED_BLOCK", Value: IndexedBlockNode}, {Name: "STRUCT", Value: StructNode},
+	}}
+}
+
+// NewTreePacker compiles for the device.
+func NewTreePacker(c *kernels.Compiler, d *streams.Device) (*TreePacker, error) {
+	m := &TreePacker{device: d}
+	found, err := c.Load(d, treeProgram(), "pack_narrow", "pack_wide", "unpack_narrow", "unpack_wide")
+	if err != nil {
+		return nil, err
+	}
+	copy(m.pack[:], found)
+	copy(m.unpack[:], found[2:])
+	return m, nil
+}
+
+// A TreeTable is a tree on a device. Any number of launches may be bound to it.
+type TreeTable struct {
+	packer    *TreePacker
+	tree      Tree // without the nodes
+	nodes     []treeNode
+	lookAside []int64
+	memory    streams.Resources // where CUDA runs: nodes, and the look-aside buffer if there is one
+	onDevice  [2]streams.Span
+}
+
+// Table puts a tree on the device. It returns ErrTreeTooLarge if the nodes do not fit into shared memory. Close the
+// table after its launches.
+func (m *TreePacker) Table(t Tree) (*TreeTable, error) {
+	if err := t.check(); err != nil {
+		return nil, err
+	}
+	table := &TreeTable{packer: m, tree: t, lookAside: slices.Clone(t.LookAside)}
+	table.tree.Nodes, table.tree.LookAside = nil, nil
+	for i := range t.Nodes {
+		table.nodes = append(table.nodes, t.Nodes[i].ready())
+	}
+	if m.device.GoKernels || t.Primitives == 0 { // there Go walks the tree itself
+		return table, nil
+	}
+	if err := errors.Join(table.put(0, uploader(table.nodes)), table.put(1, uploader(table.lookAside))); err != nil {
+		return nil, errors.Join(err, table.Close())
+	}
+	return table, nil
+}
+
+// uploader returns what uploads the values; nil if there are none.
+func uploader[T any](values []T) func(*streams.Device) (*streams.Memory, error) {
+	if len(values) == 0 {
+		return nil
+	}
+	return func(d *streams.Device) (*streams.Memory, error) { return streams.Upload(d, values) }
+}
+
+func (t *TreeTable) put(part int, upload func(*streams.Device) (*streams.Memory, error)) error {
+	if upload == nil {
+		return nil
+	}
+	memory, err := upload(t.packer.device)
+	if err != nil {
+		return err
+	}
+	t.memory.Add(memory)
+	t.onDevice[part] = memory.All()
+	return nil
+}
+
+// Close frees the table. Closing twice is no error.
+func (t *TreeTable) Close() error { return t.memory.Close() }
+
+// Primitive returns where primitive n of the tree lies, 0 <= n < Primitives: its displacement from the origin, its
+// offset among the packed bytes, and its size. It is algorithm 1 of Jenkins et al. 2014: a walk from the root to a leaf
+// by integer arithmetic on n.
+func (t *TreeTable) Primitive(n int64) (displacement, offset, size int64) {
+	displacement = t.tree.Base
+	for node := &t.nodes[0]; ; {
+		if node.kind == StructNode {
+			first, field := t.field(node, n)
+			n -= first
+			displacement += field[0]
+			offset += field[1]
+			node = &t.nodes[field[2]]
+			continue
+		}
+		child := node.byPrimitives.of(n)
+		n -= child * node.primitives
+		displacement += t.place(node, child)
+		offset += child * node.size
+		if node.unit > 0 {
+			return displacement, offset, int64(node.unit)
+		}
+		node = &t.nodes[node.child]
+	}
+}
+
+// place returns where a child of a node lies.
+func (t *TreeTable) place(n *treeNode, child int64) int64 {
+	switch n.kind {
+	case VectorNode:
+		block := n.byBlock.of(child)
+		return block*n.stride + (child-block*n.block)*n.extent
+	case SubarrayNode:
+		return t.element(n, child)
+	case IndexedBlockNode:
+		block := n.byBlock.of(child)
+		return t.lookAside[n.table+block] + (child-block*n.block)*n.extent
+	case IndexedNode:
+		block := t.search(n, child)
+		first, displacement := t.lookAside[n.table+block], t.lookAside[n.table+n.entries+1+block]
+		return displacement + (child-first)*n.extent
+	}
+	return child * n.extent
+}
+
+// element returns where a child of a subarray lies.
+func (t *TreeTable) element(n *treeNode, child int64) (at int64) {
+	for d := range n.entries {
+		dim := t.lookAside[n.table+d*dimWords:][:dimWords]
+		by := divisionOf(dim[2], dim[3])
+		rest := by.of(child)
+		at += (child - rest*dim[0]) * dim[1]
+		child = rest
+	}
+	return at
+}
+
+// field returns the first primitive of the block of a struct that primitive n lies in, and what AppendFields wrote of
+// it.
+func (t *TreeTable) field(node *treeNode, n int64) (first int64, field []int64) {
+	block := t.search(node, n)
+	return t.lookAside[node.table+block], t.lookAside[node.table+node.entries+1+block*fieldWords:][:fieldWords]
+}
+
+// search returns the block that n lies in, by its node's prefix sums: sum(block) <= n < sum(block+1).
+func (t *TreeTable) search(node *treeNode, n int64) int64 {
+	after := t.lookAside[node.table+1:][:node.entries]
+	return int64(sort.Search(len(after), func(b int) bool { return after[b] > n }))
+}
+
+// packHost is the host version of kernels pack_narrow and pack_wide.
+func (t *TreeTable) packHost(user, packed []byte, origin int64) {
+	for n := range t.tree.Primitives {
+		displacement, offset, size := t.Primitive(n)
+		copy(packed[offset:offset+size], user[origin+displacement:])
+	}
+}
+
+// unpackHost is the host version of kernels unpack_narrow and unpack_wide.
+func (t *TreeTable) unpackHost(user, packed []byte, origin int64) {
+	for n := range t.tree.Primitives {
+		displacement, offset, size := t.Primitive(n)
+		copy(user[origin+displacement:][:size], packed[offset:])
+	}
+}
+
+// A TreeLaunch binds a tree to memory.
+type TreeLaunch struct {
+	Name   string // for errors
+	User   streams.Span
+	Origin int64        // where displacement 0 lies in User, in bytes
+	Packed streams.Span // begins with the first primitive
+	Blocks int          // the most thread blocks of a GPU; 0: as many as are of use
+}
+
+// Pack makes a launch ready that copies what the tree touches in User, in its order, to the start of Packed. User lies
+// on the table's device or in pinned memory, Packed there too, or in memory of a peer that the device can reach. Any
+// addresses will do. Those of origin and Packed should be multiples of the tree's words: else each is moved in pieces.
+func (t *TreeTable) Pack(l TreeLaunch) (*streams.Kernel, error) {
+	return t.launch(l, t.packer.pack, l.User, l.Packed, func() { t.packHost(launch.Values[byte](l.User), launch.Values[byte](l.Packed), l.Origin) })
+}
+
+// Unpack makes a launch ready that copies the start of Packed to where the tree touches User, and nothing else there.
+// Packed lies on the table's device or in pinned memory, User there too, or in memory of a peer that the device can
+// reach. If the tree touches a byte more than once, which of its values stays is not defined.
+func (t *TreeTable) Unpack(l TreeLaunch) (*streams.Kernel, error) {
+	return t.launch(l, t.packer.unpack, l.Packed, l.User, func() { t.unpackHost(launch.Values[byte](l.User), launch.Values[byte](l.Packed), l.Origin) })
+}
+
+func (t *TreeTable) launch(l TreeLaunch, functions [2]streams.Function, from, to streams.Span, run func()) (*streams.Kernel, error) {
+	spec := streams.KernelSpec{Name: l.Name, Run: run}
+	switch {
+	case t.tree.Primitives == 0:
+		spec.Run = func() {}
+	case !t.fits(l):
+		return nil, fmt.Errorf("pack: %s: %d bytes within [%d, %d) of byte %d of %v do not fit there, or not into %v",
+			l.Name, t.tree.Size, t.tree.Lo, t.tree.Hi, l.Origin, l.User, l.Packed)
+	case l.Blocks < 0:
+		return nil, fmt.Errorf("pack: %s: %d thread blocks", l.Name, l.Blocks)
+	default:
+		spec.Reaches = []streams.Span{from, to}
+	}
+	t.onGPU(&spec, l, functions)
+	return launch.New(t.packer.device, spec)
+}
+
+// fits reports whether the tree, bound so, lies in its memory.
+func (t *TreeTable) fits(l TreeLaunch) bool {
+	return l.Origin >= -t.tree.Lo && l.Origin <= l.User.Length-t.tree.Hi && l.Packed.Length >= t.tree.Size
+}
+
+// onGPU gives the launch its CUDA form. Ids have 32 bits if all fit into 31.
+func (t *TreeTable) onGPU(spec *streams.KernelSpec, l TreeLaunch, functions [2]streams.Function) {
+	spec.Function = functions[0]
+	if t.tree.Primitives > 1<<31-1 {
+		spec.Function = functions[1]
+	}
+	blocks := max(1, launch.FlatGrid(t.tree.Primitives))
+	if l.Blocks > 0 {
+		blocks = min(blocks, l.Blocks)
+	}
+	spec.Grid, spec.Block = [3]int{blocks, 1, 1}, [3]int{launch.BlockSize, 1, 1}
+	arg := treeArgs{primitives: t.tree.Primitives}
+	if arg.primitives > 0 {
+		spec.Shared = len(t.nodes) * int(unsafe.Sizeof(treeNode{}))
+		t.bind(&arg, l)
+		for _, part := range t.onDevice {
+			if part.Memory != nil {
+				spec.Uses = append(spec.Uses, part)
+			}
+		}
+	}
+	spec.Argument = launch.Argument(&arg)
+}
+
+// bind fills in the addresses. Words are moved whole if both addresses are multiples of them.
+func (t *TreeTable) bind(arg *treeArgs, l TreeLaunch) {
+	arg.nodes, arg.lookAside = t.onDevice[0].Address(), t.onDevice[1].Address()
+	arg.words = int64(len(t.nodes)) * int64(unsafe.Sizeof(treeNode{})) / 8
+	arg.user, arg.packed = l.User.Address()+uint64(l.Origin+t.tree.Base), l.Packed.Address()
+	arg.memoryAlignment, arg.packAlignment = wordOf(arg.user), wordOf(arg.packed)
+	if t.tree.Word <= min(arg.memoryAlignment, arg.packAlignment) {
+		arg.word = t.tree.Word
+	}
+}
+
+// wordOf returns the greatest word, of at most 16 bytes, that an address is a multiple of.
+func wordOf(address uint64) int64 {
+	address |= 16
+	return int64(address & -address)
 }

@@ -1,15 +1,22 @@
+// Package datatypes measures the engines that pack MPI datatypes, on the layouts of benchmarks and
+// papers: on one device by [PackOptions], and on their way from one device to another and back by
+// [PingPongOptions]. It draws the papers' figures of what was measured.
 package datatypes
 
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/halox/halox/halo/datatype/workloads"
+	"github.com/halox/halox/halo/packing"
 	"github.com/halox/halox/internal/bench/option"
+	"github.com/halox/halox/results"
+	"github.com/halox/halox/results/plot"
 )
 
 // Layouts say which layouts are measured, and for how long. What is left out is as the figure has
@@ -109,4 +116,165 @@ func (o *Layouts) checkAxis(a *axes, work []workloads.Workload) error {
 		return nil
 	}
 	return fmt.Errorf("--over %s: the layouts have no such parameter: --list prints them", o.Over)
+}
+
+// suite is a source of workloads.
+type suite struct {
+	name string
+	make func() ([]workloads.Workload, error)
+}
+
+func suites() []suite {
+	return []suite{
+		{"ddtbench", workloads.DDTBench}, {"tempi", workloads.TEMPI}, {"jenkins", workloads.Jenkins}, {"hand", workloads.HAND},
+		{"wu", workloads.Wu}, {"shoc", workloads.SHOC}, {"hacc", workloads.HACC},
+	}
+}
+
+// Suites returns the names of the suites of layouts.
+func Suites() (names []string) {
+	for _, s := range suites() {
+		names = append(names, s.name)
+	}
+	return names
+}
+
+// layoutOf begins the row of a workload.
+func layoutOf(w workloads.Workload) results.Row {
+	return results.LayoutRow(w.Suite, w.Name, w.Params, w.Bytes)
+}
+
+// positive returns the number, or no label where it is none.
+func positive[N int | int64 | float64](n N) any {
+	if n == 0 {
+		return nil
+	}
+	return n
+}
+
+// AllEngines names all engines among the values of an option.
+const AllEngines = "all"
+
+// Engines returns what an option that names engines may hold: all, auto and the names of engines.
+func Engines() []string {
+	names := []string{AllEngines, string(packing.Auto)}
+	for _, e := range packing.Engines() {
+		names = append(names, string(e))
+	}
+	return names
+}
+
+// chosenEngines returns those that names of Engines choose, auto last.
+func chosenEngines(names []string) (all []packing.Engine) {
+	for _, e := range append(packing.Engines(), packing.Auto) {
+		if slices.Contains(names, string(e)) || e != packing.Auto && slices.Contains(names, AllEngines) {
+			all = append(all, e)
+		}
+	}
+	return all
+}
+
+// contender is an engine, told how to work.
+type contender struct {
+	engine  packing.Engine
+	variant string // the name of the options, if they are not the engine's own
+	options packing.Options
+}
+
+// String names it as results do.
+func (c contender) String() string { return c.row().Contender() }
+
+// row begins the row of a contender.
+func (c contender) row() results.Row {
+	return results.NewRow().Label("engine", c.engine).Label("variant", c.variant)
+}
+
+// namesOf returns what contends as results name it.
+func namesOf[C fmt.Stringer](all []C) (names []string) {
+	for _, c := range all {
+		names = append(names, c.String())
+	}
+	return names
+}
+
+// Where packed bytes lie.
+const (
+	ToDevice = "device"
+	ToPinned = "pinned" // host memory mapped into the device
+)
+
+// PackedBytes is the parameter that every layout has.
+const PackedBytes = "bytes"
+
+// axes is what all figures have in common: curves over a parameter of the layouts.
+type axes struct {
+	name, title string
+	suite       string // that all its layouts are of; "" for any
+	x           string // the parameter, or PackedBytes
+	xLabel      string
+}
+
+// has reports whether the workload has the parameter that the figure is over, above 0.
+func (a *axes) has(w workloads.Workload) bool {
+	x, ok := layoutOf(w).Float(a.x)
+	return ok && x > 0
+}
+
+// medians gathers numbers over places on the axis of a figure.
+type medians map[float64][]float64
+
+// add adds a number at the place of the row's layout; one without a place is left out.
+func (m medians) add(a *axes, row results.Row, y float64) {
+	if x, ok := row.Float(a.x); ok && x > 0 && y > 0 {
+		m[x] = append(m[x], y)
+	}
+}
+
+// draw gives the curve the median of each place.
+func (m medians) draw(c plot.Curve) plot.Curve {
+	for _, x := range slices.SortedFunc(maps.Keys(m), cmp.Compare) {
+		ys := slices.Sorted(slices.Values(m[x]))
+		c.X, c.Y = append(c.X, x), append(c.Y, ys[len(ys)/2])
+	}
+	return c
+}
+
+// withPoints returns the curves that have points. One whose twin has none stands alone.
+func withPoints(all []plot.Curve) (some []plot.Curve) {
+	alone := false
+	for _, c := range all {
+		if c.Twin = c.Twin && !alone; len(c.X) > 0 {
+			some = append(some, c)
+		}
+		alone = len(c.X) == 0
+	}
+	return some
+}
+
+// named returns the figure of that name.
+func named[F interface{ head() *axes }](all []F, name string) (f F, err error) {
+	var names []string
+	for _, f := range all {
+		if f.head().name == name {
+			return f, nil
+		}
+		names = append(names, f.head().name)
+	}
+	return f, fmt.Errorf("--figure: there is no %q: take %s, or list", name, strings.Join(names, ", "))
+}
+
+// nothingShown is the error of a figure without curves.
+type nothingShown struct{}
+
+func (nothingShown) Error() string { return "nothing that it shows was measured" }
+
+// Is reports that nothingShown is plot.ErrNothing.
+func (nothingShown) Is(target error) bool { return target == plot.ErrNothing }
+
+// chartOf is a chart of curves; without any it is an error, plot.ErrNothing.
+func chartOf(c plot.Curves) (plot.Chart, error) {
+	if len(c.Curves) == 0 {
+		return nil, nothingShown{}
+	}
+	return c, nil
 }

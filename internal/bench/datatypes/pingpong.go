@@ -1,17 +1,131 @@
 package datatypes
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
+	"github.com/halox/halox/halo/datatype"
 	"github.com/halox/halox/halo/datatype/workloads"
 	"github.com/halox/halox/halo/packing"
 	"github.com/halox/halox/internal/bench"
+	"github.com/halox/halox/internal/bench/option"
+	"github.com/halox/halox/internal/bench/timing"
+	"github.com/halox/halox/internal/bench/trial"
+	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/results"
+	"github.com/halox/halox/results/plot"
+	"github.com/halox/halox/streams"
 )
+
+// PingPongOptions say which messages go from one device to another and back.
+type PingPongOptions struct {
+	Layouts
+	Paths    []string // nil for the figure's, or direct and peer
+	Engines  []string // nil for the figure's, or auto; see Engines
+	Fragment int64    // bytes of a fragment; 0 for what suits
+	Ring     int      // fragments under way at once; 0 for what suits
+	Remote   bool     // by path peer, unpack from the sender's memory
+	Busy     float64  // the fraction of each device that something else keeps busy
+
+	figure *pingFigure
+	work   []workloads.Workload
+}
+
+// PingPongPaths returns the paths that can be measured.
+func PingPongPaths() []string {
+	paths := option.Texts(p2p.Paths())
+	slices.Reverse(paths)
+	return paths
+}
+
+// maxRing bounds the fragments under way: each has events and a buffer of its own.
+const maxRing = 1024
+
+// List fills in what was left open and returns the layouts that the options choose.
+func (o *PingPongOptions) List() ([]workloads.Workload, error) {
+	err := o.check()
+	if o.Paths != nil {
+		err = cmp.Or(err, option.EachOf("paths", o.Paths, PingPongPaths()...))
+	}
+	if o.Engines != nil {
+		err = cmp.Or(err, option.EachOf("engine", o.Engines, Engines()...))
+	}
+	if err = cmp.Or(err, o.checkNumbers()); err != nil {
+		return nil, err
+	}
+	if err := o.setFigure(); err != nil {
+		return nil, err
+	}
+	if o.Remote && !slices.Contains(o.Paths, string(p2p.Peer)) {
+		return nil, errors.New("--remote is for path peer, which is not among --paths")
+	}
+	o.work, err = o.choose(o.figure.shows)
+	return o.work, err
+}
+
+func (o *PingPongOptions) checkNumbers() error {
+	switch {
+	case o.Fragment < 0:
+		return fmt.Errorf("--fragment %d: give a positive number of bytes, or 0 for what suits", o.Fragment)
+	case o.Ring < 0 || o.Ring > maxRing:
+		return fmt.Errorf("--ring %d: give a positive number up to %d, or 0 for what suits", o.Ring, maxRing)
+	case !(o.Busy >= 0 && o.Busy <= 1):
+		return fmt.Errorf("--busy %v: give a fraction from 0 to 1", o.Busy)
+	}
+	return nil
+}
+
+// setFigure finds the figure, and takes what it has of its own and what its paper did where the
+// options say nothing.
+func (o *PingPongOptions) setFigure() (err error) {
+	if o.Figure == "" {
+		o.figure = generalPingFigure(o.generalAxes("Ping-pong"))
+	} else {
+		if o.figure, err = named(pingFigures(), o.Figure); err != nil {
+			return err
+		}
+		if o.Engines != nil && o.figure.engines != nil {
+			return ownOption(&o.figure.axes, "engine")
+		}
+		if err := o.take(&o.figure.axes); err != nil {
+			return err
+		}
+	}
+	o.Engines = firstOf(o.Engines, o.figure.engines, []string{string(packing.Auto)})
+	o.Paths = firstOf(o.Paths, o.figure.paths, []string{string(p2p.Direct), string(p2p.Peer)})
+	return nil
+}
+
+// firstOf returns the first that is not nil.
+func firstOf(all ...[]string) []string {
+	return all[slices.IndexFunc(all, func(s []string) bool { return s != nil })]
+}
+
+// Check refuses options that make no sense, and fills in those that were left open.
+func (o *PingPongOptions) Check() error {
+	work, err := o.List()
+	if err != nil {
+		return err
+	}
+	return o.checkAxis(&o.figure.axes, work)
+}
+
+// channels returns those to be measured.
+func (o *PingPongOptions) channels() []channel { return channelsOf(o.Paths, o.Engines, o.Remote) }
+
+// Contenders returns what is measured, as results name it.
+func (o *PingPongOptions) Contenders() []string { return namesOf(o.channels()) }
+
+// Draw draws the figure of a record. It is plot.ErrNothing where the record has nothing of it.
+func (o *PingPongOptions) Draw(r *results.Record) (plot.Chart, error) {
+	return chartOf(o.figure.draw(r))
+}
 
 // Run measures messages from the first device to the last, which may be the same, and back.
 func (o *PingPongOptions) Run(ctx context.Context, on *bench.Machine, to *bench.Recorder) error {
@@ -130,3 +244,282 @@ func (r *pingRun) measure(ctx context.Context, w workloads.Workload, labels resu
 	}
 	return rows, nil
 }
+
+// pingRun is the two devices that messages are timed between, and how. They may be
+// the same.
+type pingRun struct {
+	from, to *streams.Device
+	compiler *kernels.Compiler
+	channels []channel
+	check    bool          // what arrives is compared with the host's
+	budget   time.Duration // for each measurement
+	packing  packing.Options
+	transfer packing.TransferOptions // what channels' own are added to
+	busy     *busy                   // nil where nothing else runs
+	route    results.Row             // the labels that all rows begin with
+	load     results.Row             // those of what runs besides
+}
+
+// pingCase is one workload with its memory on both devices.
+type pingCase struct {
+	*pingRun
+	resources   streams.Resources
+	here, there *pingEnd
+	ping, pong  *trial.Trial // what arrives there, and here; nil where nothing is compared
+}
+
+// pingEnd is what one device has of it.
+type pingEnd struct {
+	stream  *streams.Stream
+	packer  *packing.Packer
+	array   *streams.Memory // of the size that the workload says
+	shape   workloads.Side
+	message *packing.MessageLayout
+}
+
+// prepare makes both ends: one has what the workload sends, the other what it receives.
+func (c *pingCase) prepare(w workloads.Workload) (err error) {
+	if c.here, err = c.end(c.from, w.Send, w.Bytes); err != nil {
+		return err
+	}
+	if c.there, err = c.end(c.to, w.Recv, w.Bytes); err != nil || !c.check {
+		return err
+	}
+	if c.ping, err = c.newTrial(c.there, c.here); err != nil {
+		return err
+	}
+	c.pong, err = c.newTrial(c.here, c.there)
+	return err
+}
+
+// end makes what one device needs.
+func (c *pingCase) end(d *streams.Device, shape workloads.Side, bytes int64) (e *pingEnd, err error) {
+	e = &pingEnd{shape: shape}
+	if e.message, err = packing.NewMessageLayout(shape.Type, shape.Count); err != nil {
+		return nil, err
+	}
+	if e.array, err = d.Alloc(max(shape.Array, bytes)); err != nil {
+		return nil, err
+	}
+	c.resources.Add(e.array)
+	if e.stream, err = d.NewStream(streams.Urgent); err != nil {
+		return nil, err
+	}
+	c.resources.Add(e.stream)
+	if e.packer, err = packing.New(c.compiler, d, c.packing); err != nil {
+		return nil, err
+	}
+	c.resources.Add(e.packer)
+	return e, nil
+}
+
+// side returns the end for a transfer.
+func (e *pingEnd) side() tripEnd {
+	place := packing.Place{Data: e.array.All(), Origin: e.shape.Origin}
+	return tripEnd{packing.Side{Packer: e.packer, Place: place, Message: e.message}, e.stream}
+}
+
+// window returns what is compared: all bytes between the first and the last that the
+// message touches, and a few around them.
+func (e *pingEnd) window() streams.Span {
+	const around = 256
+	l := e.message.Layout
+	lo, hi := e.shape.Origin+l.TrueLB()-around, e.shape.Origin+l.TrueUB()+around
+	lo, hi = max(0, lo), min(hi, e.array.Size())
+	return e.array.Span(lo, hi-lo)
+}
+
+// newTrial works out, by the definition of packing, what arrives at one end from the
+// other. It returns nil for a layout that spans too much.
+func (c *pingCase) newTrial(to, from *pingEnd) (*trial.Trial, error) {
+	written, read := to.window(), from.window()
+	return trial.New(to.stream, from.stream, written, read, &c.resources, func(dst, src []byte) error {
+		packed := make([]byte, from.message.Layout.Size())
+		if err := datatype.Pack(packed, src, from.shape.Origin-read.Offset, from.shape.Type, from.shape.Count); err != nil {
+			return err
+		}
+		return datatype.Unpack(dst, to.shape.Origin-written.Offset, packed, to.shape.Type, to.shape.Count)
+	})
+}
+
+// contiguous returns the time of one way of as many bytes in one piece, by the driver's
+// copy between the same arrays, in microseconds. It is a transfer that is one copy.
+func (c *pingCase) contiguous(ctx context.Context, bytes int64) (us results.Sample, err error) {
+	t, err := datatype.Contiguous(int(bytes), datatype.Byte)
+	if err != nil {
+		return us, err
+	}
+	message, err := packing.NewMessageLayout(t, 1)
+	if err != nil {
+		return us, err
+	}
+	whole := func(e *pingEnd) tripEnd {
+		return tripEnd{packing.Side{Packer: e.packer, Place: packing.Place{Data: e.array.All()}, Message: message}, e.stream}
+	}
+	r, err := newRoundTrip(whole(c.here), whole(c.there), packing.TransferOptions{Path: p2p.Direct, Engine: packing.Copies})
+	if err != nil {
+		return us, err
+	}
+	us, _, err = c.time(ctx, r)
+	return us, errors.Join(err, r.Close())
+}
+
+// measure compares what arrives by a channel and times it.
+func (c *pingCase) measure(ctx context.Context, l channel) (row results.Row, us results.Sample, err error) {
+	o := c.transfer
+	o.Path, o.Engine, o.Remote = l.path, l.engine, l.remote
+	r, err := newRoundTrip(c.here.side(), c.there.side(), o)
+	if err != nil {
+		return row, us, err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	row = c.route.Join(c.limits(r)).Join(c.load).Join(l.row())
+	if note := c.ignored(r); note != "" {
+		row.Note = note
+	}
+	if c.ping != nil && c.pong != nil {
+		if err := c.ping.Do(r.queuePing); err != nil {
+			return row, us, fmt.Errorf("there: %w", err)
+		}
+		if err := c.pong.Do(r.queuePong); err != nil {
+			return row, us, fmt.Errorf("back: %w", err)
+		}
+		row.Checked = true
+	}
+	us, lost, err := c.time(ctx, r)
+	if c.busy != nil {
+		row = row.Number(results.BusyLost, lost)
+	}
+	return row, us, err
+}
+
+// limits begins the labels of a row with those of messages in fragments.
+func (r *pingRun) limits(t *roundTrip) results.Row {
+	if !t.inFragments() {
+		return results.NewRow()
+	}
+	return results.NewRow().Label("fragment", positive(r.transfer.Fragment)).Label("ring", positive(r.transfer.Ring))
+}
+
+// ignored says which options a round trip had no use for.
+func (r *pingRun) ignored(t *roundTrip) string {
+	if t.inFragments() || r.transfer.Fragment == 0 && r.transfer.Ring == 0 {
+		return ""
+	}
+	return "sent by one job, without fragments and their ring"
+}
+
+// maxRoundTrips is how many a batch has at most.
+const maxRoundTrips = 1000
+
+// time returns the time of one way, in microseconds, and what else ran lost by it.
+func (c *pingCase) time(ctx context.Context, r *roundTrip) (us results.Sample, lost float64, err error) {
+	p := timing.Pace{First: 1, Max: maxRoundTrips, Batch: c.budget / timing.MinBatches}
+	lost, err = c.busy.during(func() (err error) {
+		us, err = p.Measure(ctx, r.batch)
+		return err
+	})
+	return us.Scale(0.5), lost, err
+}
+
+// Close frees what it holds. Closing twice is no error.
+func (c *pingCase) Close() error { return c.resources.Close() }
+
+// channel is how a message travels: what contends in a ping-pong.
+type channel struct {
+	path   p2p.Path
+	engine packing.Engine
+	remote bool
+}
+
+// String names it as results do.
+func (l channel) String() string { return l.row().Contender() }
+
+// row begins the row of a channel.
+func (l channel) row() results.Row {
+	row := results.NewRow().Label("path", l.path)
+	if l.remote {
+		row = row.Label("remote", "yes")
+	}
+	return row.Label("engine", l.engine)
+}
+
+// channelsOf returns those of paths and engines, each once. Of a path the driver's copies come
+// last: the others are compared with them.
+func channelsOf(paths, engines []string, remote bool) (all []channel) {
+	chosen := chosenEngines(engines)
+	if slices.Contains(chosen, packing.Copies) {
+		chosen = append(chosen[1:], packing.Copies)
+	}
+	for _, path := range paths {
+		for _, engine := range chosen {
+			l := channel{p2p.Path(path), engine, remote && path == string(p2p.Peer)}
+			if !slices.Contains(all, l) {
+				all = append(all, l)
+			}
+		}
+	}
+	return all
+}
+
+// tripEnd is one side of a round trip, and the stream that it queues on.
+type tripEnd struct {
+	side   packing.Side
+	stream *streams.Stream
+}
+
+// roundTrip is a message there and the same one back.
+type roundTrip struct {
+	resources   streams.Resources
+	ping, pong  *packing.Transfer
+	here, there *streams.Stream
+	home        *streams.Event
+}
+
+// newRoundTrip makes it between two sides, which queue on streams of their devices.
+func newRoundTrip(here, there tripEnd, o packing.TransferOptions) (r *roundTrip, err error) {
+	made := &roundTrip{here: here.stream, there: there.stream}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, made.Close())
+		}
+	}()
+	if made.ping, err = packing.NewTransfer(there.side, here.side, o); err != nil {
+		return nil, err
+	}
+	made.resources.Add(made.ping)
+	if made.pong, err = packing.NewTransfer(here.side, there.side, o); err != nil {
+		return nil, err
+	}
+	made.resources.Add(made.pong)
+	if made.home, err = here.stream.Device().NewEvent(); err != nil {
+		return nil, err
+	}
+	made.resources.Add(made.home)
+	return made, nil
+}
+
+// batch queues n round trips, each after the one before, and waits for the last. It
+// returns the time of one in microseconds.
+func (r *roundTrip) batch(n int) (float64, error) {
+	start := time.Now()
+	for range n {
+		if err := errors.Join(r.ping.Queue(r.there, r.here), r.pong.Queue(r.here, r.there)); err != nil {
+			return 0, err
+		}
+	}
+	if err := errors.Join(r.here.Record(r.home), timing.Await(r.home, start)); err != nil {
+		return 0, err
+	}
+	return time.Since(start).Seconds() * 1e6 / float64(n), nil
+}
+
+// Close frees what it holds. Closing twice is no error.
+func (r *roundTrip) Close() error { return r.resources.Close() }
+
+// inFragments reports whether the messages go in fragments, and not as one job of the sender.
+func (r *roundTrip) inFragments() bool { return r.ping.InFragments() || r.pong.InFragments() }
+
+// queuePing queues the message there, to a stream of its receiver; queuePong the one back.
+func (r *roundTrip) queuePing(there *streams.Stream) error { return r.ping.Queue(there, r.here) }
+func (r *roundTrip) queuePong(here *streams.Stream) error  { return r.pong.Queue(here, r.there) }

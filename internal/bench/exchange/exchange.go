@@ -1,6 +1,8 @@
+// Package exchange measures halo exchanges of cubes of float64, all six faces, over every path.
 package exchange
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,11 +12,70 @@ import (
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
 	"github.com/halox/halox/internal/bench"
+	"github.com/halox/halox/internal/bench/option"
 	"github.com/halox/halox/internal/bench/timing"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/results"
 	"github.com/halox/halox/streams"
 )
+
+// Options say which exchanges are measured: every combination.
+type Options struct {
+	Points []int // of a device, along each axis
+	Radius []int // layers of ghosts
+	Fields []int // exchanged together
+	Paths  []string
+}
+
+// The limits of options: what is beyond serves no measurement, and takes long to find out that
+// there is no memory for it.
+const (
+	maxFields = 1024
+	maxRadius = 1024
+)
+
+// Paths returns the paths that can be measured.
+func Paths() []string {
+	paths := option.Texts(p2p.Paths())
+	slices.Reverse(paths)
+	return paths
+}
+
+// Check refuses options that make no sense. What is named twice is measured once.
+func (o *Options) Check() error {
+	o.Points, o.Radius = option.Distinct(o.Points), option.Distinct(o.Radius)
+	o.Fields, o.Paths = option.Distinct(o.Fields), option.Distinct(o.Paths)
+	return cmp.Or(
+		option.Points("points", o.Points),
+		option.Numbers("radius", o.Radius, maxRadius), option.Numbers("fields", o.Fields, maxFields),
+		option.EachOf("paths", o.Paths, Paths()...),
+	)
+}
+
+// combination is one exchange to be timed.
+type combination struct {
+	points, radius, fields int
+	path                   p2p.Path
+}
+
+// labels begins the row of a combination.
+func (c combination) labels() results.Row {
+	return results.NewRow().Label("points", c.points).Label("radius", c.radius).Label("fields", c.fields).Label("path", c.path)
+}
+
+// combinations returns all of them.
+func (o *Options) combinations() (all []combination) {
+	for _, n := range o.Points {
+		for _, r := range o.Radius {
+			for _, f := range o.Fields {
+				for _, p := range o.Paths {
+					all = append(all, combination{n, r, f, p2p.Path(p)})
+				}
+			}
+		}
+	}
+	return all
+}
 
 // run is the devices that exchanges are timed on.
 type run struct {
@@ -236,4 +297,43 @@ func byThreads(x *halo.Exchanger, at []*streams.Stream, n int) error {
 		})
 	}
 	return group.Wait()
+}
+
+// traffic is what an exchange sends, in bytes.
+type traffic struct {
+	message int64 // the largest, of those of several directions what goes in one
+	device  int64 // all that the busiest device sends to others
+}
+
+// describe begins the row of a combination with what it sends.
+func describe(c combination, plan *halo.Plan) (row results.Row, sent traffic) {
+	out := map[int]int64{}
+	for _, m := range plan.Messages {
+		if m.From != m.To { // a device has one subdomain
+			sent.message = max(sent.message, inOneDirection(m))
+			out[m.From] += m.Bytes
+			sent.device = max(sent.device, out[m.From])
+		}
+	}
+	return c.labels().
+		Label("messages", len(plan.Messages)).Label("message_bytes", sent.message).Label("device_bytes", sent.device), sent
+}
+
+// inOneDirection returns the most that a message carries in one direction.
+func inOneDirection(m halo.Message) (most int64) {
+	sums := map[domain.Direction]int64{}
+	for _, p := range m.Parts {
+		sums[p.Dir] += p.Bytes
+		most = max(most, sums[p.Dir])
+	}
+	return most
+}
+
+// compare adds the rate out of the busiest device beside that of plain copies of the
+// largest message.
+func (t traffic) compare(row results.Row, best, plain results.Sample) results.Row {
+	copyRate := plain.Under(float64(t.message) / 1e3)
+	rate := best.Under(float64(t.device) / 1e3)
+	return row.Value(results.Rate, rate).Value(results.CopyTime, plain).Value(results.CopyRate, copyRate).
+		Value(results.Share, rate.Scale(1/copyRate.Median))
 }

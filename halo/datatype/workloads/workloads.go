@@ -1,11 +1,38 @@
+// Package workloads holds the layouts that benchmarks of MPI datatypes use, with their published parameters: DDTBench
+// (Schneider, Gerstenberger and Hoefler 2012), TEMPI (Pearson et al. 2021), and the figures of Jenkins et al. (2014), of Shi
+// et al.'s HAND (2014) and of Wu et al. (2016). What a paper leaves open is said where it was chosen.
+//
+// Index lists are shuffled with a fixed seed: they are the same in every process.
 package workloads
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
 
 	"github.com/halox/halox/halo/datatype"
 )
+
+// A Side is what one end of a message takes out of, or puts into, an array of its own.
+type Side struct {
+	Type   *datatype.Type
+	Count  int
+	Origin int64 // where displacement 0 lies in the array, in bytes
+	Array  int64 // the size of the array in bytes
+}
+
+// A Workload is one message: a layout with one set of parameters.
+type Workload struct {
+	Suite  string // ddtbench, tempi, jenkins, hand, wu, shoc or hacc
+	Name   string // of the layout in its suite
+	Params string // key=value, with commas
+	Send   Side
+	Recv   Side
+	Bytes  int64 // when packed
+}
+
+// String returns suite/name/params, fit for the name of a benchmark.
+func (w Workload) String() string { return w.Suite + "/" + w.Name + "/" + w.Params }
 
 // Sizes of predefined types in bytes.
 const (
@@ -88,4 +115,22 @@ func (m *maker) packed(count int, t *datatype.Type) Side {
 // filled returns the side that takes count elements from an array which ends where they do.
 func filled(t *datatype.Type, count int) Side {
 	return Side{Type: t, Count: count, Array: int64(max(0, count-1))*t.Extent() + t.TrueUB()}
+}
+
+// seed is that of all index lists. DDTBench seeds by the time.
+const seed = 2012
+
+// shuffled returns the first n of the numbers 0 to all-1 in a random order, the same for the same arguments.
+func shuffled(all, n int) []int {
+	r := rand.New(rand.NewPCG(seed, uint64(all)))
+	return r.Perm(all)[:n]
+}
+
+// scaled returns the numbers times a factor.
+func scaled(numbers []int, factor int) []int {
+	products := make([]int, len(numbers))
+	for i, n := range numbers {
+		products[i] = n * factor
+	}
+	return products
 }
