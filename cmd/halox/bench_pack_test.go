@@ -177,7 +177,7 @@ func TestBenchPackFigure(t *testing.T) {
 		contenders []string
 		args       []string
 	}{
-		{"hand-9", datatypes.ToDevice, []string{"copies", "bypass, sequential scan", "bypass, parallel scan", "bypass, scan in two steps"}, nil},
+		{"hand-9", datatypes.ToDevice, []string{"copies", "bypass, sequential scan", "bypass, parallel scan"}, nil},
 		{"hand-7", datatypes.ToPinned, []string{"copies", "bypass", "bypass, list pinned"}, []string{"--to", "pinned"}},
 		{"jenkins-4", datatypes.ToPinned, []string{"copies", "tree"}, nil},
 	} {

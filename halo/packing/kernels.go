@@ -236,17 +236,10 @@ func (p *Packer) listed(j *Job, t *task, equal bool) error {
 
 // bind makes a job of a list on the device.
 func (j *Job) bind(table *pack.BlockTable, t *task) error {
-	make := func() (*pack.BlockCopy, error) { return table.Pack(t.packed, t.place.Data, t.place.Origin) }
 	if t.unpack {
-		make = func() (*pack.BlockCopy, error) { return table.Unpack(t.place.Data, t.place.Origin, t.packed) }
+		return j.launch(table.Unpack(t.place.Data, t.place.Origin, t.packed))
 	}
-	c, err := make()
-	if err != nil {
-		return err
-	}
-	j.resources.Add(c)
-	j.queue = c.Queue
-	return nil
+	return j.launch(table.Pack(t.packed, t.place.Data, t.place.Origin))
 }
 
 // inUnits makes a job of units of work.

@@ -109,8 +109,7 @@ type Options struct {
 	Blocks    int       // thread blocks that a kernel may take at most; 0 for as many as suit
 	UnitBytes int       // of a work unit: 1024, 2048 or 4096; 0 for what suits (units)
 	Loop      pack.Loop // what a thread copies one after the other (targeted, transform)
-	Scan      pack.Scan // how prefix sums are made (bypass)
-	Sums      pack.Sums // how they lie in shared memory (bypass)
+	Scan      pack.Scan // how prefix sums are computed (bypass)
 	Lanes     int       // threads along a block, a power of two up to 256; 0 for what suits (bypass, targeted of blocks of one length)
 	Pinned    bool      // the list of blocks stays in pinned host memory (bypass)
 	Primitive bool      // a thread moves one primitive, not a wide word (tree)
@@ -127,7 +126,7 @@ func (o Options) strided() pack.StridedOptions {
 }
 
 func (o Options) listed(equal bool) pack.BlockOptions {
-	return pack.BlockOptions{Equal: equal, Pinned: o.Pinned, Scan: o.Scan, Sums: o.Sums, Lanes: o.Lanes, MaxBlocks: o.Blocks}
+	return pack.BlockOptions{Equal: equal, Pinned: o.Pinned, Scan: o.Scan, Lanes: o.Lanes, MaxBlocks: o.Blocks}
 }
 
 // Job packs or unpacks one message at one place, any number of times.

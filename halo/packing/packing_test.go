@@ -113,8 +113,8 @@ func (b *engineBench) equal(t testing.TB, e packing.Engine, s *sent, what string
 var variants = []packing.Options{
 	{},
 	{Blocks: 2, UnitBytes: 2048, Scan: pack.Sequential, Pinned: true, Loop: pack.InnerLoop},
-	{Blocks: 1, UnitBytes: 4096, Scan: pack.Parallel, Sums: pack.PlaneSums, Primitive: true, Loop: pack.OuterLoop},
-	{Scan: pack.TwoSteps, Lanes: 4},
+	{Blocks: 1, UnitBytes: 4096, Scan: pack.Parallel, Primitive: true, Loop: pack.OuterLoop},
+	{Lanes: 4},
 }
 
 // Every engine does with random types what the type map says, and touches no other byte.

@@ -26,31 +26,15 @@ struct Blocks {
 	i64 bytes, chunk;       // in all, and in a chunk, if all blocks have one length
 	i64 sequential;         // chunks of at most so many blocks are summed sequentially
 	i64 lanes;              // threads along a block; 0: lanes_for
-	unsigned *sums;         // of scan_blocks, if it is a kernel of its own
 };
 
 enum { THREADS = 256, WARP = 32, MAX_BLOCKS = 1024 /* blocks of a chunk */ };
 #define ALL 0xffffffffu
 
-// Numbers of the blocks of a chunk in shared memory, in one dimension and in two. HAND found sums in
-// one dimension faster (figure 10). A row is one longer than a warp, so that a column lies in all banks
-// too.
-struct Line {
-	unsigned value[MAX_BLOCKS];
-	__device__ __forceinline__ unsigned &operator[](unsigned j) { return value[j]; }
-	__device__ __forceinline__ unsigned operator[](unsigned j) const { return value[j]; }
-};
-
-struct Plane {
-	unsigned value[MAX_BLOCKS / WARP][WARP + 1];
-	__device__ __forceinline__ unsigned &operator[](unsigned j) { return value[j / WARP][j % WARP]; }
-	__device__ __forceinline__ unsigned operator[](unsigned j) const { return value[j / WARP][j % WARP]; }
-};
-
 // The blocks of a chunk, without what other chunks have of them.
-template <typename Sums> struct Shared {
+struct Shared {
 	i64 place[MAX_BLOCKS];
-	Sums length, sum;
+	unsigned length[MAX_BLOCKS], sum[MAX_BLOCKS];
 	unsigned total[THREADS / WARP];
 };
 
@@ -78,7 +62,7 @@ __device__ __forceinline__ Part part_of(const Blocks &b, i64 n) {
 }
 
 // load loads the blocks of a chunk into shared memory.
-template <typename Sums> __device__ __forceinline__ void load(const Blocks &b, const Part &p, Shared<Sums> &s) {
+__device__ __forceinline__ void load(const Blocks &b, const Part &p, Shared &s) {
 	const Entry *list = (const Entry *)b.list + p.first;
 	for (unsigned j = threadIdx.x; j < p.count; j += THREADS) {
 		Entry e = list[j];
@@ -90,7 +74,7 @@ template <typename Sums> __device__ __forceinline__ void load(const Blocks &b, c
 }
 
 // sum_sequentially has each thread sum the lengths before its blocks (HAND, algorithm 2).
-template <typename Sums> __device__ __forceinline__ void sum_sequentially(const Part &p, Shared<Sums> &s) {
+__device__ __forceinline__ void sum_sequentially(const Part &p, Shared &s) {
 	for (unsigned j = threadIdx.x; j < p.count; j += THREADS) {
 		unsigned sum = 0;
 		for (unsigned k = 0; k < j; k++) sum += s.length[k];
@@ -101,7 +85,7 @@ template <typename Sums> __device__ __forceinline__ void sum_sequentially(const 
 
 // sum_in_parallel sums the lengths by a parallel scan (HAND, algorithm 1), as many at a time as there are
 // threads.
-template <typename Sums> __device__ __forceinline__ void sum_in_parallel(const Part &p, Shared<Sums> &s) {
+__device__ __forceinline__ void sum_in_parallel(const Part &p, Shared &s) {
 	const unsigned lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
 	unsigned before = 0; // the sum before this round
 	for (unsigned first = 0; first < p.count; first += THREADS) {
@@ -162,8 +146,7 @@ __device__ __forceinline__ void copy_equal(const Blocks &b, const Part &p, unsig
 }
 
 // copy_listed copies a chunk of blocks of any lengths.
-template <typename Sums>
-__device__ __forceinline__ void copy_listed(const Blocks &b, const Part &p, const Shared<Sums> &s, unsigned lanes) {
+__device__ __forceinline__ void copy_listed(const Blocks &b, const Part &p, const Shared &s, unsigned lanes) {
 	const unsigned row = threadIdx.x / lanes, rows = THREADS / lanes;
 #pragma unroll 1
 	for (unsigned j = row; j < p.count; j += rows)
@@ -182,7 +165,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 5) equal_blocks(const __gr
 }
 
 // listed copies the blocks of a list.
-template <typename Sums> __device__ __forceinline__ void listed(const Blocks &b, Shared<Sums> &s) {
+__device__ __forceinline__ void listed(const Blocks &b, Shared &s) {
 #pragma unroll 1
 	for (i64 n = blockIdx.x; n < b.count; n += gridDim.x) {
 		const Part p = part_of(b, n);
@@ -196,44 +179,6 @@ template <typename Sums> __device__ __forceinline__ void listed(const Blocks &b,
 
 extern "C" __global__ void __launch_bounds__(THREADS, 5) listed_blocks(const __grid_constant__ Blocks b) {
 	grid_dependency_wait();
-	__shared__ Shared<Line> s;
+	__shared__ Shared s;
 	listed(b, s);
-}
-
-extern "C" __global__ void __launch_bounds__(THREADS, 5) listed_blocks_2d(const __grid_constant__ Blocks b) {
-	grid_dependency_wait();
-	__shared__ Shared<Plane> s;
-	listed(b, s);
-}
-
-// sums_of returns the sums of a chunk that scan_blocks writes. A block that is cut has one sum in each of
-// its chunks.
-__device__ __forceinline__ unsigned *sums_of(const Blocks &b, const Part &p, i64 n) { return b.sums + p.first + n; }
-
-// scan_blocks is the first of HAND's two steps (figure 9): the sums.
-extern "C" __global__ void __launch_bounds__(THREADS, 5) scan_blocks(const __grid_constant__ Blocks b) {
-	grid_dependency_wait();
-	__shared__ Shared<Line> s;
-#pragma unroll 1
-	for (i64 n = blockIdx.x; n < b.count; n += gridDim.x) {
-		const Part p = part_of(b, n);
-		load(b, p, s);
-		sum_in_parallel(p, s);
-		for (unsigned j = threadIdx.x; j < p.count; j += THREADS) sums_of(b, p, n)[j] = s.sum[j];
-		__syncthreads();
-	}
-}
-
-// scanned_blocks is the second: the copies.
-extern "C" __global__ void __launch_bounds__(THREADS, 5) scanned_blocks(const __grid_constant__ Blocks b) {
-	grid_dependency_wait();
-	__shared__ Shared<Line> s;
-#pragma unroll 1
-	for (i64 n = blockIdx.x; n < b.count; n += gridDim.x) {
-		const Part p = part_of(b, n);
-		for (unsigned j = threadIdx.x; j < p.count; j += THREADS) s.sum[j] = sums_of(b, p, n)[j];
-		load(b, p, s);
-		copy_listed(b, p, s, lanes_of(b, p));
-		__syncthreads();
-	}
 }

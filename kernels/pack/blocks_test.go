@@ -21,11 +21,7 @@ func blockWays() []blockWay {
 		{"in pinned memory", pack.BlockOptions{Pinned: true}},
 		{"sequential scan", pack.BlockOptions{Scan: pack.Sequential}},
 		{"parallel scan", pack.BlockOptions{Scan: pack.Parallel}},
-		{"two steps", pack.BlockOptions{Scan: pack.TwoSteps}},
-		{"two steps, small chunks", pack.BlockOptions{Scan: pack.TwoSteps, Chunk: 256, MaxBlocks: 3}},
-		{"sums in a plane", pack.BlockOptions{Sums: pack.PlaneSums}},
-		{"parallel scan in a plane", pack.BlockOptions{Sums: pack.PlaneSums, Scan: pack.Parallel}},
-		{"threshold", pack.BlockOptions{Threshold: 300}},
+		{"parallel scan, small chunks", pack.BlockOptions{Scan: pack.Parallel, Chunk: 256, MaxBlocks: 3}},
 		{"small chunks", pack.BlockOptions{Chunk: 128}},
 		{"large chunks", pack.BlockOptions{Chunk: 64 << 10}},
 		{"a thread a block", pack.BlockOptions{Lanes: 1}},
@@ -87,16 +83,13 @@ func TestBlockRefusals(t *testing.T) {
 		return blockTable{table}, err
 	})
 	for name, o := range map[string]pack.BlockOptions{
-		"another scan":         {Scan: "quick"},
-		"other sums":           {Sums: "cube"},
-		"a plane of two steps": {Sums: pack.PlaneSums, Scan: pack.TwoSteps},
-		"a negative threshold": {Threshold: -1},
-		"odd chunks":           {Chunk: 1000},
-		"huge chunks":          {Chunk: 2 << 30},
-		"three lanes":          {Lanes: 3},
-		"512 lanes":            {Lanes: 512},
-		"-1 thread blocks":     {MaxBlocks: -1},
-		"equal blocks":         {Equal: true},
+		"another scan":     {Scan: "quick"},
+		"odd chunks":       {Chunk: 1000},
+		"huge chunks":      {Chunk: 2 << 30},
+		"three lanes":      {Lanes: 3},
+		"512 lanes":        {Lanes: 512},
+		"-1 thread blocks": {MaxBlocks: -1},
+		"equal blocks":     {Equal: true},
 	} {
 		if _, err := packer.Table([]pack.Block{{Length: 8}, {Length: 9}}, o); err == nil {
 			t.Errorf("%s was accepted", name)

@@ -190,8 +190,8 @@ func TestUnitsThatFailOnGPU(t *testing.T) {
 // What reaches a GPU of a list of blocks, by options.
 func TestBlocksReachGPU(t *testing.T) {
 	fake, device := kerneltest.FakeGPU(t)
-	found := fakeFunctions(t, device, int(unsafe.Sizeof(blocksArgs{})), "listed_blocks", "listed_blocks_2d", "scan_blocks", "scanned_blocks", "equal_blocks")
-	p := &BlockPacker{device: device, listed: map[Sums]streams.Function{LineSums: found[0], PlaneSums: found[1]}, scan: found[2], scanned: found[3], equal: found[4]}
+	found := fakeFunctions(t, device, int(unsafe.Sizeof(blocksArgs{})), "listed_blocks", "equal_blocks")
+	p := &BlockPacker{device: device, listed: found[0], equal: found[1]}
 	f := newFakeList(t, device, 300)
 	equal := slices.Clone(f.list)
 	for i := range equal {
@@ -205,13 +205,10 @@ func TestBlocksReachGPU(t *testing.T) {
 		sequential int64
 		grid       uint32
 	}{
-		"default":     {f.list, BlockOptions{MaxBlocks: 5}, "listed_blocks", 16, 5},
-		"sequential":  {f.list, BlockOptions{MaxBlocks: 5, Scan: Sequential, Pinned: true}, "listed_blocks", maxChunkBlocks, 5},
-		"parallel":    {f.list, BlockOptions{Scan: Parallel, Chunk: 1 << 30}, "listed_blocks", 0, 1},
-		"a threshold": {f.list, BlockOptions{Threshold: 40, Chunk: 1 << 30}, "listed_blocks", 40, 1},
-		"two steps":   {f.list, BlockOptions{MaxBlocks: 5, Scan: TwoSteps}, "scanned_blocks", 16, 5},
-		"a plane":     {f.list, BlockOptions{MaxBlocks: 5, Sums: PlaneSums}, "listed_blocks_2d", 16, 5},
-		"equal":       {equal, BlockOptions{Equal: true, Chunk: 128 << 10}, "equal_blocks", 16, 3},
+		"default":    {f.list, BlockOptions{MaxBlocks: 5}, "listed_blocks", 16, 5},
+		"sequential": {f.list, BlockOptions{MaxBlocks: 5, Scan: Sequential, Pinned: true}, "listed_blocks", maxChunkBlocks, 5},
+		"parallel":   {f.list, BlockOptions{Scan: Parallel, Chunk: 1 << 30}, "listed_blocks", 0, 1},
+		"equal":      {equal, BlockOptions{Equal: true, Chunk: 128 << 10}, "equal_blocks", 16, 3},
 	} {
 		table, err := p.Table(c.list, c.options)
 		if err != nil {
@@ -221,19 +218,16 @@ func TestBlocksReachGPU(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := k.Queue(f.stream); err != nil {
+		if err := f.stream.Launch(k); err != nil {
 			t.Fatal(err)
 		}
 		launches := fake.Launches()
-		if steps := c.options.Scan == TwoSteps; steps && launches[len(launches)-2].Kernel != "scan_blocks" {
-			t.Errorf("%s: nothing is summed up before: %+v", name, launches)
-		}
 		got := launches[len(launches)-1]
 		arg := *(*blocksArgs)(unsafe.Pointer(unsafe.SliceData(got.Arg)))
 		if got.Kernel != c.kernel || got.Grid != [3]uint32{c.grid, 1, 1} || arg.sequential != c.sequential || arg.unpack != 1 || !got.Early {
 			t.Errorf("%s: %+v with %+v", name, got, arg)
 		}
-		if c.options.Equal != (arg.length == 1000) || c.options.Equal != (arg.chunks == 0) || (c.options.Scan == TwoSteps) != (arg.sums != 0) || arg.bytes != table.extent.size || arg.list == 0 {
+		if c.options.Equal != (arg.length == 1000) || c.options.Equal != (arg.chunks == 0) || arg.bytes != table.extent.size || arg.list == 0 {
 			t.Errorf("%s: %+v", name, arg)
 		}
 		if err := k.Close(); err != nil {

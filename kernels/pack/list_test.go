@@ -123,8 +123,8 @@ func (t blockTable) unpack(dst streams.Span, origin int64, src streams.Span) (qu
 	return queued(t.Unpack(dst, origin, src))
 }
 
-func queued(c *pack.BlockCopy, err error) (queue, error) {
-	return func(s *streams.Stream) error { return c.Queue(s) }, err
+func queued(k *streams.Kernel, err error) (queue, error) {
+	return func(s *streams.Stream) error { return s.Launch(k) }, err
 }
 
 // unitTable is a table of work units.

@@ -161,8 +161,6 @@ var (
 	byPinnedList = contender{packing.Bypass, "list pinned", packing.Options{Pinned: true}}
 	bySequential = contender{packing.Bypass, "sequential scan", packing.Options{Scan: pack.Sequential}}
 	byParallel   = contender{packing.Bypass, "parallel scan", packing.Options{Scan: pack.Parallel}}
-	byTwoSteps   = contender{packing.Bypass, "scan in two steps", packing.Options{Scan: pack.TwoSteps}}
-	byPlane      = contender{packing.Bypass, "parallel scan, 2-D", packing.Options{Scan: pack.Parallel, Sums: pack.PlaneSums}}
 	byStatic     = contender{packing.Bypass, "32 threads a block", packing.Options{Lanes: 32}}
 
 	byInner = contender{packing.Targeted, "inner loop", packing.Options{Loop: pack.InnerLoop}}
@@ -267,15 +265,6 @@ func handFigures() []*packFigure {
 			curves: []packCurve{
 				{name: "sequential scan", layouts: counts, by: bySequential},
 				{name: "parallel scan", layouts: counts, by: byParallel},
-				{name: "parallel scan, in two steps", layouts: counts, by: byTwoSteps},
-			},
-		}, {
-			axes: axes{"hand-10", "HAND, figure 10: sums in one and in two dimensions of shared memory", "hand", PackedBytes, "packed bytes"},
-			curves: []packCurve{
-				{name: "blocks of 4 B, 1-D", layouts: counts, by: byParallel},
-				{name: "blocks of 4 B, 2-D", layouts: counts, by: byPlane, dashed: true, twin: true},
-				{name: "32 blocks, 1-D", layouts: lengths, by: byParallel},
-				{name: "32 blocks, 2-D", layouts: lengths, by: byPlane, dashed: true, twin: true},
 			},
 		}}
 }
