@@ -7,7 +7,7 @@ LDFLAGS := -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 SAMPLE  ?= configs/heat3d.yaml
 
 # The packages whose tests use devices, GPUs where there are some.
-DEVICE_TESTS := internal/cuda internal/nvrtc streams p2p kernels kernels/flags kernels/pack kernels/reduce kernels/rows kernels/step kernels/sweep kernels/temporal halo halo/ranks solvers solvers/scheme cmd/halox internal/bench/links internal/bench/ranks internal/bench/trial examples/wave examples/grayscott examples/acoustic examples/lbm examples/reduction examples/spmv examples/power examples/particles examples/diffusion halo/packing
+DEVICE_TESTS := internal/cuda internal/nvrtc streams p2p kernels kernels/flags kernels/pack kernels/reduce kernels/rows kernels/step kernels/sweep kernels/temporal halo halo/ranks solvers solvers/scheme cmd/halox internal/bench/links internal/bench/ranks internal/bench/trial examples/wave examples/grayscott examples/acoustic examples/lbm examples/reduction examples/power examples/particles examples/diffusion halo/packing
 
 # clang-format for kernels/cu; another version would format some lines in another way.
 CLANG_FORMAT := .tools/bin/clang-format
@@ -113,8 +113,8 @@ bundle: ## build bundle/halox-gpu.tar.gz: halox and all test programs, for a GPU
 	rm -rf bundle && mkdir -p bundle/halox-gpu
 	$(GO) build -ldflags "-s -w $(LDFLAGS)" -o bundle/halox-gpu/halox ./cmd/halox
 	for p in $(DEVICE_TESTS); do $(GO) test -c -ldflags "-s -w" -o bundle/halox-gpu/$$(echo $$p | tr / -).test ./$$p || exit 1; done
-	$(GO) build -ldflags "-s -w" -o bundle/halox-gpu/examples/ $(addprefix ./examples/,wave grayscott acoustic lbm reduction spmv power particles diffusion)
-	cp configs/*.yaml scripts/gpu-check.sh scripts/linkprobe.cu scripts/contexts.cu scripts/nvshmem.cu scripts/gather.cu bundle/halox-gpu/
+	$(GO) build -ldflags "-s -w" -o bundle/halox-gpu/examples/ $(addprefix ./examples/,wave grayscott acoustic lbm reduction power particles diffusion)
+	cp configs/*.yaml scripts/gpu-check.sh scripts/linkprobe.cu scripts/contexts.cu scripts/nvshmem.cu bundle/halox-gpu/
 	mkdir bundle/halox-gpu/files # what tests read, where each looks for it
 	tar -c --exclude=rapid results/testdata results/h200x4/performance/schemes-float64.json configs/heat3d.yaml $(wildcard $(DEVICE_TESTS:=/testdata)) | tar -x -C bundle/halox-gpu/files
 	tar -C bundle -czf bundle/halox-gpu.tar.gz halox-gpu

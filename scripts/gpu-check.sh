@@ -11,7 +11,7 @@
 # problems for SOAK (default: 10m) while one GPU pauses at random, and then has a GPU fail.
 # Step start measures how long commands take to start, beside a plain CUDA program.
 # Step ranks measures ranks on the device, beside NVSHMEM where its Python package is. Step applications runs the examples
-# of ranks at the sizes of the thesis and at larger ones, on one GPU, on two and so on; step ranks does so too. Step
+# by device ranks at the sizes of the thesis and at larger ones, on one GPU, on two and on four; step ranks does so too. Step
 # ranks-litmus runs litmus tests of ranks with random seeds for LITMUS (default: 10m).
 # Step records is exchange, packing, performance, examples, turns and networks: all that the pages say in numbers, into a folder such as
 # records/h200x2, laid out as results/h200x2. Before each part it says how long that may take. What tests, sanitize and soak found is in checks.txt beside the records.
@@ -637,40 +637,26 @@ ranks() {
 	applications
 }
 
-# The examples that do one thing by ranks, by streams and events and by graphs: what they print.
+# The examples by device ranks: what they print.
 applications() {
-	local name nvcc rates rows=300000 log=$records/applications.txt
+	local n log=$records/device-ranks.txt
 	mkdir -p "$records"
 	made >"$log"
 	application() { # NAME FLAGS...
 		echo "$ $*" >>"$log"
-		limited 300 "$bundle/examples/$1" --backend cuda --scaling "${@:2}" >>"$log" 2>"$out/application.log" ||
+		limited 300 "$bundle/examples/$1" --backend cuda "${@:2}" >>"$log" 2>"$out/application.log" ||
 			{ failed=1 && echo "FAIL  application $*" && tail -n 5 "$out/application.log"; }
 	}
-	application reduction --iterations 100 --samples 20
-	application reduction --iterations 100 --samples 20 --numbers 0
-	for name in spmv power; do
-		application "$name" --iterations 100 --samples 20
-		application "$name" --iterations 100 --samples 20 --side 2
-	done
-	application particles --size thesis --samples 20
-	application diffusion --size thesis --samples 20 --iterations 200
-	for name in particles diffusion; do
-		application "$name" --size full --samples 5 --iterations 20 --verify=false
-	done
-	# Large blocks, beside a model with the rates of this machine.
-	nvcc=$(find_nvcc)
-	if [ -n "$nvcc" ] && "$nvcc" -O2 -std=c++17 -arch=native -o "$out/gather" "$bundle/gather.cu" >"$out/nvcc.log" 2>&1 && rates=$("$out/gather" "$rows"); then
-		echo "$ gather $rows: $rates" >>"$log"
-		set -- $rates
-		rates="--gather-rate $1 --memory-rate $2"
-	else
-		rates=
-		echo "no nvcc here, or gather.cu failed: the model has the rates of an H200, and no gathers"
-	fi
-	rm -f "$out/gather"
-	for name in spmv power; do
-		application "$name" --size "$rows" --samples 5 --iterations 20 --verify=false $rates
+	for n in 1 2 4; do
+		[ "$n" -le "$(nvidia-smi -L | wc -l)" ] || continue
+		application reduction --devices "$n" --iterations 100 --samples 20
+		application reduction --devices "$n" --iterations 100 --samples 20 --numbers 0
+		application power --devices "$n" --iterations 100 --samples 20 --side 2
+		application particles --devices "$n" --size thesis --samples 20
+		application diffusion --devices "$n" --size thesis --samples 20 --iterations 200
+		application particles --devices "$n" --size full --samples 5 --iterations 20 --verify=false
+		application diffusion --devices "$n" --size full --samples 5 --iterations 20 --verify=false
+		[ "$n" = 2 ] || application power --devices "$n" --size 300000 --samples 5 --iterations 20 --verify=false
 	done
 	cat "$log"
 }

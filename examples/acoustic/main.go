@@ -27,8 +27,12 @@ type parameters struct{ Courant float64 }
 const courant = 0.5 // c dt/h; the scheme is stable up to 1/sqrt(2)
 
 var (
-	velocity = sweep.Point{Name: "velocity", Dims: 2, CUDA: source, File: "acoustic.cu", Go: moveVelocity, Parameters: parameters{courant}}
-	pressure = sweep.Point{Name: "pressure", Dims: 2, CUDA: source, File: "acoustic.cu", Go: movePressure, Parameters: parameters{courant}}
+	velocity = sweep.Point{
+		Name: "velocity", Dims: 2, CUDA: source, File: "acoustic.cu", Go: moveVelocity, Parameters: parameters{courant},
+	}
+	pressure = sweep.Point{
+		Name: "pressure", Dims: 2, CUDA: source, File: "acoustic.cu", Go: movePressure, Parameters: parameters{courant},
+	}
 )
 
 func moveVelocity(r *sweep.Row) {
@@ -75,7 +79,8 @@ func newRoom(place *halo.Placement) (r room, err error) {
 		dx, dy := float64(at[0]-place.Grid.Size[0]/3), float64(at[1]-place.Grid.Size[1]/3)
 		return math.Exp(-(dx*dx + dy*dy) / 16)
 	}
-	return r, errors.Join(halo.FillPoints(r.p.Level(0), clap), halo.FillPoints(r.vx.Level(0), still), halo.FillPoints(r.vy.Level(0), still))
+	return r, errors.Join(halo.FillPoints(r.p.Level(0), clap),
+		halo.FillPoints(r.vx.Level(0), still), halo.FillPoints(r.vy.Level(0), still))
 }
 
 // step returns the two stages.
@@ -90,7 +95,9 @@ func (r room) step() *scheme.Step {
 		},
 		{
 			Name: "pressure", Point: &pressure,
-			Reads:  []scheme.Access{r.vx.At(1, stencil.Offsets(here, east)), r.vy.At(1, stencil.Offsets(here, north)), r.p.At(0, nil)},
+			Reads: []scheme.Access{
+				r.vx.At(1, stencil.Offsets(here, east)), r.vy.At(1, stencil.Offsets(here, north)), r.p.At(0, nil),
+			},
 			Writes: []scheme.Access{r.p.At(1, nil)},
 		},
 	}}

@@ -1,8 +1,9 @@
 // Horizontal diffusion of fourth order with a flux limiter, as weather models have it, on levels of a periodic plane:
 // the stencil case study of Kuster 2017, first of Gysi, Bär and Hoefler 2016, in the form of COSMO. A step has three
 // stages: the Laplacian, the limited fluxes along x and y, and what they leave.
-//
-// The arithmetic of a point is the same by ranks and by streams and events.
+// Go's counterparts are in main.go.
+#include "ranks.cuh"
+
 __device__ __forceinline__ double laplacian(double here, double west, double east, double south, double north) {
 	return 4 * here - (west + east + south + north);
 }
@@ -17,31 +18,12 @@ __device__ __forceinline__ double diffused(double value, double x, double before
 	return value - 0.025 * (x - before_x + y - before_y);
 }
 
-#ifndef BY_RANKS
-
-template <typename P> __device__ __forceinline__ void laplace(P &p) {
-	p.set(lap, laplacian(p.at(u), p.at(u, -1, 0, 0), p.at(u, 1, 0, 0), p.at(u, 0, -1, 0), p.at(u, 0, 1, 0)));
-}
-
-template <typename P> __device__ __forceinline__ void fluxes(P &p) {
-	p.set(flx, limited(p.at(lap, 1, 0, 0), p.at(lap), p.at(u, 1, 0, 0), p.at(u)));
-	p.set(fly, limited(p.at(lap, 0, 1, 0), p.at(lap), p.at(u, 0, 1, 0), p.at(u)));
-}
-
-template <typename P> __device__ __forceinline__ void diffuse(P &p) {
-	p.set(next, diffused(p.at(u), p.at(flx), p.at(flx, -1, 0, 0), p.at(fly), p.at(fly, 0, -1, 0)));
-}
-
-#else
-
-#include "ranks.cuh"
-
 enum Field { U0, U1, LAP, FLX, FLY, FIELDS };
 enum { LAPLACE, FLUXES, DIFFUSE, STAGES }; // the tags of notifications too
 
-// What a device has: rows y of nx points, on nz levels. Go's form is part in by_ranks.go.
+// What a device has: rows y of nx points, on nz levels. Go: part.
 struct Part {
-	double *values;    // of all fields: rows -1 to ny of each level, those of neighbours being the first and the last
+	double *values;    // of all fields: rows -1 to ny of each level, those of neighbors being the first and the last
 	i64 nx, ny, nz;    // points of the device
 	i64 steps, done;   // of this run, and before
 	i64 chunks, slabs; // ranks share the levels in chunks, and the rows in slabs
@@ -105,18 +87,17 @@ __device__ inline void diffuse_slab(const Part &p, const Slab &s, int now) {
 	});
 }
 
-// A neighbour of a rank. Where it is of another device, or across the periodic edge, it has a copy of the row that
+// A neighbor of a rank. Where it is of another device, or across the periodic edge, it has a copy of the row that
 // the rank has beside it.
-struct Neighbour {
+struct Neighbor {
 	int rank;
 	bool far;
 	i64 own, there; // rows: of the rank, and its copy
 };
 
-// tell has a neighbour know of the row of a field that it needs.
-__device__ inline void tell(ranks::Rank &r, ranks::Window w, const Part &p, const Slab &s, const Neighbour &to,
+// tell sends a neighbor the row of a field that it needs, or notifies it if it shares the device.
+__device__ inline void tell(ranks::Rank &r, ranks::Window w, const Part &p, const Slab &s, const Neighbor &to,
                             int field, int tag) {
-	pause_at_random();
 	if (!to.far) return r.notify(to.rank, ranks::WORLD, tag);
 	const i64 plane = (p.ny + 2) * p.nx * 8;
 	r.put_box(w, to.rank, p.offset(field, s.level[0], to.there) * 8, {0, plane},
@@ -125,11 +106,11 @@ __device__ inline void tell(ranks::Rank &r, ranks::Window w, const Part &p, cons
 }
 
 // By ranks: each has some rows of some levels. Ranks that share a border on one device see each other's rows, so it
-// is only notified. What a rank overwrites its neighbours have read: their notification of a later stage says so.
+// is only notified. What a rank overwrites its neighbors have read: their notification of a later stage says so.
 extern "C" __global__ void __launch_bounds__(THREADS, 1) diffusion(const __grid_constant__ ranks::World world) {
 	__shared__ ranks::State state;
-	__shared__ Part p; // each wait empties the first-level cache
-	__shared__ Neighbour beside[2]; // below and above; in shared memory, since each would take registers
+	__shared__ Part p; // each wait invalidates the L1 cache
+	__shared__ Neighbor beside[2]; // below and above; in shared memory, since each would take registers
 	__shared__ Slab slab;
 	ranks::Rank rank(world, state);
 	if (threadIdx.x == 0) p = rank.data<Part>();
@@ -168,5 +149,3 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) diffusion(const __grid_
 	rank.free_window(w);
 	rank.finish();
 }
-
-#endif

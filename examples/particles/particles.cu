@@ -3,11 +3,11 @@
 // step has two parts. Advance sums the forces on each particle of a segment, moves it, and lists those that leave for
 // the segment below or above. Merge makes the new list of a segment of those that stay and those that come.
 //
-// Ranks and launches of kernels do a segment by the same functions, in a block of THREADS threads.
+// A device rank is a block of THREADS threads. Go's counterparts are in main.go.
 #include "ranks.cuh"
 
 enum { BELOW, STAY, ABOVE };          // where a particle goes
-enum { NOTHING, TOO_MANY, TOO_FAST }; // what a run fails of
+enum { NOTHING, TOO_MANY, TOO_FAST }; // why a run fails
 enum { TAG_MIGRANTS, TAG_STATE };     // of notifications
 enum { HEADER = 32, PARTICLE = 40 };  // bytes of a list before its particles, and of a particle
 
@@ -22,7 +22,7 @@ struct Particle {
 	i64 id;
 };
 
-// What a device has: its segments, and one that a neighbour owns at each side. Go's form is part in store.go.
+// What a device has: its segments, and one that a neighbor owns at each side. Go: part.
 struct Part {
 	char *slots; // of the segment below the first one, and so on
 	Failure *failure;
@@ -57,7 +57,7 @@ struct Migrants {
 	__device__ i64 bytes() const { return HEADER + count() * PARTICLE; }
 };
 
-// A segment of a part, -1 and segments being those of neighbours: four lists, one behind the other.
+// A segment of a part, -1 and segments being those of neighbors: four lists, one behind the other.
 struct Segment {
 	const Part &part;
 	i64 index;
@@ -134,7 +134,7 @@ __device__ inline void reflect(double &x, double &v, double wall) {
 }
 
 // advance moves the particles of a segment by a step of symplectic Euler, into its lists of those that stay and leave,
-// each in order of ids. Who has to go further than to the next segment is reported, and goes there.
+// each in order of ids. A particle that moves further than to the next segment is reported.
 __device__ inline void advance(const Part &part, i64 index, Scratch &scratch) {
 	const Segment here = {part, index}, below = {part, index - 1}, above = {part, index + 1};
 	const State from = here.state(), stay = here.stay();
@@ -199,7 +199,8 @@ __device__ inline void put_at(const State &to, i64 at, const Particle &p) {
 	to.x()[at] = p.x, to.y()[at] = p.y, to.vx()[at] = p.vx, to.vy()[at] = p.vy, to.id()[at] = p.id;
 }
 
-// merge makes the list of a segment of those that stay and come. Who has no room is reported, and left out.
+// merge makes the list of a segment of the particles that stay and those that come. Beyond the capacity it reports them
+// and leaves them out.
 __device__ inline void merge(const Part &part, i64 index) {
 	const Segment here = {part, index}, below = {part, index - 1}, above = {part, index + 1};
 	const State to = here.state(), stay = here.stay();
@@ -226,26 +227,16 @@ __device__ inline void merge(const Part &part, i64 index) {
 	__syncthreads();
 }
 
-// By streams and events: a block a segment.
-extern "C" __global__ void __launch_bounds__(THREADS, 1) advance_all(const __grid_constant__ Part part) {
-	__shared__ Scratch scratch;
-	advance(part, blockIdx.x, scratch);
-}
-
-extern "C" __global__ void __launch_bounds__(THREADS, 1) merge_all(const __grid_constant__ Part part) {
-	merge(part, blockIdx.x);
-}
-
-// A neighbour of a rank, which has the segment beside the rank's own one. Where that is of another device, it has
+// A neighbor of a rank, which has the segment beside the rank's own one. Where that is of another device, it has
 // a copy of the rank's segment, to which lists are put.
-struct Neighbour {
+struct Neighbor {
 	int rank; // -1: none
 	bool far;
 	i64 own, there; // segments: of the rank, and its copy
 };
 
-// tell_migrants tells a neighbour who comes, and tell_state where the particles of the segment are now.
-__device__ inline void tell_migrants(ranks::Rank &r, ranks::Window w, const Part &part, const Neighbour &to,
+// tell_migrants sends a neighbor the particles that come, and tell_state where the particles of the segment are now.
+__device__ inline void tell_migrants(ranks::Rank &r, ranks::Window w, const Part &part, const Neighbor &to,
                                      int where) {
 	if (to.rank < 0) return;
 	if (!to.far) return r.notify(to.rank, ranks::WORLD, TAG_MIGRANTS);
@@ -254,7 +245,7 @@ __device__ inline void tell_migrants(ranks::Rank &r, ranks::Window w, const Part
 	r.put_notify(w, to.rank, there, list.bytes(), list.at, TAG_MIGRANTS);
 }
 
-__device__ inline void tell_state(ranks::Rank &r, ranks::Window w, const Part &part, const Neighbour &to) {
+__device__ inline void tell_state(ranks::Rank &r, ranks::Window w, const Part &part, const Neighbor &to) {
 	if (to.rank < 0) return;
 	if (!to.far) return r.notify(to.rank, ranks::WORLD, TAG_STATE);
 	const State list = Segment{part, to.own}.state();
@@ -263,11 +254,11 @@ __device__ inline void tell_state(ranks::Rank &r, ranks::Window w, const Part &p
 	r.put_notify(w, to.rank, there + y, n * 8, list.at + y, TAG_STATE);
 }
 
-// By ranks: each has some segments, one after the other. What a segment and its neighbour on the same device tell each
+// By ranks: each has some segments, one after the other. What a segment and its neighbor on the same device tell each
 // other lies where both see it; so it is only notified.
 extern "C" __global__ void __launch_bounds__(THREADS, 1) particles(const __grid_constant__ ranks::World world) {
 	__shared__ ranks::State state;
-	__shared__ Part part; // each wait empties the first-level cache
+	__shared__ Part part; // each wait invalidates the L1 cache
 	__shared__ Scratch scratch;
 	ranks::Rank rank(world, state);
 	if (threadIdx.x == 0) part = rank.data<Part>();
@@ -284,21 +275,21 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) particles(const __grid_
 	const int rank_below = first ? me - local - n + (int)active - 1 : me - 1,
 	          rank_above = last ? me - local + n : me + 1;
 	// In shared memory, since each would take registers.
-	__shared__ Neighbour beside[2];
+	__shared__ Neighbor beside[2];
 	__shared__ i64 begin, end;
-	__shared__ int neighbours;
+	__shared__ int neighbors;
 	if (threadIdx.x == 0) {
 		beside[0] = {has_below ? rank_below : -1, first, low, part.segments};
 		beside[1] = {has_above ? rank_above : -1, last, high - 1, -1};
-		begin = low, end = high, neighbours = has_below + has_above;
+		begin = low, end = high, neighbors = has_below + has_above;
 	}
 	__syncthreads();
 	rank.start_timer();
 	// In one loop over halves of steps waits are there once, which takes fewer registers than a loop over steps.
 	for (i64 half = 0; half < 2 * part.steps; half++) {
 		const bool advances = half % 2 == 0; // else it merges
-		if (half > 0 && neighbours > 0 &&
-		    !rank.wait_notifications(advances ? TAG_STATE : TAG_MIGRANTS, neighbours))
+		if (half > 0 && neighbors > 0 &&
+		    !rank.wait_notifications(advances ? TAG_STATE : TAG_MIGRANTS, neighbors))
 			break;
 		for (i64 s = begin; s < end; s++) {
 			if (advances) advance(part, s, scratch);
@@ -306,7 +297,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) particles(const __grid_
 		}
 #pragma unroll 1
 		for (int side = 0; side < 2; side++) {
-			pause_at_random();
 			if (advances) tell_migrants(rank, w, part, beside[side], side == 0 ? BELOW : ABOVE);
 			else tell_state(rank, w, part, beside[side]);
 		}

@@ -1,146 +1,515 @@
-// Power finds the largest eigenvalue of a sparse matrix, and its eigenvector, by power iteration, as Kuster (2017)
-// does: the matrix is cut in two dimensions, and in each iteration the vector goes down the columns of blocks, is
-// multiplied, added up along the rows, normalised, and handed to the first row again; by ranks that send their own
-// parts as soon as they have them, and by streams, which copy whole vectors.
+// Power finds the largest eigenvalue of a sparse matrix and its eigenvector by power iteration, as Kuster (2017) does
+// in sections 5.6 and 5.7. The matrix is cut into square blocks; each has some device ranks, which own some rows. In an
+// iteration the vector goes down the columns of blocks, each block is multiplied with its part, the products are added
+// up along the rows of blocks, and column 0 sends the result to the first row again. Meanwhile the norm is taken in
+// column 0. A device rank puts its own elements to its partners in other blocks as soon as it has them.
 package main
 
 import (
 	"context"
+	_ "embed"
+	"errors"
+	"flag"
 	"fmt"
 	"math"
+	"slices"
+	"time"
 
-	"github.com/halox/halox/examples/internal/compare"
-	"github.com/halox/halox/examples/internal/sparse"
+	"github.com/halox/halox/examples/internal/example"
+	"github.com/halox/halox/halo"
+	"github.com/halox/halox/halo/ranks"
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/streams"
 )
 
-// maxReference is of how many products of elements a reference is made.
-const maxReference = 1 << 31
+//go:embed power.cu
+var cuda string
 
-// first is an element of the vector to begin with: between 1/2 and 3/2.
-func first(element int64) float64 {
-	return 1 + compare.Reals.Number(compare.Hash(uint64(element), 1<<33), 0)/2
+var source = kernels.Source{Name: "power.cu", Text: example.RanksHeader + cuda, Mirrors: []kernels.Mirror{
+	{Name: "Blocks", Value: shared{}}, {Name: "LANES", Value: lanes}, {Name: "MAX_BLOCKS", Value: maxBlocks},
+	{Name: "PRODUCT", Value: vectorProduct}, {Name: "RECEIVED", Value: vectorReceived},
+	{Name: "BROADCAST", Value: tagBroadcast}, {Name: "REDUCE", Value: tagReduce}, {Name: "TRANSPOSE", Value: tagTranspose},
+	{Name: "FACTORS", Value: factorsAt}, {Name: "FACTOR", Value: factorAt}, {Name: "ROW_SUMS", Value: rowSumsAt},
+	{Name: "RANK_SUMS", Value: rankSumsAt}, {Name: "PACKET", Value: packetBytes},
+}}
+
+const (
+	lanes     = 8  // threads of a row
+	maxBlocks = 64 // of a device
+
+	// Vectors of a block: two inputs, which iterations use by turns, and these.
+	vectorProduct  = 2
+	vectorReceived = 3 // one for each round of the reduction
+
+	// Tags of notifications.
+	tagBroadcast = 0
+	tagReduce    = 1 // and one for each round
+	tagTranspose = 64
+
+	// Offsets of numbers that follow the vectors of a block, see power.cu.
+	factorsAt   = 0
+	factorAt    = 32
+	rowSumsAt   = 128
+	rankSumsAt  = 512
+	packetBytes = 16
+)
+
+// shared is struct Blocks of power.cu: what the device ranks of a device share.
+type shared struct {
+	N, Pitch, Side, Count, Iterations, Extra, Window int64
+	Block                                            [maxBlocks]addresses
 }
 
-// Ranks returns how many a device has.
-func (p *iteration) Ranks() int { return p.World.Ranks() }
+// addresses is struct Block of power.cu.
+type addresses struct{ Starts, Columns, Values, Vectors uint64 }
 
-// work is what an iteration takes: beside the product the sums of squares of column 0, the parts of the vector that return
-// to the first row of blocks, and a barrier of a device. The norm takes three hops, while the parts take one more than the
-// tree that they go down then.
-func (p *iteration) work() sparse.Work {
-	depth := 0
-	for step := 1; step < p.Side; step *= 2 {
-		depth++
-	}
-	var moves [][2]*sparse.Block
-	for row := 1; row < p.Side; row++ {
-		moves = append(moves, [2]*sparse.Block{p.Block(row, 0), p.Block(0, row)})
-	}
-	return p.Work(1+max(1, 3-depth), 1, moves...)
+// matrix has side x side blocks of n x n elements. Each row of a block has perRow entries of 1, 2 and 3 that add up to
+// 2 perRow. So the largest eigenvalue is 2 perRow side, and its eigenvector has equal elements.
+type matrix struct {
+	n, perRow int64
+	side      int
 }
 
-// Model is what an iteration takes by that.
-func (p *iteration) Model() float64 { return p.Takes(p.work()) }
+func (m matrix) rows() int64         { return m.n * int64(m.side) }
+func (m matrix) eigenvalue() float64 { return float64(2 * m.perRow * int64(m.side)) }
 
-// String says what is iterated, and what that takes.
-func (p *iteration) String() string { return fmt.Sprintf("%v; %v", p.Blocks, p.work()) }
-
-// Reset gives all blocks the first vector, and the factor 1.
-func (p *iteration) Reset() error {
-	err := p.Blocks.Reset(func(b *sparse.Block, i int) func(int64) float64 {
-		if i > 0 {
-			return nil
+// row appends the entries of a row in a column of blocks, made from hashes: columns within the block, in order, and
+// values. One entry lies in each of perRow equal parts of the row.
+func (m matrix) row(columns []int32, values []float64, row int64, column int) ([]int32, []float64) {
+	last := 0.0
+	for i := range m.perRow {
+		h := example.Hash(uint64(row), uint64(i)<<16|uint64(column)|1<<15)
+		lo, hi := example.Part(m.n, m.perRow, i), example.Part(m.n, m.perRow, i+1)
+		columns = append(columns, int32(lo+int64(h>>33)%(hi-lo)))
+		switch {
+		case i%2 == 1:
+			last = 4 - last
+		case i == m.perRow-1:
+			last = 2
+		default:
+			last = float64(1 + h%3)
 		}
-		return func(element int64) float64 { return first(int64(b.Column)*p.N + element) }
+		values = append(values, last)
+	}
+	return columns, values
+}
+
+// apply returns the product with a vector.
+func (m matrix) apply(x []float64) []float64 {
+	y := make([]float64, m.rows())
+	example.Parallel(m.rows(), func(lo, hi int64) {
+		var columns []int32
+		var values []float64
+		for row := lo; row < hi; row++ {
+			for j := range m.side {
+				columns, values = m.row(columns[:0], values[:0], row, j)
+				for i, c := range columns {
+					y[row] += float64(values[i] * x[int64(j)*m.n+int64(c)])
+				}
+			}
+		}
 	})
-	for _, b := range p.All {
-		if err == nil {
-			err = compare.Fill(b.Extra(factorAt, 8), func(to []float64, _ int64) { to[0] = 1 })
+	return y
+}
+
+// block is a block of the matrix in compressed rows on its device, with its vectors.
+type block struct {
+	row, column                      int
+	starts, columns, values, vectors *streams.Memory
+}
+
+// power is an iteration on some devices.
+type power struct {
+	matrix
+	devices   []*streams.Device
+	threads   int
+	each      int // device ranks of a block
+	world     *ranks.World
+	all       []*block // at row + side*column
+	window    ranks.Window
+	pitch     int64 // of vectors, in elements
+	extra     int64 // offset of what follows the vectors of a block
+	resources streams.Resources
+}
+
+func newPower(s *halo.Session, o example.RankOptions, m matrix) (_ *power, err error) {
+	count := m.side * m.side / len(s.Devices)
+	if o.Ranks.Ranks%count != 0 {
+		return nil, fmt.Errorf("--ranks %d: must be a multiple of %d, the blocks of a device", o.Ranks.Ranks, count)
+	}
+	x := &power{matrix: m, devices: s.Devices, threads: o.Threads, pitch: (m.n + 15) / 16 * 16}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, x.Close())
 		}
+	}()
+	o.Ranks.Multiple = count
+	x.world, err = ranks.New(s.Compiler, s.Devices, s.Links, ranks.Program{
+		Name: "power", Source: source, Kernel: "by_ranks", Threads: o.Threads, Host: x.byRanks,
+	}, o.Ranks)
+	if err != nil {
+		return nil, err
+	}
+	x.resources.Add(x.world)
+	x.each = x.world.Ranks() / count
+	rounds := int64(math.Ceil(math.Log2(float64(m.side))))
+	x.extra = 8 * x.pitch * (vectorReceived + rounds)
+	for i := range m.side * m.side {
+		b := &block{row: i % m.side, column: i / m.side}
+		x.all = append(x.all, b)
+		if err := x.fill(b, s.Devices[i/count]); err != nil {
+			return nil, err
+		}
+	}
+	x.window, err = x.world.NewWindow(ranks.All, func(rank int) streams.Span { return x.all[rank/x.each].vectors.All() })
+	return x, err
+}
+
+// fill allocates the memory of a block and writes its entries.
+func (x *power) fill(b *block, d *streams.Device) (err error) {
+	alloc := func(bytes int64) (m *streams.Memory) {
+		if err == nil {
+			m, err = example.Alloc(&x.resources, d, bytes)
+		}
+		return m
+	}
+	b.starts, b.vectors = alloc(8*(x.n+1)), alloc(x.extra+rankSumsAt+packetBytes*int64(x.each))
+	b.columns, b.values = alloc(4*x.n*x.perRow), alloc(8*x.n*x.perRow)
+	if err != nil {
+		return err
+	}
+	return errors.Join(
+		example.FillMemory(b.starts.All(), func(to []int64, first int64) {
+			for i := range to {
+				to[i] = x.perRow * (first + int64(i))
+			}
+		}),
+		example.FillMemory(b.columns.All(), func(to []int32, first int64) {
+			x.eachRow(b, first, int64(len(to)), func(at int64, columns []int32, _ []float64) { copyAt(to, columns, at) })
+		}),
+		example.FillMemory(b.values.All(), func(to []float64, first int64) {
+			x.eachRow(b, first, int64(len(to)), func(at int64, _ []int32, values []float64) { copyAt(to, values, at) })
+		}))
+}
+
+// eachRow calls f for the rows of a block that have some of n entries from the first on. at is where those of a row
+// begin, relative to the first, and may be negative.
+func (x *power) eachRow(b *block, first, n int64, f func(at int64, columns []int32, values []float64)) {
+	var columns []int32
+	var values []float64
+	for row := first / x.perRow; row < x.n && row*x.perRow < first+n; row++ {
+		columns, values = x.row(columns[:0], values[:0], int64(b.row)*x.n+row, b.column)
+		f(row*x.perRow-first, columns, values)
+	}
+}
+
+// copyAt copies what lies within a slice, from a place that may be before it.
+func copyAt[T any](to, from []T, at int64) {
+	if at < 0 {
+		from, at = from[min(int64(len(from)), -at):], 0
+	}
+	copy(to[at:], from)
+}
+
+// vector is a vector of a block.
+func (x *power) vector(b *block, i int) streams.Span {
+	return b.vectors.Span(8*int64(i)*x.pitch, 8*x.n)
+}
+
+// first is an element of the initial vector: between 1/2 and 3/2.
+func first(element int64) float64 { return 0.5 + example.Uniform(example.Hash(uint64(element), 1<<33)) }
+
+func (x *power) String() string {
+	return fmt.Sprintf("%d x %d blocks of %d x %d elements, %d entries per row, each by %d device ranks of %d threads",
+		x.side, x.side, x.n, x.n, x.perRow, x.each, x.threads)
+}
+
+// Reset gives all blocks the initial vector and the factor 1; all else is NaN until it is computed.
+func (x *power) Reset() (err error) {
+	for _, b := range x.all {
+		err = errors.Join(err, example.FillMemory(b.vectors.Span(0, x.extra), func(to []float64, at int64) {
+			for i := range to {
+				if to[i] = math.NaN(); at+int64(i) < x.n {
+					to[i] = first(int64(b.column)*x.n + at + int64(i))
+				}
+			}
+		}), example.FillMemory(b.vectors.Span(x.extra, b.vectors.Size()-x.extra), func(to []byte, _ int64) { clear(to) }),
+			example.FillMemory(b.vectors.Span(x.extra+factorAt, 8), func(to []float64, _ int64) { to[0] = 1 }))
 	}
 	return err
 }
 
-// Values returns the eigenvalue, and the vector. All blocks of a column have the same part of it.
-func (p *iteration) Values(iterations int) (all []float64, err error) {
-	factor, err := compare.Read[float64](p.All[0].Extra(factorAt, 8))
+func (x *power) Run(ctx context.Context, iterations int) (time.Duration, error) {
+	count := len(x.all) / len(x.devices)
+	all := make([]shared, len(x.devices))
+	for d := range all {
+		all[d] = shared{N: x.n, Pitch: x.pitch, Side: int64(x.side), Count: int64(count), Iterations: int64(iterations),
+			Extra: x.extra, Window: int64(x.window.Slot())}
+		for i, b := range x.all[d*count:][:count] {
+			all[d].Block[i] = addresses{b.starts.Address(), b.columns.Address(), b.values.Address(), b.vectors.Address()}
+		}
+	}
+	return example.Timed(ctx, x.world, all)
+}
+
+// Values returns the eigenvalue and the vector. It is an error if blocks of a column do not have the same part of it.
+func (x *power) Values(iterations int) ([]float64, error) {
+	factor, err := example.ReadMemory[float64](x.all[0].vectors.Span(x.extra+factorAt, 8))
 	if err != nil {
 		return nil, err
 	}
-	all = append(all, 1/factor[0])
-	for _, b := range p.All {
-		part, err := compare.Read[float64](b.Vector(iterations % 2))
+	all := []float64{1 / factor[0]}
+	for _, b := range x.all {
+		part, err := example.ReadMemory[float64](x.vector(b, iterations%2))
 		if err != nil {
 			return nil, err
 		}
-		for i, v := range part {
-			v *= factor[0]
-			if b.Row == 0 {
-				all = append(all, v)
-			} else if want := all[1+int64(b.Column)*p.N+int64(i)]; v != want {
-				return nil, fmt.Errorf("element %d is %v in row %d of blocks, %v in row 0", int64(b.Column)*p.N+int64(i), v, b.Row, want)
-			}
+		for i := range part {
+			part[i] *= factor[0]
+		}
+		if b.row == 0 {
+			all = append(all, part...)
+		} else if !slices.Equal(part, all[1+int64(b.column)*x.n:][:x.n]) {
+			return nil, fmt.Errorf("blocks of column %d have other vectors in row %d than in row 0", b.column, b.row)
 		}
 	}
 	return all, nil
 }
 
-// reference makes the iterations with whole vectors, one element after the other.
-func (p *iteration) reference(ctx context.Context, iterations int) ([]float64, error) {
-	x := make([]float64, p.Rows())
-	for i := range x {
-		x[i] = first(int64(i))
+// Check compares with an iteration by whole vectors on one core. All terms are positive, so rounding changes an element
+// by a share of it that grows with the terms and the iterations (Higham 2002, 3.1); norms add that of their sums.
+func (x *power) Check(values []float64, iterations int) (string, error) {
+	v := make([]float64, x.rows())
+	for i := range v {
+		v[i] = first(int64(i))
 	}
 	norm := 0.0
 	for range iterations {
-		if err := context.Cause(ctx); err != nil {
-			return nil, err
-		}
-		x, _, _ = p.Apply(x)
-		norm = 0
-		for _, v := range x {
-			norm += v * v
+		v, norm = x.apply(v), 0
+		for _, e := range v {
+			norm += e * e
 		}
 		norm = math.Sqrt(norm)
-		for i := range x {
-			x[i] /= norm
+		for i := range v {
+			v[i] /= norm
 		}
 	}
-	return append([]float64{norm}, x...), nil
-}
-
-// Check compares with the reference, where that is not too much work. All terms are positive: what rounding does to
-// an element is a share of it, which grows with the terms and the iterations, and norms add that of their sums. The
-// eigenvalue is known; how far it is says how far the iteration has come.
-func (p *iteration) Check(ctx context.Context, values []float64, iterations int) (string, error) {
-	exact := p.Eigenvalue()
-	text := fmt.Sprintf("eigenvalue %.17g, %.1e of %g from it", values[0], math.Abs(values[0]/exact-1), exact)
-	terms := p.PerRow * int64(p.Side)
-	if p.Rows()*terms*int64(iterations) > maxReference {
-		return text + "; no reference was made", nil
-	}
-	if p.expected[iterations] == nil {
-		want, err := p.reference(ctx, iterations)
-		if err != nil {
-			return "", err
-		}
-		p.expected[iterations] = want
-	}
-	bound := 4 * float64(int64(iterations)*(terms+5)+p.Rows()+5) * 0x1p-53 // Higham 2002, 3.1
+	bound := 4 * float64(int64(iterations)*(x.perRow*int64(x.side)+5)+x.rows()+5) * 0x1p-53
 	worst := 0.0
-	for i, want := range p.expected[iterations] {
+	for i, want := range append([]float64{norm}, v...) {
 		off := math.Abs(values[i]/want - 1)
 		if !(off <= bound) {
-			return "", fmt.Errorf("value %d is %v, the reference %v, of which %.1e may differ", i, values[i], want, bound)
+			return "", fmt.Errorf("value %d is %v, the reference has %v, of which %.1e may differ", i, values[i], want, bound)
 		}
 		worst = max(worst, off)
 	}
-	return fmt.Sprintf("%s; %d elements, at most %.1e of one from the reference", text, len(values)-1, worst), nil
+	return fmt.Sprintf("eigenvalue %.17g, %.1e from that of the matrix; all elements within %.1e of the reference",
+		values[0], math.Abs(values[0]/x.eigenvalue()-1), worst), nil
 }
 
-func newProgram() compare.Program {
-	var s sparse.Settings
-	return compare.Program{Name: "power", PerMultiprocessor: 4, Flags: s.Flags, Check: func(compare.Options) error { return s.Check() }, Scales: s.Scales, New: open(&s)}
+func (x *power) Close() error { return x.resources.Close() }
+
+// place is struct Place of power.cu for a device rank on a CPU device, with the functions there.
+type place struct {
+	*ranks.Rank
+	*power
+	block      *block
+	member     int // of the device ranks of its block
+	begin, end int64
+	sums       []float64 // of threads
 }
 
-func main() { compare.Main(newProgram()) }
+func (p *place) elements(i int) []float64 {
+	return streams.View[float64](p.block.vectors.Bytes()[8*int64(i)*p.pitch:][:8*p.n])
+}
+
+// multiply sets the own elements of a vector to the product of the block and factor times another.
+func (p *place) multiply(out, in int, factor float64) {
+	starts, columns := streams.View[int64](p.block.starts.Bytes()), streams.View[int32](p.block.columns.Bytes())
+	values, x := streams.View[float64](p.block.values.Bytes()), p.elements(in)
+	for row := p.begin; row < p.end; row++ {
+		var sum [lanes]float64
+		for i := starts[row]; i < starts[row+1]; i++ {
+			sum[(i-starts[row])%lanes] += float64(values[i] * float64(factor*x[columns[i]]))
+		}
+		for d := lanes / 2; d > 0; d /= 2 {
+			for k := range d {
+				sum[k] += sum[k+d]
+			}
+		}
+		p.elements(out)[row] = sum[0]
+	}
+}
+
+// sumOfSquares is that of the own elements of a vector.
+func (p *place) sumOfSquares(i int) float64 {
+	clear(p.sums)
+	for k, v := range p.elements(i)[p.begin:p.end] {
+		p.sums[k%len(p.sums)] += float64(v * v)
+	}
+	return example.BlockSum(p.sums)
+}
+
+// putPart puts the own elements of a vector into one of the partner in another block, and notifies it.
+func (p *place) putPart(row, column, to, from, tag int) {
+	own := p.block.vectors.Bytes()[8*(int64(from)*p.pitch+p.begin):][:8*(p.end-p.begin)]
+	at := 8 * (int64(to)*p.pitch + p.begin)
+	p.PutNotify(p.window, (row+p.side*column)*p.each+p.member, at, own, tag)
+}
+
+// broadcast sends a vector down the column of blocks along a binomial tree.
+func (p *place) broadcast(vector int) bool {
+	step := 1
+	if p.block.row > 0 {
+		if !p.WaitNotifications(tagBroadcast, 1) {
+			return false
+		}
+		for step <= p.block.row {
+			step *= 2
+		}
+	}
+	for ; p.block.row+step < p.side; step *= 2 {
+		p.putPart(p.block.row+step, p.block.column, vector, vector, tagBroadcast)
+	}
+	return true
+}
+
+// reduce adds the products along the row of blocks, to that of column 0.
+func (p *place) reduce(product int) bool {
+	for step, round := 1, 0; step < p.side; step, round = 2*step, round+1 {
+		if p.block.column%(2*step) == step {
+			p.putPart(p.block.row, p.block.column-step, vectorReceived+round, product, tagReduce+round)
+			return true
+		}
+		if p.block.column+step >= p.side {
+			continue
+		}
+		if !p.WaitNotifications(tagReduce+round, 1) {
+			return false
+		}
+		to, from := p.elements(product), p.elements(vectorReceived+round)
+		for i := p.begin; i < p.end; i++ {
+			to[i] += from[i]
+		}
+	}
+	return true
+}
+
+// put sends a number to a device rank, as a packet.
+func (p *place) put(to int, offset int64, v float64, number int64) {
+	bytes := make([]byte, 8)
+	streams.View[float64](bytes)[0] = v
+	p.PutPacket(p.window, to, p.extra+offset, bytes, uint32(number))
+}
+
+// received waits for a number.
+func (p *place) received(offset, number int64) float64 {
+	bytes := make([]byte, 8)
+	p.WaitPacket(p.block.vectors.Bytes()[p.extra+offset:][:packetBytes], bytes, uint32(number))
+	return streams.View[float64](bytes)[0]
+}
+
+// byRanks is kernel by_ranks on CPU devices.
+func (x *power) byRanks(r *ranks.Rank) {
+	me, n, member := r.Index(ranks.All), int64(x.each), int64(r.Index(ranks.All)%x.each)
+	p := &place{r, x, x.all[me/x.each], int(member), example.Part(x.n, n, member), example.Part(x.n, n, member+1),
+		make([]float64, x.threads)}
+	row, column := p.block.row, p.block.column
+	root := row+column == 0
+	r.StartTimer()
+	ok := true
+	for t := int64(0); t < ranks.Data[shared](r).Iterations && ok; t++ {
+		input, next, product := int(t%2), int(1-t%2), vectorProduct
+		if root {
+			product = next
+		}
+		if t > 0 && !r.Barrier(ranks.Device) {
+			return
+		}
+		factor := 1.0
+		if t > 0 {
+			factor = p.received(factorsAt+packetBytes*(t%2), t)
+		}
+		p.multiply(product, input, factor)
+		if !p.reduce(product) {
+			return
+		}
+		if column == 0 {
+			p.put(row*x.each, rankSumsAt+packetBytes*member, p.sumOfSquares(product), t+1)
+			if row > 0 {
+				p.putPart(0, row, next, product, tagTranspose)
+			}
+		}
+		for turn := range 2 { // block 0 sends its input before it waits for sums, others after
+			if (turn == 0) == root {
+				ok = (row > 0 || root || r.WaitNotifications(tagTranspose, 1)) && p.broadcast(next)
+			} else if column == 0 && member == 0 {
+				p.lead(next, t)
+			}
+		}
+	}
+	r.Barrier(ranks.All)
+	r.StopTimer()
+}
+
+// lead adds up the sums of the device ranks of a block and, in block 0, those of other rows, and sends the factor.
+func (p *place) lead(next int, t int64) {
+	clear(p.sums)
+	for i := range p.each {
+		p.sums[i%len(p.sums)] += p.received(rankSumsAt+int64(packetBytes*i), t+1)
+	}
+	sum := example.BlockSum(p.sums)
+	if row := p.block.row; row > 0 {
+		p.put(0, rowSumsAt+int64(packetBytes*row), sum, t+1)
+		return
+	}
+	for row := 1; row < p.side; row++ {
+		sum += p.received(rowSumsAt+int64(packetBytes*row), t+1)
+	}
+	factor := 1 / math.Sqrt(sum)
+	streams.View[float64](p.block.vectors.Bytes()[p.extra+factorAt:][:8])[0] = factor
+	for i := range p.all {
+		p.put(i*p.each, factorsAt+int64(packetBytes*next), factor, t+1)
+	}
+}
+
+// newMatrix returns the matrix that the flags describe for some devices.
+func newMatrix(size int64, side int, density float64, devices int) (m matrix, err error) {
+	if !(density > 0 && density <= 1) {
+		return m, fmt.Errorf("--density must be above 0 and up to 1, got %v", density)
+	}
+	err = errors.Join(example.Within("size", size, 1, math.MaxInt32), example.Within("side", int64(side), 0, 16))
+	if err != nil {
+		return m, err
+	}
+	if side == 0 {
+		for side = 1; side*side%devices != 0; side++ {
+		}
+	}
+	if side*side%devices != 0 || side*side/devices > maxBlocks {
+		return m, fmt.Errorf("--side %d: %d devices take a multiple of %d blocks, up to %d each",
+			side, devices, devices, maxBlocks)
+	}
+	return matrix{size, min(size, max(1, int64(math.Round(density*float64(size))))), side}, nil
+}
+
+func newExample() example.Ranks {
+	var size int64
+	var side int
+	var density float64
+	return example.Ranks{Name: "power", PerMultiprocessor: 4,
+		Flags: func(f *flag.FlagSet) {
+			f.Int64Var(&size, "size", 10816, "rows and columns of a block of the matrix")
+			f.IntVar(&side, "side", 0, "blocks along each axis; 0 for the fewest that go evenly onto the devices")
+			f.Float64Var(&density, "density", 0.003, "share of the elements that are stored")
+		},
+		New: func(s *halo.Session, o example.RankOptions) (example.Problem, error) {
+			m, err := newMatrix(size, side, density, len(s.Devices))
+			if err != nil {
+				return nil, err
+			}
+			return newPower(s, o, m)
+		}}
+}
+
+func main() { newExample().Main() }

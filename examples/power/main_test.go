@@ -1,33 +1,31 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"strings"
 	"testing"
 
-	"github.com/halox/halox/examples/internal/compare"
+	"github.com/halox/halox/examples/internal/example"
 	"github.com/halox/halox/examples/internal/exampletest"
 	"github.com/halox/halox/halo"
 	"github.com/halox/halox/internal/testdevices"
+	"github.com/halox/halox/streams"
 )
 
-func TestMain(m *testing.M) {
-	os.Exit(testdevices.Main(m, "power.cu", "../internal/sparse/sparse.cuh"))
-}
+func TestMain(m *testing.M) { exampletest.Main(m, "power.cu") }
 
-// Ranks, streams and graphs give one eigenvalue and one vector, those of the reference, with the same bits on each
-// backend.
-func TestOneVector(t *testing.T) {
+// Device ranks give the eigenvalue and vector of the reference, with the same bits on each backend.
+func TestVector(t *testing.T) {
 	sums := exampletest.Sums{}
 	for _, c := range []struct {
 		devices int
 		flags   string
 	}{
 		{1, "--ranks 1 --size 1 --density 1 --iterations 1"},
-		{1, "--ranks 12 --side 2 --size 2 --density 1 --iterations 3"}, // ranks without a row
+		{1, "--ranks 12 --side 2 --size 2 --density 1 --iterations 3"}, // device ranks without a row
 		{1, "--ranks 5 --size 203 --density 0.05 --iterations 4"},
 		{1, "--ranks 12 --side 2 --size 61 --density 0.2 --iterations 3"},
 		{1, "--ranks 9 --side 3 --size 7 --density 0.5 --iterations 6 --threads 32"},
@@ -36,26 +34,21 @@ func TestOneVector(t *testing.T) {
 		{3, "--ranks 9 --size 45 --density 0.7 --iterations 3 --threads 32"},
 		{4, "--ranks 3 --size 120 --density 0.02 --iterations 7"},
 		{4, "--ranks 4 --side 4 --size 21 --density 1 --iterations 2"},
-		{1, "--ranks 7 --size 97 --density 0.1 --iterations 6 --pauses"},
-		{2, "--ranks 6 --size 97 --density 0.3 --iterations 6 --pauses"},
-		{3, "--ranks 9 --size 45 --density 0.7 --iterations 5 --pauses"},
 	} {
-		t.Run(fmt.Sprintf("devices=%d/%s", c.devices, strings.ReplaceAll(c.flags, " ", "_")), func(t *testing.T) {
-			exampletest.Compare(t, newProgram, sums, c.devices, "--samples 1 "+c.flags)
-		})
+		exampletest.Ranks(t, newExample, sums, c.devices, "--samples 1 "+c.flags)
 	}
 }
 
-// opened makes a problem ready on host devices for the length of a test.
-func opened(t *testing.T, devices int, flags string) compare.Problem {
+// ran returns an iteration on CPU devices and its result.
+func ran(t *testing.T, devices, iterations, ranks int, m matrix) (*power, []float64) {
 	t.Helper()
 	s := testdevices.Host(t, devices)
-	p := newProgram()
-	o, err := p.Parse(strings.Fields(flags), os.Stderr)
+	_, o, err := newExample().Parse(nil, io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
-	x, err := p.New(t.Context(), &halo.Session{Devices: s.Devices, Links: s.Links, Compiler: s.Compiler}, o)
+	o.Ranks.Ranks = ranks
+	x, err := newPower(&halo.Session{Devices: s.Devices, Links: s.Links, Compiler: s.Compiler}, o, m)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,128 +57,125 @@ func opened(t *testing.T, devices int, flags string) compare.Problem {
 			t.Error(err)
 		}
 	})
-	return x
-}
-
-// The iteration comes to the eigenvalue that the matrix has by its making, and to the vector of equal elements.
-func TestEigenvector(t *testing.T) {
-	const iterations = 40
-	for _, c := range []struct {
-		devices     int
-		flags       string
-		rows, value float64
-	}{
-		{1, "--size 400 --density 0.05", 400, 40},
-		{2, "--size 200 --density 0.05", 400, 40},
-		{3, "--size 151 --density 0.1 --ranks 6", 453, 90},
-		{4, "--size 111 --density 0.2 --side 4 --ranks 8", 444, 176},
-	} {
-		x := opened(t, c.devices, c.flags)
-		for _, method := range compare.Methods() {
-			run, err := x.Method(method)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := x.Reset(); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := run(t.Context(), iterations); err != nil {
-				t.Fatal(err)
-			}
-			values, err := x.Values(iterations)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if off := math.Abs(values[0]/c.value - 1); !(off < 1e-12) || len(values) != 1+int(c.rows) {
-				t.Errorf("%s: %s: eigenvalue %v, want %v; %d values", c.flags, method, values[0], c.value, len(values))
-			}
-			for i, v := range values[1:] {
-				if off := math.Abs(v*math.Sqrt(c.rows) - 1); !(off < 1e-10) {
-					t.Fatalf("%s: %s: element %d is %v, want %v", c.flags, method, i, v, 1/math.Sqrt(c.rows))
-				}
-			}
-		}
-	}
-}
-
-// The bits are those of the cut into blocks and of the ranks of a block, whatever the number of devices.
-func TestAnyDevices(t *testing.T) {
-	for _, side := range []int{2, 3} {
-		var want uint32
-		for _, devices := range []int{1, side, side * side} {
-			s := testdevices.Host(t, devices)
-			p := newProgram()
-			o, err := p.Parse(strings.Fields(fmt.Sprintf("--samples 1 --iterations 3 --size 101 --density 0.1 --side %d --ranks %d", side, 3*side*side/devices)), os.Stderr)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got, err := p.Run(t.Context(), &halo.Session{Devices: s.Devices, Links: s.Links, Compiler: s.Compiler}, o, io.Discard)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if devices == 1 {
-				want = got
-			} else if got != want {
-				t.Errorf("%d x %d blocks on %d devices: checksum %08X, on one %08X", side, side, devices, got, want)
-			}
-		}
-	}
-}
-
-// The reference tells values that are wrong, and those of another iteration; blocks that have another vector than the
-// others of their column are found.
-func TestCheck(t *testing.T) {
-	x := opened(t, 2, "--size 300 --density 0.1").(*iteration)
-	run, err := x.Method(compare.Ranks)
-	if err != nil {
-		t.Fatal(err)
-	}
 	if err := x.Reset(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := run(t.Context(), 3); err != nil {
+	if _, err := x.Run(t.Context(), iterations); err != nil {
 		t.Fatal(err)
 	}
-	values, err := x.Values(3)
+	values, err := x.Values(iterations)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := x.Check(t.Context(), values, 3); err != nil {
-		t.Error(err)
+	return x, values
+}
+
+// The iteration converges to the eigenvalue of the matrix and to the vector of equal elements.
+func TestEigenvector(t *testing.T) {
+	for _, c := range []struct {
+		devices int
+		ranks   int
+		m       matrix
+	}{
+		{1, 3, matrix{400, 20, 1}},
+		{2, 4, matrix{200, 10, 2}},
+		{3, 6, matrix{151, 15, 3}},
+		{4, 8, matrix{111, 22, 4}},
+	} {
+		_, values := ran(t, c.devices, 40, c.ranks, c.m)
+		if off := math.Abs(values[0]/c.m.eigenvalue() - 1); !(off < 1e-12) || len(values) != 1+int(c.m.rows()) {
+			t.Errorf("%v: eigenvalue %v, want %v; %d values", c.m, values[0], c.m.eigenvalue(), len(values))
+		}
+		for i, v := range values[1:] {
+			if off := math.Abs(v*math.Sqrt(float64(c.m.rows())) - 1); !(off < 1e-10) {
+				t.Fatalf("%v: element %d is %v", c.m, i, v)
+			}
+		}
 	}
-	if _, err := x.Check(t.Context(), values, 2); err == nil {
+}
+
+// The bits depend on the cut into blocks and the device ranks of a block, not on the number of devices.
+func TestAnyDevices(t *testing.T) {
+	for _, side := range []int{2, 3} {
+		sums := map[uint32]bool{}
+		for _, devices := range []int{1, side, side * side} {
+			_, values := ran(t, devices, 3, 3*side*side/devices, matrix{101, 10, side})
+			sums[example.ChecksumOf(values)] = true
+		}
+		if len(sums) != 1 {
+			t.Errorf("%d x %d blocks have the checksums %v", side, side, sums)
+		}
+	}
+}
+
+// The reference tells wrong values and those of another iteration; a block with another vector than those of its column
+// is found.
+func TestCheck(t *testing.T) {
+	x, values := ran(t, 2, 3, 2, matrix{300, 30, 2})
+	if _, err := x.Check(values, 2); err == nil {
 		t.Error("the vector of another iteration passes")
 	}
 	for _, i := range []int{0, 1, 600} {
 		values[i] *= 1 + 1e-9
-		if _, err := x.Check(t.Context(), values, 3); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("value %d is", i)) {
+		if _, err := x.Check(values, 3); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("value %d is", i)) {
 			t.Errorf("a wrong value %d gives %v", i, err)
 		}
 		values[i] /= 1 + 1e-9
 	}
-	if err := compare.Fill(x.All[3].Vector(1), func(to []float64, first int64) {
-		for k := range to {
-			to[k] = values[1+300+first+int64(k)]
-		}
-	}); err != nil {
+	if err := example.FillMemory(x.vector(x.all[3], 1), func(to []float64, _ int64) { to[0] = 7 }); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := x.Values(3); err == nil || !strings.Contains(err.Error(), "in row 1 of blocks") {
-		t.Errorf("a block with a vector of its own gives %v", err)
+	if _, err := x.Values(3); err == nil || !strings.Contains(err.Error(), "in row 1") {
+		t.Errorf("a block with another vector gives %v", err)
 	}
 }
 
-func TestRefusals(t *testing.T) {
-	exampletest.Refused(t, newProgram, map[string]string{
-		"--memory-rate 0":                  "want rates above 0",
-		"--size -3":                        "--size -3: want 1 to 2147483647",
-		"--side -1":                        "--side -1: want 0 to 16",
-		"--density 1.5":                    "--density 1.5: want more than 0, and up to 1",
-		"--devices 3 --side 2 --size 9":    "--side 2: 4 blocks do not go evenly onto 3 devices",
-		"--devices 2 --ranks 5 --size 100": "--ranks 5: the ranks of a device form 2 groups of the same size",
-		"--iterations 2000000":             "--iterations 2000000: want 1 to 1048576",
+// A row has perRow different columns in order, whose values add up to 2 perRow; apply is the product of a dense matrix.
+func TestRows(t *testing.T) {
+	for _, m := range []matrix{{1, 1, 2}, {50, 1, 2}, {77, 77, 1}, {60, 7, 3}, {60, 8, 1}} {
+		x, want := make([]float64, m.rows()), make([]float64, m.rows())
+		for i := range x {
+			x[i] = float64(i%5 - 2)
+		}
+		for row := range m.rows() {
+			for j := range m.side {
+				columns, values := m.row(nil, nil, row, j)
+				sum := 0.0
+				for i, c := range columns {
+					if c < 0 || int64(c) >= m.n || i > 0 && c <= columns[i-1] || values[i] < 1 || values[i] > 3 {
+						t.Fatalf("%v: row %d has columns %v and values %v", m, row, columns, values)
+					}
+					sum += values[i]
+					want[row] += values[i] * x[int64(j)*m.n+int64(c)]
+				}
+				if int64(len(columns)) != m.perRow || sum != float64(2*m.perRow) {
+					t.Fatalf("%v: row %d has %d entries, which add up to %v", m, row, len(columns), sum)
+				}
+			}
+		}
+		for i, v := range m.apply(x) {
+			if v != want[i] {
+				t.Errorf("%v: row %d is %v, want %v", m, i, v, want[i])
+			}
+		}
+	}
+}
+
+func TestRejects(t *testing.T) {
+	exampletest.Rejects(t, newExample, map[string]string{
+		"--size -3":                        "--size must be between 1 and 2147483647, got -3",
+		"--side 17":                        "--side must be between 0 and 16, got 17",
+		"--density 1.5":                    "--density must be above 0 and up to 1, got 1.5",
+		"--density NaN":                    "--density must be above 0",
+		"--devices 3 --side 2 --size 9":    "--side 2: 3 devices take a multiple of 3 blocks",
+		"--devices 1 --side 9 --size 9":    "up to 64 each",
+		"--devices 2 --ranks 5 --size 100": "--ranks 5: must be a multiple of 2",
 	})
-	exampletest.Stopped(t, newProgram, "--size 100")
+	// The error names the memory that a device lacks, before the host makes anything as large.
+	err := newExample().Command(t.Context(), strings.Fields("--backend host --devices 1 --size 20000000 --density 1"), io.Discard)
+	if !errors.Is(err, streams.ErrOutOfMemory) {
+		t.Errorf("a matrix that is too large: the error is %v", err)
+	}
 }
 
 func TestCompiles(t *testing.T) { exampletest.Compile(t, source, 96, nil) }

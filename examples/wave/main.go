@@ -28,11 +28,14 @@ type parameters struct{ Courant2 float64 }
 const courant = 0.5 // c dt/h; the scheme is stable up to 1/sqrt(3)
 
 // point is the step of one point, with its Go twin.
-var point = sweep.Point{Name: "wave", Dims: 3, CUDA: source, File: "wave.cu", Go: wave, Parameters: parameters{courant * courant}}
+var point = sweep.Point{
+	Name: "wave", Dims: 3, CUDA: source, File: "wave.cu", Go: wave, Parameters: parameters{courant * courant},
+}
 
 func wave(r *sweep.Row) {
 	u := func(dx, dy, dz int) []float64 { return sweep.At[float64](r, "u", dx, dy, dz) }
-	now, west, east, south, north, below, above := u(0, 0, 0), u(-1, 0, 0), u(1, 0, 0), u(0, -1, 0), u(0, 1, 0), u(0, 0, -1), u(0, 0, 1)
+	now, west, east, south, north := u(0, 0, 0), u(-1, 0, 0), u(1, 0, 0), u(0, -1, 0), u(0, 1, 0)
+	below, above := u(0, 0, -1), u(0, 0, 1)
 	old, next := sweep.At[float64](r, "old", 0, 0, 0), sweep.At[float64](r, "next", 0, 0, 0)
 	c2 := sweep.Parameters[parameters](r).Courant2
 	for i := range next {
@@ -69,7 +72,8 @@ func newWave(ctx context.Context, s *halo.Session, size []int) (*example.Simulat
 		return nil, err
 	}
 	u.Boundary = boundary.All(boundary.Condition{Kind: boundary.Dirichlet, Values: []float64{0}})
-	if err := errors.Join(halo.FillPoints(u.Level(0), standing(size, 0)), halo.FillPoints(u.Level(-1), standing(size, -1))); err != nil {
+	err = errors.Join(halo.FillPoints(u.Level(0), standing(size, 0)), halo.FillPoints(u.Level(-1), standing(size, -1)))
+	if err != nil {
 		return nil, err
 	}
 	step := &scheme.Step{

@@ -1,5 +1,4 @@
-// Package example is what the examples share: their flags, the run, and the checksum of what came
-// out.
+// Package example is what the examples share: their flags, the run, and the checksum of the result.
 package example
 
 import (
@@ -31,11 +30,11 @@ type Example struct {
 type Simulation struct {
 	Step   *scheme.Step
 	Fields []*scheme.Variable // of which the checksum is made, in order
-	// Report, where set, says in a line what came out.
+	// Report, if set, describes the result in one line.
 	Report func(x *scheme.Runner) (string, error)
 }
 
-// Main runs an example as the flags say and prints what it did; the last line is the checksum.
+// Main runs the example as the flags say and prints its speed; the last line is the checksum.
 func Main(e Example) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -66,7 +65,7 @@ func (e Example) flags(args []string) (o options, err error) {
 		return o, err
 	}
 	if f.NArg() > 0 {
-		return o, fmt.Errorf("%q is no flag", f.Arg(0))
+		return o, fmt.Errorf("%q is not a flag", f.Arg(0))
 	}
 	if o.size, err = e.parseSize(*size); err != nil {
 		return o, err
@@ -84,7 +83,7 @@ func (e Example) parseSize(text string) (size []int, err error) {
 	for _, field := range strings.Split(text, "x") {
 		n, err := strconv.Atoi(field)
 		if err != nil || n < 1 {
-			return nil, fmt.Errorf("--size %s: %q is no number of points", text, field)
+			return nil, fmt.Errorf("--size %s: %q is not a number of points", text, field)
 		}
 		size = append(size, n)
 	}
@@ -116,7 +115,9 @@ func (e Example) main(ctx context.Context, args []string, out io.Writer) (err er
 }
 
 // Run runs the example and returns the checksum of its fields at the last time level.
-func (e Example) Run(ctx context.Context, session *halo.Session, size []int, o scheme.Options, out io.Writer) (uint32, error) {
+func (e Example) Run(
+	ctx context.Context, session *halo.Session, size []int, o scheme.Options, out io.Writer,
+) (uint32, error) {
 	sim, err := e.New(ctx, session, size)
 	if err != nil {
 		return 0, err

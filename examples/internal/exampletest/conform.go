@@ -1,4 +1,4 @@
-// Package exampletest holds the examples to one answer.
+// Package exampletest is what tests of examples share.
 package exampletest
 
 import (
@@ -18,10 +18,9 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// Conform runs an example under every scheme, over every path that the scheme has, on 1 to 4 host
-// devices and on as many GPUs as there are up to 4, and fails the test unless each run gives the
-// checksum that is wanted. Schemes may refuse steps that they do not make: ranks those of several stages, blocked those that are not from one
-// level to the next, or of which a GPU's shared memory does not hold several levels.
+// Conform runs an example under every scheme, over every path of the scheme, on 1 to 4 CPU devices and on up to 4 GPUs.
+// Each run has the wanted checksum. Schemes may reject steps that they do not run: ranks those of several stages,
+// blocked those that are not from one time level to the next, or several levels of which do not fit in a GPU's shared memory.
 func Conform(t *testing.T, e example.Example, size []int, steps int64, want uint32) {
 	for _, backend := range []streams.Backend{streams.Host, streams.CUDA} {
 		t.Run("backend="+string(backend), func(t *testing.T) {
@@ -60,7 +59,7 @@ func mayRefuse(s scheme.Scheme, err error) bool {
 	return slices.ContainsFunc(refusals[s], func(reason string) bool { return strings.Contains(err.Error(), reason) })
 }
 
-// ways returns every scheme with its orders and paths; alone a device sends nothing.
+// ways returns every scheme with its orders and paths; a single device sends nothing.
 func ways(devices int) (all []scheme.Options) {
 	for _, name := range append(scheme.All(), scheme.Auto) {
 		needs, _ := scheme.NeedsOf(name) // none of auto

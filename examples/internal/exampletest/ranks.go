@@ -1,0 +1,176 @@
+package exampletest
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/halox/halox/examples/internal/example"
+	"github.com/halox/halox/halo"
+	"github.com/halox/halox/internal/nvrtc"
+	"github.com/halox/halox/internal/testdevices"
+	"github.com/halox/halox/kernels"
+)
+
+// Main runs the tests of a package and exits. It fails if a kernel of a source never ran on the CPU.
+func Main(m *testing.M, source string) { os.Exit(testdevices.Main(m, source)) }
+
+// Sums are checksums of an example by flags and number of devices. All backends share them.
+type Sums map[string]uint32
+
+// Ranks runs an example by device ranks with some flags on CPU devices, on GPUs if there are enough, and by CUDA on the
+// CPU. Each result agrees with the reference of the example, and all backends have the same checksum.
+func Ranks(t *testing.T, e func() example.Ranks, sums Sums, devices int, flags string) {
+	t.Helper()
+	run := func(t *testing.T, s *testdevices.Set) {
+		if devices > len(s.Devices) {
+			t.Skipf("SKIPPED: %d devices, the test needs %d", len(s.Devices), devices)
+		}
+		program := e()
+		_, o, err := program.Parse(strings.Fields(flags), io.Discard)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := program.Run(t.Context(), session(s, devices), o, io.Discard)
+		if err != nil {
+			t.Fatal(err)
+		}
+		key := fmt.Sprintf("%d devices %s", devices, flags)
+		if want, known := sums[key]; known && got != want {
+			t.Errorf("checksum %08X, on another backend %08X", got, want)
+		}
+		sums[key] = got
+	}
+	t.Run(fmt.Sprintf("devices=%d/%s", devices, strings.ReplaceAll(flags, " ", "_")), func(t *testing.T) {
+		t.Run("backend=host", func(t *testing.T) { run(t, testdevices.Host(t, devices)) })
+		t.Run("backend=cuda", func(t *testing.T) { run(t, testdevices.GPUs(t)) })
+		t.Run("backend=cuda-on-cpu", func(t *testing.T) { run(t, testdevices.CPU(t, devices)) })
+	})
+}
+
+// session is a session of the first devices of a set.
+func session(s *testdevices.Set, devices int) *halo.Session {
+	return &halo.Session{Backend: s.Devices[0].Backend, Devices: s.Devices[:devices], Links: s.Links, Compiler: s.Compiler}
+}
+
+// EachSession calls f with sessions of 1 to so many CPU devices, of as many GPUs as there are up to that number, and of
+// one and two GPUs by CUDA on the CPU.
+func EachSession(t *testing.T, most int, f func(t *testing.T, s *halo.Session)) {
+	t.Helper()
+	testdevices.EachKernel(t, most, func(t *testing.T, s *testdevices.Set) {
+		all := min(most, len(s.Devices))
+		if testdevices.OnCPU(s.Devices[0]) {
+			all = min(all, 2)
+		}
+		for n := 1; n <= all; n++ {
+			t.Run(fmt.Sprintf("devices=%d", n), func(t *testing.T) { f(t, session(s, n)) })
+		}
+	})
+}
+
+// Rejects wants an example to reject flags: wrong has the error by flags. It also wants the example to print its flags
+// for -h and to end when its context is done.
+func Rejects(t *testing.T, e func() example.Ranks, wrong map[string]string) {
+	t.Helper()
+	for flags, want := range wrong {
+		err := e().Command(t.Context(), strings.Fields("--backend host "+flags), io.Discard)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: the error is %v, want %q", flags, err, want)
+		}
+	}
+	var help strings.Builder
+	_, _, err := e().Parse([]string{"-h"}, &help)
+	if !errors.Is(err, flag.ErrHelp) || !strings.Contains(help.String(), "-per-multiprocessor") {
+		t.Errorf("-h gives %v and\n%s", err, help.String())
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	why := errors.New("enough")
+	cancel(why)
+	program := e()
+	_, o, err := program.Parse(nil, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := program.Run(ctx, session(testdevices.Host(t, 1), 1), o, io.Discard); !errors.Is(err, why) {
+		t.Errorf("after the context is done the error is %v", err)
+	}
+}
+
+// Compile compiles a source for generations of GPUs. Its kernels keep their variables in registers, at most so many per
+// thread, or what others has for a generation such as sm_100, and have no fence but acquires: device ranks order what
+// they store by releases. A long test looks at registers of all generations and at fences, a short one at one of these.
+func Compile(t *testing.T, source kernels.Source, registers int, others map[string]int) {
+	testdevices.Once(t)
+	if testdevices.Turn(0, 2, 1) {
+		withoutFences(t, source)
+	}
+	if testdevices.Turn(1, 2, 1) {
+		inRegisters(t, source, registers, others)
+	}
+}
+
+func withoutFences(t *testing.T, source kernels.Source) {
+	ptx, err := testdevices.CachingCompiler(t).Compile(source, "sm_999") // newer than those that the compiler knows
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(ptx)) {
+		if strings.Contains(line, "membar") || strings.Contains(strings.ReplaceAll(line, "fence.acquire.sys", ""), "fence.") {
+			t.Errorf("%s has %s", source.Name, strings.TrimSpace(line))
+		}
+	}
+	if !strings.Contains(string(ptx), "red.release.sys") {
+		t.Errorf("%s has no release in its PTX", source.Name)
+	}
+}
+
+func inRegisters(t *testing.T, source kernels.Source, registers int, others map[string]int) {
+	c, err := nvrtc.Open(testdevices.NVRTC(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	text := nvrtc.Source{Name: source.Name, Text: source.Text}
+	headers, err := filepath.Glob("../../kernels/cu/*.cuh")
+	if err != nil || len(headers) == 0 {
+		t.Skip("SKIPPED: the headers of kernels/cu are not here: ", err)
+	}
+	for _, file := range headers {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text.Headers = append(text.Headers, nvrtc.Header{Name: filepath.Base(file), Text: string(content)})
+	}
+	for _, arch := range testdevices.Generations(1) {
+		most := cmp.Or(others[arch], registers)
+		options := []string{
+			"--gpu-architecture=" + arch, "--std=c++17", "--fmad=false", "-default-device",
+			"--pre-include=halox.cuh", "--ptxas-options=-v",
+		}
+		for _, d := range source.Defines {
+			options = append(options, "--define-macro="+d)
+		}
+		compiled, err := c.Compile(text, options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := nvrtc.ParseUsage(compiled.Log)
+		if len(all) != strings.Count(source.Text, `extern "C" __global__`) {
+			t.Fatalf("%s: the usage of %d kernels in\n%s", arch, len(all), compiled.Log)
+		}
+		for _, u := range all {
+			t.Logf("%s: %s: %d registers, %d bytes of shared memory", arch, u.Name, u.Registers, u.Shared)
+			if u.SpillStores+u.SpillLoads+u.StackFrame != 0 || u.Registers > most {
+				t.Errorf("%s: %s: %+v", arch, u.Name, u)
+			}
+		}
+	}
+}
