@@ -124,10 +124,3 @@ func listLinks(out io.Writer, devices []*streams.Device, links *p2p.Links) error
 	}
 	return nil
 }
-
-func orDash(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
-}

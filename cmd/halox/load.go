@@ -1,12 +1,17 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/halox/halox/configs"
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/kernels/sums"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/p2p/mpi"
 	"github.com/halox/halox/solvers"
@@ -102,4 +107,73 @@ func checkExpression(src string) (uses func(variable string) bool, err error) {
 		return nil, err
 	}
 	return e.Uses, nil
+}
+
+// newProblem translates the config.
+func newProblem(c *configs.Run) (*solvers.Problem, error) {
+	var periodic [3]bool
+	copy(periodic[:], c.Periodic())
+	grid, err := domain.NewGrid(c.Grid.Size, periodic)
+	if err != nil {
+		return nil, err
+	}
+	p := &solvers.Problem{Grid: grid, Spacing: c.Spacing(), Real: kernels.Real(c.Precision), TimeStep: c.TimeStep(), Sums: sums.Mode(c.Stop.Sums), Group: max(1, int(c.Exchange.Steps))}
+	kind := stencil.Kind{Points: c.Stencil.Points, Shape: stencil.Shape(c.Stencil.Shape)}
+	if c.Heat != nil {
+		p.Stencil, err = stencil.HeatOf(kind, p.Spacing, c.Heat.Diffusivity, p.TimeStep)
+	} else {
+		p.Stencil, err = stencil.LaplaceOf(kind, p.Spacing)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if p.Initial, err = stencil.Parse(c.Initial); err != nil {
+		return nil, err
+	}
+	for i, face := range domain.Faces(grid.Dims) {
+		if p.Walls[i], err = newWall(c.Boundary.Face(face.Axis(), i%2)); err != nil {
+			return nil, err
+		}
+	}
+	return p, nil
+}
+
+func newWall(f configs.Face) (solvers.Wall, error) {
+	kind := wallKind(f.Kind)
+	if kind != solvers.Dirichlet {
+		return solvers.Wall{Kind: kind}, nil
+	}
+	value, err := stencil.Parse(f.Value)
+	return solvers.Wall{Kind: kind, Value: value}, err
+}
+
+func wallKind(k configs.FaceKind) solvers.WallKind {
+	switch k {
+	case configs.Periodic:
+		return solvers.Periodic
+	case "neumann":
+		return solvers.Neumann
+	}
+	return solvers.Dirichlet
+}
+
+// waitLimit is how long a run waits for a device or a thread that makes no
+// progress.
+const waitLimit = 60 * time.Second
+
+// solverOptions translates the config.
+func solverOptions(c *configs.Run) scheme.Options {
+	o := scheme.Options{
+		Scheme:    scheme.Scheme(c.Exchange.Scheme),
+		Order:     cmp.Or(scheme.Order(c.Exchange.Order), scheme.LeftRight),
+		Steps:     int64(c.Stop.Iterations),
+		Tolerance: c.Stop.Tolerance,
+		Norm:      scheme.Norm(c.Stop.Norm),
+		History:   c.Output.History,
+		Limit:     waitLimit,
+	}
+	if o.Tolerance > 0 || o.History {
+		o.CheckEvery = int64(c.Stop.CheckEvery)
+	}
+	return o
 }

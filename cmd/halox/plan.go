@@ -7,11 +7,14 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/halox/halox/configs"
 	"github.com/halox/halox/halo"
+	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/p2p/mpi"
 	"github.com/halox/halox/streams"
 )
 
@@ -232,4 +235,211 @@ func (w *view) printLinks(out io.Writer) {
 	})
 	fmt.Fprintf(out, "from device to device: %s %s\n", streams.Size(w.plan.Bytes()), w.by())
 	w.printCrossing(out)
+}
+
+// printGroup says what several steps between two exchanges take.
+func (w *setup) printGroup(out io.Writer) {
+	steps := w.problem.Group
+	if steps == 1 {
+		return
+	}
+	width, extra := w.problem.Width(), w.problem.ExtraPoints(w.place)
+	dims := w.config.Dims()
+	ghosts := fmt.Sprintf("%v wide", width.Minus[:dims])
+	if width.Minus != width.Plus {
+		ghosts = fmt.Sprintf("%v wide at low sides and %v at high ones", width.Minus[:dims], width.Plus[:dims])
+	}
+	fmt.Fprintf(out, "%d steps between two exchanges: ghosts %s, %d ghosts swept beside %d points in these steps\n", steps, ghosts, extra, int64(steps)*w.problem.Grid.Points())
+}
+
+// writeDot writes the plan as a graph for graphviz: a node a subdomain, grouped by
+// device, and an edge a message.
+func (w *view) writeDot(out io.Writer) error {
+	var b strings.Builder
+	b.WriteString("digraph halox {\n\trankdir=LR\n\tnode [shape=box]\n")
+	seen := map[string]bool{}
+	for _, d := range w.devices {
+		if !seen[d.Name] {
+			seen[d.Name] = true
+			w.dotDevice(&b, d)
+		}
+	}
+	for _, m := range w.plan.Messages {
+		fmt.Fprintf(&b, "\t%d -> %d [label=%q]\n", m.From, m.To, fmt.Sprintf("%s %s %s", directions(m), streams.Size(m.Bytes), m.Path))
+	}
+	b.WriteString("}\n")
+	_, err := io.WriteString(out, b.String())
+	return err
+}
+
+// directions names those in which a message goes, as "z+" or "x- x+".
+func directions(m halo.Message) string {
+	var names []string
+	for _, p := range m.Parts {
+		if name := p.Dir.String(); !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names, " ")
+}
+
+// dotDevice writes a device with its subdomains.
+func (w *view) dotDevice(b *strings.Builder, d deviceView) {
+	fmt.Fprintf(b, "\tsubgraph %q {\n\t\tlabel=%q\n", "cluster "+d.Name, d.Name+" "+d.Model)
+	for _, s := range w.place.Subdomains {
+		if w.devices[s.Rank] == d {
+			fmt.Fprintf(b, "\t\t%d [label=%q]\n", s.Rank, fmt.Sprintf("%d\n%v", s.Rank, s.Box))
+		}
+	}
+	b.WriteString("\t}\n")
+}
+
+// printCrossing says what goes from one process to another, and from one host to another.
+func (w *view) printCrossing(out io.Writer) {
+	p := w.place.Processes
+	if p == nil {
+		return
+	}
+	within, across := p.Used()
+	for _, between := range []struct {
+		kind, what string
+		network    mpi.Network
+	}{{linkOfProcesses, "between processes of one host", within}, {linkOfHosts, "between hosts", across}} {
+		messages, bytes := 0, int64(0)
+		sent := map[int]int64{} // by host
+		most := int64(0)
+		for i, m := range w.plan.Messages {
+			if w.links[i].Kind == between.kind {
+				messages, bytes = messages+1, bytes+m.Bytes
+				node := p.Nodes[w.place.Owners[m.From]]
+				sent[node] += m.Bytes
+				most = max(most, sent[node])
+			}
+		}
+		if messages == 0 {
+			continue
+		}
+		fmt.Fprintf(out, "%s: %d messages, %s %s, of one host at most %s; network %s: packed on the device, %s\n",
+			between.what, messages, streams.Size(bytes), w.by(), streams.Size(most), between.network, carried(p, between.network))
+	}
+	w.printNetworks(out)
+}
+
+// carried says how a network carries what was packed.
+func carried(p *mpi.Processes, n mpi.Network) string {
+	switch n {
+	case mpi.Device:
+		return "as device memory, sent by " + p.Library
+	case mpi.NCCL:
+		return "as device memory, sent by " + p.NCCL()
+	}
+	return "through pinned memory, sent by " + p.Library
+}
+
+// printNetworks says which networks were tried, and what messages take.
+func (w *view) printNetworks(out io.Writer) {
+	if len(w.networks) == 0 {
+		return
+	}
+	table(out, "networks between processes, from the first call to the arrival", "network\tbetween\t64 KiB\t1 MiB\t4 MiB\twhy not", func(t io.Writer) {
+		for _, n := range w.networks {
+			if n.Why != "" {
+				fmt.Fprintf(t, "%s\t\t\t\t\t%s\n", n.Network, n.Why)
+			}
+			printCurve(t, n.Network, "processes of one host", n.Within)
+			printCurve(t, n.Network, "hosts", n.Across)
+		}
+	})
+}
+
+// printCurve writes what messages of some sizes take.
+func printCurve(out io.Writer, n mpi.Network, between string, c *halo.ProcessCurve) {
+	if c == nil {
+		return
+	}
+	fmt.Fprintf(out, "%s\t%s", n, between)
+	for _, bytes := range []int64{64 << 10, 1 << 20, 4 << 20} {
+		took := c.Curve.Time(bytes)
+		fmt.Fprintf(out, "\t%s, %.2f GB/s", p2p.Microseconds(took), float64(bytes)/took.Seconds()/1e9)
+	}
+	fmt.Fprintln(out, "\t")
+}
+
+func (w *view) printForecast(out io.Writer) {
+	if len(w.plan.Messages) == 0 {
+		return
+	}
+	var least, most time.Duration
+	unknown, byHost := 0, map[int]time.Duration{}
+	title := "exchange of a step, predicted from the measured links"
+	if w.problem.Group > 1 {
+		title = "exchange of " + w.each() + ", predicted from the measured links"
+	}
+	table(out, title, "device\tall it sends\tall it receives\tits longest message", func(t io.Writer) {
+		for process, k := range w.known {
+			for _, f := range k.Times {
+				fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", f.Device, p2p.Microseconds(f.Sends), p2p.Microseconds(f.Receives), p2p.Microseconds(f.Longest))
+				least, most = max(least, f.Longest), max(most, f.atMost())
+				unknown += f.Unknown
+				if p := w.place.Processes; !p.IsAlone() {
+					byHost[p.Nodes[process]] += f.Abroad
+					most = max(most, byHost[p.Nodes[process]])
+				}
+			}
+		}
+	})
+	also := ""
+	if p := w.place.Processes; !p.IsAlone() && slices.Max(p.Nodes) > 0 {
+		also = ",\nand each host those to other hosts one after the other"
+	}
+	fmt.Fprintf(out, "an exchange takes %s if all messages travel at once (the longest message), %s if each device\n"+
+		"handles its messages one after the other, sending and receiving at once (the busiest device)%s\n", p2p.Microseconds(least), p2p.Microseconds(most), also)
+	w.printBetween(out)
+	if unknown > 0 {
+		fmt.Fprintln(out, "some messages have no measured time; they count as 0")
+	}
+}
+
+// printBetween says between which processes messages were measured, as which all others count.
+func (w *view) printBetween(out io.Writer) {
+	if w.between == nil {
+		return
+	}
+	for _, kind := range []struct {
+		what string
+		*halo.ProcessCurve
+	}{{"processes of one host", w.between.Within}, {"hosts", w.between.Across}} {
+		if kind.ProcessCurve == nil {
+			continue
+		}
+		first, last := kind.Curve[0], kind.Curve[len(kind.Curve)-1]
+		p := w.place.Processes
+		fmt.Fprintf(out, "messages between %s count as those between %s and %s: %s for %s, %s for %s, packed, sent and unpacked\n",
+			kind.what, p.Name(kind.From), p.Name(kind.To), p2p.Microseconds(first.Time), streams.Size(first.Bytes), p2p.Microseconds(last.Time), streams.Size(last.Bytes))
+	}
+}
+
+// printMemory writes what devices hold in a run and what they have, and the same of each host.
+func (w *view) printMemory(out io.Writer) {
+	table(out, "memory of a run in bytes", "device\tfield\tbeside it\tpinned on the host\tfree\ttotal", func(t io.Writer) {
+		for _, k := range w.known {
+			for _, m := range k.Memory {
+				fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%s\t%s\n", m.Device, m.Field, m.Beside, m.Pinned, sizeOf(m.Free, m.Total), sizeOf(m.Total, m.Total))
+			}
+		}
+		for _, h := range w.hosts() {
+			fmt.Fprintf(t, "%s\t\t\t%d\t%s\t%s\n", h.name, h.own, sizeOf(h.Free, h.Total), sizeOf(h.Total, h.Total))
+		}
+	})
+	if source := w.known[0].Host.Source; source != "" {
+		fmt.Fprintf(out, "what is free on the host is %s\n", source)
+	}
+}
+
+// sizeOf writes a number of bytes, "-" where the total is not known.
+func sizeOf(bytes, total int64) string {
+	if total == 0 {
+		return "-"
+	}
+	return streams.Size(bytes)
 }

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"os"
 	"slices"
 	"time"
 
@@ -138,5 +140,98 @@ func norms(n solvers.Norms) results.Norms {
 	return results.Norms{
 		MaxChange: results.Number(n.MaxChange), L2Change: results.Number(n.L2Change),
 		L2Norm: results.Number(n.L2), MaxNorm: results.Number(n.Max),
+	}
+}
+
+// part is what one process adds to the record.
+type part struct {
+	Devices    []results.Device
+	Subdomains []int // by rank: the id of the device, of its own
+}
+
+// addProcesses adds the devices of all processes to the record. All call it.
+func addProcesses(r *results.Record, j *solverRun) error {
+	processes := j.place.Processes
+	if processes.IsAlone() {
+		return nil
+	}
+	mine := part{Devices: r.Devices}
+	for _, s := range r.Run.Subdomains {
+		mine.Subdomains = append(mine.Subdomains, s.Device)
+	}
+	all, err := gather(processes, "describe the devices", mine)
+	if err != nil {
+		return err
+	}
+	r.Run.Processes, r.Devices = processes.Size(), nil
+	for process, p := range all {
+		for _, d := range p.Devices {
+			d.Process, d.Host = process, processes.Hosts[process]
+			r.Devices = append(r.Devices, d)
+		}
+		for rank, id := range p.Subdomains {
+			if j.place.Owners[rank] == process {
+				r.Run.Subdomains[rank].Device, r.Run.Subdomains[rank].Process = id, process
+			}
+		}
+	}
+	return nil
+}
+
+// networksOf says for a record what carries messages between processes.
+func networksOf(s *halo.Session) (all []results.Network) {
+	for _, n := range s.UsedNetworks() {
+		r := results.Network{Between: "processes", Name: string(n.Network), Carrier: n.Carrier}
+		if n.Hosts {
+			r.Between = "hosts"
+		}
+		if n.Curve != nil {
+			for _, sample := range n.Curve.Curve {
+				r.Times = append(r.Times, results.NetworkTime{Bytes: sample.Bytes, Microseconds: float64(sample.Time.Nanoseconds()) / 1e3})
+			}
+		}
+		all = append(all, r)
+	}
+	return all
+}
+
+// keeper returns what writes the record of a run as it is, if one is wanted, after complete has put in what it lacks.
+func (j *solverRun) keeper(of *record, complete func(run *results.Run)) func() string {
+	return func() string {
+		name := j.config.Output.Record
+		if name == "" || !j.writes() {
+			return ""
+		}
+		r := of.clone()
+		if complete != nil {
+			complete(r.run)
+		}
+		r.Interrupted = true
+		r.Add(r.RunRow())
+		if err := r.Write(name); err != nil {
+			return fmt.Sprintf("; there is no record: %v", err)
+		}
+		return fmt.Sprintf("; %s tells of the %d steps until then", name, r.run.Iterations)
+	}
+}
+
+// keepEarly has a run of several processes keep what there is as soon as its context ends, until the function is called that it returns:
+// their launcher may kill them soon after the signal, mpirun of Open MPI 5 after a quarter of a second. A pipe gets one record, at the end.
+func (j *solverRun) keepEarly(ctx context.Context, keep func() string) (end func()) {
+	if j.place.Processes.IsAlone() {
+		return func() {}
+	}
+	if info, err := os.Stat(j.config.Output.Record); err == nil && !info.Mode().IsRegular() {
+		return func() {}
+	}
+	kept := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		keep()
+		close(kept)
+	})
+	return func() {
+		if !stop() {
+			<-kept
+		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
 	"github.com/halox/halox/p2p/mpi"
 )
@@ -66,4 +67,27 @@ func (m *Machine) LeaveTo(all *Machine) error {
 		return nil
 	}
 	return m.Processes.Close()
+}
+
+// Cubes returns how n cubes, or with two axes squares, lie side by side, the parts along each
+// axis: these get the prime factors of n, in turns from the last.
+func Cubes(axes, n int) domain.Vec {
+	parts := domain.Vec{1, 1, 1}
+	for axis, factor := axes-1, 2; n > 1; {
+		if n%factor != 0 {
+			factor++
+			continue
+		}
+		parts[axis] *= factor
+		n /= factor
+		axis = (axis + axes - 1) % axes
+	}
+	return parts
+}
+
+// Slabs returns n parts along the last axis.
+func Slabs(axes, n int) domain.Vec {
+	parts := domain.Vec{1, 1, 1}
+	parts[axes-1] = n
+	return parts
 }

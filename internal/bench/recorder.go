@@ -1,3 +1,14 @@
+// Package bench runs benchmarks: it measures what a record lacks, writes the record from time to
+// time, and draws it. What is measured is in the packages below it, one a group of benchmarks. Each
+// benchmark has a struct of options with the methods
+//
+//	Check() error
+//	Run(ctx context.Context, on *bench.Machine, to *bench.Recorder) error
+//
+// Check refuses options that make no sense and fills in those that were left open; it comes before
+// Run. Its messages name an option as the command line does: --paths for Paths. Run measures on open
+// devices and returns the error of the context where that ends, when a measurement that is under way
+// has come to its end.
 package bench
 
 import (
@@ -8,15 +19,96 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
+	"github.com/halox/halox/internal/bench/option"
+	"github.com/halox/halox/internal/files"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/p2p/mpi"
 	"github.com/halox/halox/results"
 	"github.com/halox/halox/results/plot"
 	"github.com/halox/halox/streams"
 )
+
+// Files are what a benchmark leaves and what it goes on with, by name; none where empty.
+type Files struct {
+	Record string // is written
+	Plot   string // is drawn
+	Resume string // is read; without Record it is written over
+}
+
+// check returns an error unless the files can be written.
+func (f Files) check() error {
+	if f.Plot != "" {
+		if err := option.Drawable("--plot", f.Plot); err != nil {
+			return err
+		}
+	}
+	if f.Record == "" {
+		return nil
+	}
+	if f.Record != f.Resume { // which goes on under the name that it has
+		if err := option.Recordable("--record", f.Record); err != nil {
+			return err
+		}
+	}
+	if err := results.CheckWritable(f.Record); err != nil {
+		return err
+	}
+	if f.Plot != "" && files.Same(f.Record, f.Plot) {
+		return fmt.Errorf("--plot %s is the record: name another file", f.Plot)
+	}
+	return nil
+}
+
+// measured reports whether a row has numbers. One without has a note that says why.
+func measured(row results.Row) bool { return len(row.Values) > 0 }
+
+// Measured returns the record without the rows that have no numbers.
+func Measured(r *results.Record) *results.Record {
+	part := *r
+	part.Rows = slices.DeleteFunc(slices.Clone(r.Rows), func(row results.Row) bool { return !measured(row) })
+	return &part
+}
+
+// NameOf names a row by its labels.
+func NameOf(row results.Row) string {
+	var parts []string
+	for _, l := range row.Labels {
+		parts = append(parts, l.Name+" "+row.Text(l.Name))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// noteLeftOut says what was not measured, and why.
+func noteLeftOut(r *results.Record, notes io.Writer) {
+	for _, row := range r.Rows {
+		if !measured(row) {
+			fmt.Fprintf(notes, "not measured: %s: %s\n", NameOf(row), row.Note)
+		}
+	}
+}
+
+// checkLeftOut is the error of a record in which a link lies, or in which every row was left out.
+func checkLeftOut(r *results.Record) error {
+	lies := func(row results.Row) bool { return !measured(row) && strings.Contains(row.Note, " lies: ") }
+	if slices.ContainsFunc(r.Rows, lies) {
+		return errors.New("a link does not carry what is sent over it")
+	}
+	if r.Interrupted || r.Failure != "" || len(r.Rows) == 0 || slices.ContainsFunc(r.Rows, measured) {
+		return nil
+	}
+	return fmt.Errorf("nothing could be measured: all was left out, such as %s: %s", NameOf(r.Rows[0]), r.Rows[0].Note)
+}
+
+// Task is a part of a benchmark that is measured as a whole: all of its rows come into the record,
+// or none.
+type Task struct {
+	Labels  results.Row // what its rows have: a row that has them is one of its own
+	Measure func(ctx context.Context) ([]results.Row, error)
+}
 
 // Recorder writes, draws and resumes the record of a benchmark. Who runs a benchmark calls Check
 // before its Run and Keep after it. Run calls Begin and then Measure.

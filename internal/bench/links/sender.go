@@ -1,19 +1,108 @@
 package links
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 
 	"github.com/halox/halox/domain"
+	"github.com/halox/halox/internal/bench/option"
 	"github.com/halox/halox/internal/bench/timing"
 	"github.com/halox/halox/internal/bench/trial"
 	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/kernels/flags"
 	"github.com/halox/halox/kernels/pack"
 	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/results"
 	"github.com/halox/halox/streams"
 )
+
+// end is where a message begins or ends: the memory of a device, or host memory that the
+// device has pinned.
+type end struct {
+	device *streams.Device
+	pinned bool
+}
+
+// label is what rows call it.
+func (e end) label() any {
+	if e.pinned {
+		return "host"
+	}
+	return e.device.ID
+}
+
+func (e end) alloc(bytes int64) (*streams.Memory, error) {
+	if e.pinned {
+		return e.device.AllocPinned(bytes)
+	}
+	return e.device.Alloc(bytes)
+}
+
+// The paths that are no links: their rates are what bounds the others.
+const (
+	devicePath = "device" // a copy within the memory of a device
+	pinnedPath = "pinned" // between pinned host memory and a device
+)
+
+// hop is a way for messages: a path, or one of devicePath and pinnedPath.
+type hop struct {
+	path     string
+	from, to end
+}
+
+// between returns the hop by a path from one device to another.
+func between(path p2p.Path, from, to *streams.Device) hop {
+	return hop{string(path), end{from, false}, end{to, false}}
+}
+
+// back returns the hop the other way.
+func (h hop) back() hop { return hop{h.path, h.to, h.from} }
+
+// impassable is why a hop carries nothing.
+type impassable struct{ error }
+
+// fabric is the links that are measured.
+type fabric struct {
+	links    *p2p.Links
+	compiler *kernels.Compiler
+	largest  int64         // message
+	tried    map[hop]error // what came of the random bytes
+}
+
+func newFabric(links *p2p.Links, compiler *kernels.Compiler, largest int64) *fabric {
+	return &fabric{links, compiler, largest, map[hop]error{}}
+}
+
+// passable returns an error unless the hop can be tried.
+func (f *fabric) passable(h hop) error {
+	if h.from.device == h.to.device {
+		return nil
+	}
+	if _, _, err := f.links.Choose(p2p.Path(h.path), h.from.device, h.to.device, p2p.MessageShape{}); err != nil {
+		return &impassable{err}
+	}
+	return nil
+}
+
+// kind is that of the link of all hops, "" where they differ or have none.
+func (f *fabric) kind(hops ...hop) string {
+	kind := ""
+	for i, h := range hops {
+		link := f.links.Between(h.from.device, h.to.device)
+		if link == nil || i > 0 && link.Kind != kind {
+			return ""
+		}
+		kind = link.Kind
+	}
+	return kind
+}
+
+// Paths returns the paths of messages that can be measured.
+func Paths() []string { return option.Texts(p2p.LinksFirst()) }
 
 // ready returns a sender for messages up to the largest size, after it has tried it.
 func (f *fabric) ready(h hop, open *streams.Resources) (*sender, error) {
@@ -174,4 +263,110 @@ func (c *sender) try() (err error) {
 // settle waits for both streams.
 func (c *sender) settle() error {
 	return errors.Join(c.home.Sync(timing.Limit), c.there.Sync(timing.Limit))
+}
+
+// senderGroup is the senders that send at once, and the gate behind which their messages wait until
+// all of them are queued: what is timed is what devices and links do, not how fast the host
+// queues it.
+//
+// The clocks of two devices have nothing in common, so there is one clock, that of the first
+// sender's device. It starts behind the gate. The others begin when they have heard that it
+// has started, and it stops when it has heard of each that its last message has arrived; both
+// by events, with which one device waits for another. So it counts all from the first to
+// begin to the last to end, and what was not at once counts as what it took. What it counts
+// too much is how long an event takes to another device and one back, some microseconds.
+type senderGroup struct {
+	senders []*sender
+	gate    *flags.Gate // of the first sender's device
+}
+
+// newSenderGroup makes senders of the hops that have been tried, and their gate.
+func (f *fabric) newSenderGroup(hops []hop, open *streams.Resources) (t *senderGroup, err error) {
+	t = &senderGroup{}
+	for _, h := range hops {
+		c, err := f.ready(h, open)
+		if err != nil {
+			return nil, err
+		}
+		t.senders = append(t.senders, c)
+	}
+	if t.gate, err = flags.NewGate(f.compiler, hops[0].from.device, timing.GateLimit); err != nil {
+		return nil, err
+	}
+	open.Add(t.gate)
+	return t, nil
+}
+
+// time returns the time of one message of that size by each of the senders, all at once, in
+// microseconds.
+func (t *senderGroup) time(ctx context.Context, bytes int64, p timing.Pace) (us results.Sample, err error) {
+	var open streams.Resources
+	defer func() { err = errors.Join(err, open.Close()) }()
+	for _, c := range t.senders {
+		if err := c.load(bytes, &open); err != nil {
+			return us, err
+		}
+		if err := errors.Join(c.send(), c.settle()); err != nil { // the first launch of a kernel might wait for a gate
+			return us, err
+		}
+	}
+	p.Max = min(p.Max, t.most())
+	return p.Measure(ctx, t.batch)
+}
+
+// most returns how many messages of each sender are queued behind the gate, so that no device
+// has more than timing.MaxGated operations.
+func (t *senderGroup) most() int {
+	each := map[*streams.Device]int{}
+	for _, c := range t.senders {
+		each[c.from.device] += c.operations
+		if c.operations > 1 { // the receiver has as many
+			each[c.to.device] += c.operations
+		}
+	}
+	busiest := 1
+	for _, operations := range each {
+		busiest = max(busiest, operations)
+	}
+	return max(1, timing.MaxGated/busiest-1)
+}
+
+// batch returns the time of n messages by each of the senders, over n, in microseconds. What
+// was queued is done when it returns, also where something could not be queued.
+func (t *senderGroup) batch(n int) (float64, error) {
+	first := t.senders[0]
+	if err := t.gate.Shut(first.home); err != nil {
+		return 0, err
+	}
+	err := errors.Join(t.queue(n), t.gate.Open())
+	for _, c := range t.senders {
+		err = cmp.Or(err, c.settle())
+	}
+	if err != nil {
+		return 0, err
+	}
+	took, err := first.end.Since(first.start)
+	return took.Seconds() * 1e6 / float64(n), err
+}
+
+// queue has each sender send n messages, in turns, from the start of the first one's clock to
+// its end. One more comes before: where the clock starts, its device is at work.
+func (t *senderGroup) queue(n int) error {
+	first, others := t.senders[0], t.senders[1:]
+	err := errors.Join(first.send(), first.home.Record(first.start))
+	for _, c := range others {
+		err = cmp.Or(err, c.home.Wait(first.start))
+	}
+	for range n {
+		for _, c := range t.senders {
+			if err != nil {
+				return err
+			}
+			err = c.send()
+		}
+	}
+	for _, c := range others {
+		err = cmp.Or(err, errors.Join(c.home.Record(c.end), first.home.Wait(c.end)))
+	}
+	return cmp.Or(err, first.home.Record(first.end))
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/gob"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -132,4 +133,50 @@ func (l *launched) end(err error, notes io.Writer) error {
 	l.processes.Abort(exitFailed)
 	os.Exit(exitFailed) // where MPI cannot
 	return err
+}
+
+// gather returns what each process knows, by rank; where this one is alone, what it knows. All processes call it.
+func gather[T any](processes *mpi.Processes, what string, mine T) ([]T, error) {
+	if processes.IsAlone() {
+		return []T{mine}, nil
+	}
+	text, err := json.Marshal(mine)
+	if err != nil {
+		return nil, processes.Fail(err)
+	}
+	texts, err := processes.Gather(context.Background(), what, text)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]T, len(texts))
+	for rank, text := range texts {
+		if err := json.Unmarshal(text, &all[rank]); err != nil {
+			return nil, fmt.Errorf("%s, of %s: %w", what, processes.Name(rank), err)
+		}
+	}
+	return all, nil
+}
+
+const probeName = "probe-mpi"
+
+// probeCommand is the command line that tries MPI with device memory, none where nobody knows where halox lies.
+func probeCommand() []string {
+	self, err := os.Executable()
+	if err != nil {
+		return nil
+	}
+	return []string{self, probeName}
+}
+
+// newProbeCommand is what halox starts itself with, see mpi.Options.Probe. Users have no need of it.
+func newProbeCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: probeName, Short: "Give MPI device memory, which may crash", Hidden: true, Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if mpi.TakeProbe(cmd.ErrOrStderr()) != 0 {
+				return errors.New("device memory is not for MPI here")
+			}
+			return nil
+		},
+	}
 }

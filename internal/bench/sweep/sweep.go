@@ -1,3 +1,4 @@
+// Package sweep measures sweeps of stencils on one device, beside copies of the same bytes.
 package sweep
 
 import (

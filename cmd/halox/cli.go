@@ -1,0 +1,157 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"sync"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// oneFile is of commands that take one file.
+func oneFile(cmd *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return fmt.Errorf("name one file, not %d: %s", len(args), cmd.UseLine())
+	}
+	return nil
+}
+
+// someFiles is of commands that take one file or several.
+func someFiles(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return fmt.Errorf("name the files: %s", cmd.UseLine())
+	}
+	return nil
+}
+
+// noEmptyFiles refuses flags for a file that are given an empty name: it stands for a flag that is not given.
+func noEmptyFiles(flags *pflag.FlagSet) (err error) {
+	flags.Visit(func(f *pflag.Flag) {
+		if kind, _ := pflag.UnquoteUsage(f); err == nil && kind == "file" && f.Value.String() == "" {
+			err = fmt.Errorf("--%s: an empty file name", f.Name)
+		}
+	})
+	return err
+}
+
+// flagError says what a flag takes whose value cannot be read.
+func flagError(_ *cobra.Command, err error) error {
+	wrong := new(pflag.InvalidValueError)
+	if !errors.As(err, &wrong) {
+		return err
+	}
+	f, value := wrong.GetFlag(), wrong.GetValue()
+	if errors.Is(err, strconv.ErrRange) {
+		return fmt.Errorf("--%s %s: out of range", f.Name, value)
+	}
+	takes := map[string]string{
+		"bool": "true or false", "int": "a whole number", "int64": "a whole number", "float64": "a number",
+		"intSlice": "whole numbers, separated by commas", "duration": "a time with its unit, as 300ms or 2m",
+	}[f.Value.Type()]
+	if takes == "" {
+		return err
+	}
+	return fmt.Errorf("--%s %s: want %s", f.Name, value, takes)
+}
+
+// newGroup returns a command that only holds others: by itself it helps, and a
+// name that it does not hold is an error.
+func newGroup(use, short string) *cobra.Command {
+	return &cobra.Command{
+		Use: use, Short: short, Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+}
+
+// argumentsKey is that of the command line in a command's context.
+type argumentsKey struct{}
+
+// arguments returns the command line of a command, as given.
+func arguments(ctx context.Context) []string {
+	args, _ := ctx.Value(argumentsKey{}).([]string)
+	return args
+}
+
+// The exit codes.
+const (
+	exitFailed      = 1
+	exitInterrupted = 130 // as a shell reports a program ended by Ctrl-C
+)
+
+// checkedOutput remembers the first error of what is printed, which many a command does not look
+// at.
+type checkedOutput struct {
+	w   io.Writer
+	mu  sync.Mutex
+	err error
+}
+
+// Write writes to the output.
+func (o *checkedOutput) Write(data []byte) (int, error) {
+	n, err := o.w.Write(data)
+	if err != nil {
+		err = fmt.Errorf("the standard output: %w", err)
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		if o.err == nil {
+			o.err = err
+		}
+	}
+	return n, err
+}
+
+// failed returns the first error.
+func (o *checkedOutput) failed() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.err
+}
+
+// version and commit are set by the linker; see the Makefile.
+var (
+	version = "dev"
+	commit  = ""
+)
+
+// builtFrom returns the commit that the program was built from.
+func builtFrom() string {
+	if commit != "" {
+		return commit
+	}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" {
+				return s.Value
+			}
+		}
+	}
+	return "unknown commit"
+}
+
+// table prints a title and rows of cells that tabs divide.
+func table(out io.Writer, title string, header string, rows func(w io.Writer)) {
+	fmt.Fprintf(out, "\n%s\n", title)
+	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, header)
+	rows(t)
+	t.Flush()
+}
+
+// times writes sizes as 8 x 8 x 8.
+func times(n []int) string {
+	return strings.ReplaceAll(strings.Trim(fmt.Sprint(n), "[]"), " ", " x ")
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
