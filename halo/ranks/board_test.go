@@ -6,8 +6,8 @@ import (
 	"github.com/halox/halox/halo/ranks"
 )
 
-// The device of a rank by a multiplication is that by a division: for the first and the last rank of each device, with any
-// number of ranks of a device.
+// The device of a rank by a multiplication is that by a division: for the first and the last rank of each device, with
+// any number of ranks of a device.
 func TestDeviceOfRank(t *testing.T) {
 	for n := uint64(1); n <= 1<<14; n++ {
 		r := ranks.Reciprocal(int(n))

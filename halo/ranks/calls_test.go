@@ -36,7 +36,7 @@ func runCalls(t *testing.T, w *ranks.World, m []*streams.Memory) (data []calls) 
 func number(b []byte, at int) int32       { return int32(binary.NativeEndian.Uint32(b[4*at:])) }
 func setNumber(b []byte, at int, v int32) { binary.NativeEndian.PutUint32(b[4*at:], uint32(v)) }
 
-// callsOnHost is the twin of kernel calls.
+// callsOnHost is the counterpart of kernel calls.
 func callsOnHost(memory []*streams.Memory, wrong *atomic.Uint64) func(r *ranks.Rank) {
 	return func(r *ranks.Rank) {
 		n, me, local, others := r.Size(ranks.All), r.Index(ranks.All), r.Index(ranks.Device), r.Size(ranks.Device)

@@ -13,7 +13,7 @@ import (
 	"github.com/halox/halox/internal/testdevices"
 )
 
-// streamOnHost is the twin of stream.
+// streamOnHost is the counterpart of stream.
 func streamOnHost(r *ranks.Rank, rounds, number int, out, in ranks.Channel, before, slots, most int) bool {
 	me := r.Index(ranks.All)
 	length := func(from, t int) int { return int(hash(uint32(from), uint32(t)) % uint32(most+1)) }
@@ -43,8 +43,8 @@ func streamOnHost(r *ranks.Rank, rounds, number int, out, in ranks.Channel, befo
 	return true
 }
 
-// Messages of all lengths come whole and in order, by blocks, warps and threads, from ranks that pause, over rings of several
-// sizes whose positions wrap around.
+// Messages of all lengths come whole and in order, by blocks, warps and threads, from ranks that pause, over rings of
+// several sizes whose positions wrap around.
 func TestChannels(t *testing.T) {
 	eachLink(t, 3, func(t *testing.T, s *testdevices.Set) {
 		for _, c := range []struct {

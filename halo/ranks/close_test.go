@@ -12,8 +12,8 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// Close waits for a run that goes on, whether it ends by its limit or because the context does, and the devices are of use afterwards.
-// Meanwhile another run, a window and a channel are refused.
+// Close waits for a run that goes on, whether it ends by its limit or because the context does, and the devices are of
+// use afterwards. Meanwhile another run, a window and a channel are refused.
 func TestCloseWaits(t *testing.T) {
 	const limit = 300 * time.Millisecond
 	enough := errors.New("enough")

@@ -9,17 +9,18 @@ func Broadcast[T Numeric](r *Rank, values []T, root int, c Comm) bool {
 	return collect(r, broadcast, values, values, Sum, root, c)
 }
 
-// Reduce joins the values that each rank has in from, element by element, in to of the rank root; to may be from, and
-// elsewhere is not used. The result has the bits of Allreduce, whatever the root.
+// Reduce batch the values that each rank has in from, element by element, in to of the rank root; to may be from, and
+// otherProcess is not used. The result has the bits of Allreduce, whatever the root.
 func Reduce[T Numeric](r *Rank, to, from []T, op Op, root int, c Comm) bool {
 	return collect(r, reduce, to, from, op, root, c)
 }
 
-// Allreduce joins the values that each rank has in from, element by element, in to of all ranks; to may be from.
+// Allreduce batch the values that each rank has in from, element by element, in to of all ranks; to may be from.
 //
-// Sums are taken in one order, which follows from the number of ranks alone: so they have the same bits in every run, at
-// all ranks, and for any number of devices. With whole the largest power of two up to the number of ranks, the value of
-// rank r + whole is first added to that of rank r. Then neighbours 2i and 2i + 1 are added, then those sums, and so on.
+// Sums are taken in one order, which follows from the number of ranks alone: so they have the same bits in every run,
+// at all ranks, and for any number of devices. With whole the largest power of two up to the number of ranks, the value
+// of rank r + whole is first added to that of rank r. Then neighbors 2i and 2i + 1 are added, then those sums, and so
+// on.
 func Allreduce[T Numeric](r *Rank, to, from []T, op Op, c Comm) bool {
 	return collect(r, allreduce, to, from, op, 0, c)
 }
@@ -29,7 +30,7 @@ func collect[T Numeric](r *Rank, what collective, to, from []T, op Op, root int,
 	if r.Failed() || !r.validRank(c, root) {
 		return false
 	}
-	mine := said[T](what, len(from), op, root)
+	mine := int64(callOf[T](what, len(from), op, root))
 	agreed := []int64{mine, mine}
 	t := newTree(allreduce, r.Size(c), r.Index(c), 0)
 	if !pass(r, t, c, agreed, func(i int, a, b int64) int64 { return join(Min+Op(i), a, b) }) {
@@ -108,22 +109,22 @@ func pass[T Numeric](r *Rank, t tree, c Comm, v []T, combine func(i int, a, b T)
 	return !t.extra() || !t.receivesAt(t.last) || receive(t.last, v)
 }
 
-// inbox is that of a rank of a communicator for the values that come at a level. Of a rank of another process it says whether
-// that has taken them.
-func (r *Rank) inbox(c Comm, rank, level int) *inbox {
-	return &r.state.inboxes[c][r.inWorld(c, rank)][level]
+// collectiveSlot is that of a rank of a communicator for the values that come at a level. Of a rank of another process
+// it says whether that has taken them.
+func (r *Rank) collectiveSlot(c Comm, rank, level int) *collectiveSlot {
+	return &r.state.slots[c][r.inWorld(c, rank)][level]
 }
 
 // send gives values to the peer at a level, once that has taken those of before.
 func (r *Rank) send(t tree, c Comm, level int, values []byte) bool {
 	peer := t.peer(level)
-	box := r.inbox(c, peer, level)
+	box := r.collectiveSlot(c, peer, level)
 	if !r.await(func() bool { return !box.full.Load() }) {
 		return r.missed(t, c, level)
 	}
-	if process := r.state.away(r.inWorld(c, peer)); process >= 0 {
+	if process := r.state.processOf(r.inWorld(c, peer)); process >= 0 {
 		box.full.Store(true)
-		r.post(process, letter{what: letterValues, to: int64(peer), slot: int64(level), n: int64(len(values))}, values)
+		r.post(process, message{what: msgValues, to: int64(peer), slot: int64(level), n: int64(len(values))}, values)
 		return !r.Failed()
 	}
 	box.values = append(box.values[:0], values...)
@@ -134,14 +135,14 @@ func (r *Rank) send(t tree, c Comm, level int, values []byte) bool {
 // receive takes the values that come from the peer at a level, which are as many as agreed.
 func (r *Rank) receive(t tree, c Comm, level int, to []byte) bool {
 	peer := t.peer(level)
-	box := r.inbox(c, t.me, level)
+	box := r.collectiveSlot(c, t.me, level)
 	if !r.await(func() bool { return box.full.Load() }) {
 		return r.missed(t, c, level)
 	}
 	copy(to, box.values)
 	box.full.Store(false)
-	if process := r.state.away(r.inWorld(c, peer)); process >= 0 {
-		r.post(process, letter{what: letterTaken, to: int64(peer), from: int64(t.me), slot: int64(level)}, nil)
+	if process := r.state.processOf(r.inWorld(c, peer)); process >= 0 {
+		r.post(process, message{what: msgTaken, to: int64(peer), from: int64(t.me), slot: int64(level)}, nil)
 	}
 	return true
 }

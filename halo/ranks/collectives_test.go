@@ -60,7 +60,7 @@ func callOf(round, ranksOfDevice, all int) collectiveCall {
 	return c
 }
 
-// callOnHost is the twin of call.
+// callOnHost is the counterpart of call.
 func callOnHost[T ranks.Numeric](r *ranks.Rank, to, apart []byte, t int) bool {
 	c := callOf(t, r.Size(ranks.Device), r.Size(ranks.All))
 	result := streams.View[T](to)[:c.n]
@@ -136,7 +136,7 @@ func checkCall[T ranks.Numeric](t *testing.T, round, rank, each, all int, got []
 	}
 }
 
-// Collectives of all kinds, one after the other, between ranks that pause, give what the order of joins says, with all
+// Collectives of all kinds, one after the other, between ranks that pause, give what the order of batch says, with all
 // bits, for any number of ranks and devices. Their counts of parts wrap around.
 func TestCollectives(t *testing.T) {
 	testdevices.InTurn(t, 1, 8)

@@ -12,7 +12,7 @@ func SetFirstCount(w *World, n uint64) {
 	w.laid, w.known = 0, 0
 	for _, m := range w.members {
 		if m.staging != nil {
-			words := streams.View[uint64](m.staging.Bytes()[w.board().counts():])
+			words := streams.View[uint64](m.staging.Bytes()[w.layout().counts():])
 			for i := range words {
 				words[i] = n
 			}

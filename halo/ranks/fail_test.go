@@ -18,8 +18,8 @@ type fails struct {
 	Rank, Code, Detail, Tag int64
 }
 
-// A rank ends a run with an error of the program, which names the rank, its device, the code and what that means, whether
-// the others wait or ask whether the run has ended; and the next run finds all as it was.
+// A rank ends a run with an error of the program, which names the rank, its device, the code and what that means,
+// whether the others wait or ask whether the run has ended; and the next run finds all as it was.
 func TestFail(t *testing.T) {
 	crowded := errors.New("a segment is full")
 	const n = 3
@@ -60,7 +60,8 @@ func TestFail(t *testing.T) {
 			if !errors.As(err, &of) || of.Rank != rank || of.Code != c.data.Code || of.Detail != c.data.Detail {
 				t.Fatalf("the error is %v: %#v", err, of)
 			}
-			if i := rank/n - w.First()/n; i >= 0 && i < len(s.Devices) && of.Device.String() != s.Devices[i].String() { // the device of another process has its name there
+			// The device of another process has its name there
+			if i := rank/n - w.First()/n; i >= 0 && i < len(s.Devices) && of.Device.String() != s.Devices[i].String() {
 				t.Errorf("the error is of %v, want %v", of.Device, s.Devices[i])
 			}
 			if want := fmt.Sprintf("ranks: rank %d (%v) %s", rank, of.Device, c.want); !strings.Contains(err.Error(), want) {
@@ -79,25 +80,6 @@ func TestFail(t *testing.T) {
 				if apart := streams.View[uint64](download(t, s.Devices[i], m[i])[:8])[0]; apart != 0 {
 					t.Errorf("%d threads on %v saw the end in other rounds than the first of their rank", apart, s.Devices[i])
 				}
-			}
-		}
-	})
-}
-
-// Other kernels of the source of ranks are not compiled again.
-func TestFunctions(t *testing.T) {
-	testdevices.EachKernel(t, 1, func(t *testing.T, s *testdevices.Set) {
-		w := opened(t, s, ranks.Program{Name: "fails", Kernel: "fails", Threads: 64, Host: func(*ranks.Rank) {}}, ranks.Options{Ranks: 1})
-		before, _ := s.Compiler.Compiled()
-		f, err := w.Functions(0, "logs", "ring")
-		after, _ := s.Compiler.Compiled()
-		if err != nil || len(f) != 2 || (f[0] == nil) != s.Devices[0].GoKernels || (f[1] == nil) != (f[0] == nil) || before != after {
-			t.Errorf("functions %v, %v; %d programs were compiled before, %d after", f, err, before, after)
-		}
-		n := len(w.Devices()) // those that a host has, of GPUs
-		for _, device := range []int{-1, n} {
-			if _, err := w.Functions(device, "logs"); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("functions of device %d of %d", device, n)) {
-				t.Errorf("device %d: %v", device, err)
 			}
 		}
 	})

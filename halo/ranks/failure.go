@@ -107,7 +107,12 @@ func (f failure) waited() string {
 		}
 		return fmt.Sprintf("for %d notifications of %s; %s", f.expected, match(f.detail), came)
 	case queueFull:
-		return fmt.Sprintf("to notify rank %d of tag %d, which has %d notifications of its device to read", f.came, f.detail, f.expected)
+		return fmt.Sprintf(
+			"to notify rank %d of tag %d, which has %d notifications of its device to read",
+			f.came,
+			f.detail,
+			f.expected,
+		)
 	case logFull:
 		return "for the host to read the log"
 	case noCollective:
@@ -126,14 +131,23 @@ func (f failure) waited() string {
 func (f failure) misused() string {
 	switch f.why {
 	case badChannel:
-		return fmt.Sprintf("%s channel %d, of which it is not that end", [...]string{"received from", "sent over"}[f.expected], f.came)
+		return fmt.Sprintf(
+			"%s channel %d, of which it is not that end",
+			[...]string{"received from", "sent over"}[f.expected],
+			f.came,
+		)
 	case badMessage:
-		return fmt.Sprintf("sent %d bytes over channel %d; 0 to %d are possible, a multiple of 4", f.came, f.detail, f.expected)
+		return fmt.Sprintf(
+			"sent %d bytes over channel %d; 0 to %d are possible, a multiple of 4",
+			f.came,
+			f.detail,
+			f.expected,
+		)
 	case badCollective:
 		if f.expected == f.came {
-			return fmt.Sprintf("called %s", describeCall(f.expected))
+			return fmt.Sprintf("called %v", rankCall(f.expected))
 		}
-		return fmt.Sprintf("called %s where another rank called %s", describeCall(f.expected), describeCall(f.came))
+		return fmt.Sprintf("called %v where another rank called %v", rankCall(f.expected), rankCall(f.came))
 	case badResult:
 		return fmt.Sprintf("gave room for %d where %d may come", f.came, f.expected)
 	case badRank:
@@ -145,9 +159,19 @@ func (f failure) misused() string {
 		return fmt.Sprintf("gave a count of %d", f.came)
 	case badPacket:
 		if f.detail < 0 {
-			return fmt.Sprintf("waited for a packet of %d bytes; bytes are a multiple of 4, and the address is one of %d", f.came, f.expected)
+			return fmt.Sprintf(
+				"waited for a packet of %d bytes; bytes are a multiple of 4, and the address is one of %d",
+				f.came,
+				f.expected,
+			)
 		}
-		return fmt.Sprintf("put a packet of %d bytes at offset %d; bytes are a multiple of 4, and the offset and where the window begins are multiples of %d", f.came, f.detail, f.expected)
+		return fmt.Sprintf(
+			"put a packet of %d bytes at offset %d; bytes are a multiple of 4, "+
+				"and the offset and where the window begins are multiples of %d",
+			f.came,
+			f.detail,
+			f.expected,
+		)
 	case badTag:
 		return fmt.Sprintf("used tag %d; 0 to %d are possible", f.came, f.expected-1)
 	case badWindow:
@@ -156,7 +180,14 @@ func (f failure) misused() string {
 		if f.where == noWindow {
 			return fmt.Sprintf("accessed %d bytes of memory of %d", f.detail, f.expected)
 		}
-		return fmt.Sprintf("accessed %d bytes at offset %d of window %d of rank %d, which has %d bytes", f.detail, f.came, f.where&(1<<32-1), f.where>>32, f.expected)
+		return fmt.Sprintf(
+			"accessed %d bytes at offset %d of window %d of rank %d, which has %d bytes",
+			f.detail,
+			f.came,
+			f.where&(1<<32-1),
+			f.where>>32,
+			f.expected,
+		)
 	case badSource:
 		return fmt.Sprintf("put a box that reaches beyond its source of %d bytes", f.expected)
 	case badBox:
@@ -179,7 +210,8 @@ func tags(detail int64) string {
 	return fmt.Sprintf("one of the tags %d to %d", first, first+n-1)
 }
 
-// match names the source, the window and the tag that a rank waited for: bits 32 to 63, 16 to 31 and 0 to 15 of a number.
+// match names the source, the window and the tag that a rank waited for: bits 32 to 63, 16 to 31 and 0 to 15 of a
+// number.
 func match(detail int64) string {
 	name := func(what string, v int) string {
 		if v < 0 {

@@ -27,7 +27,7 @@ type third struct {
 	Wrong                uint64
 }
 
-// thirdOnHost is the twin of kernel third.
+// thirdOnHost is the counterpart of kernel third.
 func thirdOnHost(memory []*streams.Memory, wrong *atomic.Uint64) func(r *ranks.Rank) {
 	return func(r *ranks.Rank) {
 		data := ranks.Data[third](r)
@@ -64,8 +64,8 @@ func thirdOnHost(memory []*streams.Memory, wrong *atomic.Uint64) func(r *ranks.R
 	}
 }
 
-// After a barrier a rank sees what another one has put to a third before it, little and more than a proxy's command or a
-// letter takes.
+// After a barrier a rank sees what another one has put to a third before it, little and more than a proxy's command or
+// a message takes.
 func TestBarrierCoversThirds(t *testing.T) {
 	testdevices.InTurn(t, 0, 4)
 	eachLink(t, 2, func(t *testing.T, s *testdevices.Set) {
@@ -108,7 +108,7 @@ type twice struct {
 	Wrong            uint64
 }
 
-// twiceOnHost is the twin of kernel twice.
+// twiceOnHost is the counterpart of kernel twice.
 func twiceOnHost(memory []*streams.Memory) func(r *ranks.Rank) {
 	return func(r *ranks.Rank) {
 		data := ranks.Data[twice](r)
@@ -140,8 +140,9 @@ func twiceOnHost(memory []*streams.Memory) func(r *ranks.Rank) {
 	}
 }
 
-// Who has passed a barrier sees what was put before it, though other ranks have come to the next one already. Two processes with two
-// devices each have it that a device reaches one directly, and others by a proxy that has more to do for that.
+// Who has passed a barrier sees what was put before it, though other ranks have come to the next one already. Two
+// processes with two devices each have it that a device reaches one directly, and others by a proxy that has more to do
+// for that.
 func TestBarrierAfterBarrier(t *testing.T) {
 	testdevices.InTurn(t, 0, 2)
 	eachLink(t, 2, func(t *testing.T, s *testdevices.Set) {
@@ -178,7 +179,7 @@ type diffusion struct {
 	Sum          float64
 }
 
-// diffuseOnHost is the twin of kernel diffuse.
+// diffuseOnHost is the counterpart of kernel diffuse.
 func diffuseOnHost(memory []*streams.Memory) func(r *ranks.Rank) {
 	return func(r *ranks.Rank) {
 		data := ranks.Data[diffusion](r)
@@ -288,8 +289,8 @@ func TestSameBits(t *testing.T) {
 	})
 }
 
-// A barrier covers puts where two of three devices reach each other by a proxy alone, and the third reaches both directly: what the
-// one has put to the other before it, the third gets after it.
+// A barrier covers puts where two of three devices reach each other by a proxy alone, and the third reaches both
+// directly: what the one has put to the other before it, the third gets after it.
 func TestBarrierCoversMixedLinks(t *testing.T) {
 	run := func(t *testing.T, s *testdevices.Set, rounds int) {
 		const slot = 1 << 17

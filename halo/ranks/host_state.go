@@ -1,26 +1,29 @@
 package ranks
 
 import (
+	"encoding/binary"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
+	"unsafe"
 
 	"github.com/halox/halox/internal/nap"
 	"github.com/halox/halox/streams"
 )
 
-// hostState is what the ranks of a run on host devices share. The runs of a world have the same, one after the other, so
-// that a run allocates nothing.
+// hostState is what the ranks of a run on host devices share. The runs of a world have the same, one after the other,
+// so that a run allocates nothing.
 type hostState struct {
 	hostShape
-	data     []any                 // by device: a pointer to the caller's
-	counts   [][Tags]atomic.Uint64 // of notifications, by rank of the world
-	arrivals []atomic.Uint64       // at barriers of each device, and of all of this process
-	others   arrivals              // of other processes, at barriers of all
-	replies  []hostReply           // by rank of this process
-	queues   []hostQueue           // of notifications that keep their source; nil: they are counted
-	inboxes  [2][][maxLevels]inbox // of collectives, by communicator and rank of the world
+	data     []any                          // by device: a pointer to the caller's
+	counts   [][Tags]atomic.Uint64          // of notifications, by rank of the world
+	arrivals []atomic.Uint64                // at barriers of each device, and of all of this process
+	others   arrivals                       // of other processes, at barriers of all
+	replies  []hostReply                    // by rank of this process
+	queues   []hostQueue                    // of notifications that keep their source; nil: they are counted
+	slots    [2][][maxLevels]collectiveSlot // of collectives, by communicator and rank of the world
 	channels []*hostChannel
 	windows  [2 * MaxWindows][][]byte
 	sizes    [2 * MaxWindows][]int64 // of windows of other processes
@@ -46,7 +49,7 @@ type hostShape struct {
 func (h hostShape) size() int { return h.ranks * len(h.owners) }
 
 // away returns the process of a rank of the world, -1 if it is one of this process.
-func (h hostShape) away(rank int) int {
+func (h hostShape) processOf(rank int) int {
 	if h.remote == nil || h.owners[rank/h.ranks] == h.remote.processes.Rank {
 		return -1
 	}
@@ -61,8 +64,8 @@ func newHostState(shape hostShape, queues bool) *hostState {
 	h.data, h.took = make([]any, n), make([][]int64, n)
 	h.counts, h.arrivals = make([][Tags]atomic.Uint64, size), make([]atomic.Uint64, n+1)
 	h.replies = make([]hostReply, n*h.ranks)
-	for c := range h.inboxes {
-		h.inboxes[c] = make([][maxLevels]inbox, size)
+	for c := range h.slots {
+		h.slots[c] = make([][maxLevels]collectiveSlot, size)
 	}
 	if queues {
 		h.queues = make([]hostQueue, size)
@@ -90,10 +93,10 @@ func (h *hostState) begin(first uint64, presets map[int][][]byte, sizes map[int]
 	for i := range h.queues {
 		h.queues[i].clear()
 	}
-	for c := range h.inboxes {
-		for rank := range h.inboxes[c] {
-			for level := range h.inboxes[c][rank] {
-				h.inboxes[c][rank][level].full.Store(false)
+	for c := range h.slots {
+		for rank := range h.slots[c] {
+			for level := range h.slots[c][rank] {
+				h.slots[c][rank][level].full.Store(false)
 			}
 		}
 	}
@@ -124,15 +127,15 @@ func (h *hostState) end(err error) {
 	}
 	h.failed = err
 	h.over.Store(true)
-	if h.remote != nil && err != errElsewhere {
-		_ = h.remote.postAll(letter{what: letterEnded}) // a failure of the mail is one of all processes
+	if h.remote != nil && err != errOtherProcess {
+		_ = h.remote.postAll(message{what: msgEnded}) // a failure of the queue is one of all processes
 	}
 }
 
 // notify gives a rank of this process a notification of a device, and returns whether there was room for it.
-func (h *hostState) notify(to, device int, n notice) bool {
+func (h *hostState) notify(to, device int, n envelope) bool {
 	if h.queues != nil {
-		return h.queues[to].add(unreadNotice{n, device})
+		return h.queues[to].add(unread{n, device})
 	}
 	h.counts[to][n.tag].Add(1)
 	return true
@@ -147,12 +150,12 @@ type pause struct {
 // wait is for a loop beside many others.
 func (p *pause) wait() { p.turn(time.Sleep) }
 
-// nap is for a loop beside few others: it keeps its thread while it sleeps. By Go's timer each sleep is a millisecond where a process does
-// nothing but wait for GPUs.
+// nap is for a loop beside few others: it keeps its thread while it sleeps. By Go's timer each sleep is a millisecond
+// where a process does nothing but wait for GPUs.
 func (p *pause) nap() { p.turn(nap.Sleep) }
 
-// serve is for a loop that serves others: it naps where there are cores enough. Else loops that wake so often take the cores from those whom
-// they serve.
+// serve is for a loop that serves others: it naps where there are cores enough. Else loops that wake so often take the
+// cores from those whom they serve.
 func (p *pause) serve() {
 	if runtime.GOMAXPROCS(0) > fewCores {
 		p.nap()
@@ -182,4 +185,232 @@ func (p *pause) waited() time.Duration {
 		return 0
 	}
 	return time.Since(p.begun)
+}
+
+// channel is what was asked for, and where it lies on GPUs.
+type channel struct {
+	from, to, slots, bytes int
+	ring, credit           uint64 // addresses
+}
+
+// words is how many numbers of 8 bytes a slot of the ring has.
+func (c channel) words() int { return (c.bytes/4 + 1) / 2 * 2 }
+
+// hostChannel is a channel between ranks on host devices.
+type hostChannel struct {
+	channel
+	first      uint64 // the number of the first message
+	messages   [][]byte
+	sent, read atomic.Uint64
+}
+
+func newHostChannel(c channel) *hostChannel {
+	made := &hostChannel{channel: c, messages: make([][]byte, c.slots)}
+	for k := range made.messages {
+		made.messages[k] = make([]byte, 0, c.bytes)
+	}
+	return made
+}
+
+// begin numbers messages from first on.
+func (c *hostChannel) begin(first uint64) {
+	c.first = first
+	c.sent.Store(first)
+	c.read.Store(first)
+}
+
+func (c *hostChannel) slot(position uint64) *[]byte {
+	return &c.messages[position%uint64(len(c.messages))]
+}
+
+// put appends a message, for which there is room.
+func (c *hostChannel) put(message []byte) {
+	n := c.sent.Load()
+	slot := c.slot(n)
+	*slot = append((*slot)[:0], message...)
+	c.sent.Store(n + 1)
+}
+
+// envelope is a notification that keeps where it comes from, or, with Any and anySlot, which ones match.
+type envelope struct{ slot, source, tag int }
+
+var none = envelope{anySlot, Any, Any}
+
+func (n envelope) matches(m envelope) bool {
+	return (m.slot == anySlot || m.slot == n.slot) && (m.source == Any || m.source == n.source) &&
+		(m.tag == Any || m.tag == n.tag)
+}
+
+// hostQueue is the notifications that a rank has not taken, in the order in which they came. As in kernels, it has read
+// some of them, and there is room for `queued` unread ones from each device of this process.
+type hostQueue struct {
+	mu     sync.Mutex
+	kept   []envelope // read, and not taken
+	unread []unread
+	from   [MaxDevices]int // unread, of each device
+	drops  bool            // what comes: the rank is at its last barrier
+}
+
+// unread is a notification and the device that sent it, elsewhere if that is one of another process.
+type unread struct {
+	envelope
+	device int
+}
+
+const otherProcess = -1
+
+func (q *hostQueue) clear() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.kept, q.unread, q.from, q.drops = q.kept[:0], q.unread[:0], [MaxDevices]int{}, false
+}
+
+// drop drops what comes from now on.
+func (q *hostQueue) drop() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.drops = true
+}
+
+// add adds a notification and returns true, or returns false if the queue of its device is full.
+func (q *hostQueue) add(n unread) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.drops {
+		return true
+	}
+	if n.device != otherProcess {
+		if q.from[n.device] == queued {
+			return false
+		}
+		q.from[n.device]++
+	}
+	q.unread = append(q.unread, n)
+	return true
+}
+
+// read reads what there is, as far as it can be kept.
+func (q *hostQueue) read() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.readLocked()
+}
+
+func (q *hostQueue) readLocked() {
+	some := min(len(q.unread), keptMost-len(q.kept))
+	for _, n := range q.unread[:some] {
+		if n.device != otherProcess {
+			q.from[n.device]--
+		}
+		q.kept = append(q.kept, n.envelope)
+	}
+	q.unread = slices.Delete(q.unread, 0, some)
+}
+
+// left returns how many it has read and not taken.
+func (q *hostQueue) left() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.kept)
+}
+
+// take reads what there is, takes the first count that match, if there are as many, and returns the first of them.
+func (q *hostQueue) take(m envelope, count uint64) (first envelope, all bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.readLocked()
+	found := uint64(0)
+	for _, n := range q.kept {
+		if n.matches(m) {
+			found++
+		}
+	}
+	if found < count {
+		return none, false
+	}
+	left := count
+	q.kept = slices.DeleteFunc(q.kept, func(n envelope) bool {
+		if left == 0 || !n.matches(m) {
+			return false
+		}
+		if left == count {
+			first = n
+		}
+		left--
+		return true
+	})
+	return first, true
+}
+
+// hostReply is what a rank on a host device waits for of another process: bytes that it gets.
+type hostReply struct {
+	lock sync.Mutex
+	to   []byte // nil: nothing is expected
+	came bool
+}
+
+// expect has the bytes come to some memory; with nil they are dropped.
+func (r *hostReply) expect(to []byte) {
+	r.lock.Lock()
+	defer r.lock.Unlock()
+	r.to, r.came = to, false
+}
+
+func (r *hostReply) take(bytes []byte) {
+	r.lock.Lock()
+	defer r.lock.Unlock()
+	if len(bytes) == len(r.to) {
+		copy(r.to, bytes)
+		r.came = true
+	}
+}
+
+func (r *hostReply) isThere() bool {
+	r.lock.Lock()
+	defer r.lock.Unlock()
+	return r.came
+}
+
+// storePacket stores each 4 bytes beside a number, in twice as many bytes.
+func storePacket(to, from []byte, number uint32) {
+	words := streams.View[uint64](to)
+	for i := range words {
+		atomic.StoreUint64(&words[i], uint64(number)<<32|uint64(binary.NativeEndian.Uint32(from[4*i:])))
+	}
+}
+
+// alignOf is what the address of a packet of some bytes is a multiple of.
+func alignOf(bytes []byte) int64 {
+	if len(bytes) > 4 {
+		return 16
+	}
+	return 8
+}
+
+func isAligned(at []byte, align int64) bool {
+	return uintptr(unsafe.Pointer(unsafe.SliceData(at)))%uintptr(align) == 0
+}
+
+// collectiveSlot is where a rank of a host device gets the values of a peer, all at once.
+type collectiveSlot struct {
+	full   atomic.Bool
+	values []byte
+}
+
+// arrivals counts who of others has come to a barrier, of odd and of even numbers apart: one may come to the next
+// barrier before it is known here that another has come to this one, and to none after that before all have.
+type arrivals [2]atomic.Uint64
+
+func (a *arrivals) begin() {
+	for i := range a {
+		a[i].Store(0)
+	}
+}
+
+// add counts one that has come to the n-th barrier, from 1.
+func (a *arrivals) add(n uint64) { a[n%2].Add(1) }
+
+// haveCome reports whether so many others, all, have come to the n-th barrier.
+func (a *arrivals) haveCome(n uint64, others int) bool {
+	return a[n%2].Load() >= (n+1)/2*uint64(others)
 }

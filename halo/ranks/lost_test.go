@@ -22,7 +22,8 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// partVariable says which part of a test a process of several is to carry out, and metVariable in which folder they meet, see meet.
+// partVariable says which part of a test a process of several is to carry out, and metVariable in which folder they
+// meet, see meet.
 const (
 	partVariable = "HALOX_TEST_PART"
 	metVariable  = "HALOX_TEST_MET"
@@ -43,9 +44,9 @@ func part(t *testing.T, program, name string) testmpi.Job {
 	return testmpi.Job{Program: program, Ranks: 3, Limit: 100 * time.Second, Env: []string{testsVariable + "=^" + test + "$", partVariable + "=" + name, metVariable + "=" + t.TempDir()}}
 }
 
-// meet waits, within a limit, until so many processes have come here. It does without MPI, which may have failed: one that goes on
-// to end all must not do so before the others have said what they saw.
-func meet(t *testing.T, processes int) {
+// meet waits, within a limit, until so many processes have come here. It does without MPI, which may have failed: one
+// that goes on to end all must not do so before the others have said what they saw.
+func joinProcesses(t *testing.T, processes int) {
 	dir := os.Getenv(metVariable)
 	if err := os.WriteFile(filepath.Join(dir, strconv.Itoa(together.Rank)), nil, 0o600); err != nil {
 		t.Error(err)
@@ -65,8 +66,8 @@ func onCPU(f func(t *testing.T, s *testdevices.Set)) func(t *testing.T) {
 	return func(t *testing.T) { f(t, testdevices.CPUBesideThreads(t, 1)) }
 }
 
-// runThird runs kernel third, or its twin, of ranks of all processes, each as far from the next as the processes are. Before it runs
-// them it calls before, and each rank on host devices calls host first; either may be nil.
+// runThird runs kernel third, or its counterpart, of ranks of all processes, each as far from the next as the processes
+// are. Before it runs them it calls before, and each rank on host devices calls host first; either may be nil.
 func runThird(t *testing.T, s *testdevices.Set, limit time.Duration, rounds int64, before func(), host func(r *ranks.Rank)) error {
 	var m []*streams.Memory
 	var wrong atomic.Uint64
@@ -100,15 +101,15 @@ func lost(signal syscall.Signal) func(t *testing.T, s *testdevices.Set) {
 			}
 		}, nil)
 		fmt.Fprintf(os.Stderr, "<rank %d, run ended after %v: %v>\n", together.Rank, time.Since(begun).Round(time.Second), err)
-		meet(t, together.Size()-1)
+		joinProcesses(t, together.Size()-1)
 		if err != nil {
 			t.Error(err)
 		}
 	}
 }
 
-// late has ranks of the last process begin later than others wait. All processes get the error of the rank that waited, and can
-// make the next run.
+// late has ranks of the last process begin later than others wait. All processes get the error of the rank that waited,
+// and can make the next run.
 func late(t *testing.T, s *testdevices.Set) {
 	const limit = 300 * time.Millisecond
 	last := together.Rank == together.Size()-1
@@ -200,7 +201,8 @@ func different(t *testing.T, s *testdevices.Set) {
 	misplaced(t, s)
 }
 
-// misplaced has the first process put a packet into a window of the second that begins at an odd address: all are told, soon, and run again.
+// misplaced has the first process put a packet into a window of the second that begins at an odd address: all are told,
+// soon, and run again.
 func misplaced(t *testing.T, s *testdevices.Set) {
 	memory, at := make([]byte, 80), together.Rank
 	w := opened(t, s, ranks.Program{Name: "p", Source: source(), Kernel: "ring", Threads: 32, Host: func(r *ranks.Rank) {
@@ -222,7 +224,8 @@ func misplaced(t *testing.T, s *testdevices.Set) {
 	}
 }
 
-// oneRefused has the second process ask for a window of memory that is not its own, once there is one: all are refused, and then make another.
+// oneRefused has the second process ask for a window of memory that is not its own, once there is one: all are refused,
+// and then make another.
 func oneRefused(t *testing.T, w *ranks.World) {
 	none := func(int) streams.Span { return streams.Span{} }
 	if _, err := w.NewWindow(ranks.All, none); err != nil {
@@ -254,7 +257,8 @@ func oneRefused(t *testing.T, w *ranks.World) {
 	}
 }
 
-// apart has the second process make something else than the others, which all find and name: it ends their work together.
+// apart has the second process make something else than the others, which all find and name: it ends their work
+// together.
 func apart(others, second string, make func(t *testing.T, w *ranks.World, second bool) error) func(t *testing.T, s *testdevices.Set) {
 	return func(t *testing.T, s *testdevices.Set) {
 		w := opened(t, s, ranks.Program{Name: "p", Source: source(), Kernel: "ring", Threads: 32, Host: func(*ranks.Rank) {}}, ranks.Options{Ranks: 2})
@@ -267,7 +271,7 @@ func apart(others, second string, make func(t *testing.T, w *ranks.World, second
 			t.Errorf("it took %v", took)
 		}
 		fmt.Fprintf(os.Stderr, "<rank %d found: %v>\n", together.Rank, err)
-		meet(t, together.Size())
+		joinProcesses(t, together.Size())
 	}
 }
 
@@ -381,8 +385,8 @@ func goesOn(t *testing.T, in testmpi.Installation) []string {
 	return []string{"--enable-recovery"}
 }
 
-// A rank that waits too long for one of another process ends the run on all, and the next run finds all as it was. So does a proxy that
-// fails at one process. What cannot be a world of all processes is refused on all.
+// A rank that waits too long for one of another process ends the run on all, and the next run finds all as it was. So
+// does a proxy that fails at one process. What cannot be a world of all processes is refused on all.
 func TestLateProcess(t *testing.T) {
 	testdevices.InTurn(t, 4, 8)
 	parts := map[string]func(t *testing.T){"late, host": onHost(late), "late, cuda-on-cpu": onCPU(late), "different": onHost(different), "misled, cuda-on-cpu": onCPU(misled)}

@@ -13,7 +13,7 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// matchesOnHost is the twin of kernel matches.
+// matchesOnHost is the counterpart of kernel matches.
 func matchesOnHost(memory []*streams.Memory, wrong *atomic.Uint64) func(r *ranks.Rank) {
 	return func(r *ranks.Rank) {
 		n, me := r.Size(ranks.All), r.Index(ranks.All)
@@ -81,7 +81,7 @@ func TestMatching(t *testing.T) {
 	})
 }
 
-// whoOnHost is the twin of kernel who.
+// whoOnHost is the counterpart of kernel who.
 func whoOnHost(memory []*streams.Memory, wrong *atomic.Uint64) func(r *ranks.Rank) {
 	return func(r *ranks.Rank) {
 		n, me := r.Size(ranks.All), r.Index(ranks.All)

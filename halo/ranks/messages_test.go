@@ -45,7 +45,7 @@ func runMessages(t *testing.T, w *ranks.World, m []*streams.Memory, rounds, byte
 	}
 }
 
-// swapValues is the twin of swap_values.
+// swapValues is the counterpart of swap_values.
 func swapValues[T ranks.Value](r *ranks.Rank, w ranks.Window, mine []byte, t int, scale int64) bool {
 	n, me := int64(r.Size(ranks.All)), int64(r.Index(ranks.All))
 	next, before, place, number := (me+1)%n, (me+n-1)%n, int64(16*(t%2)), uint32(t-3)
@@ -56,7 +56,7 @@ func swapValues[T ranks.Value](r *ranks.Rank, w ranks.Window, mine []byte, t int
 	return first && second && low == T((before+2)*scale+int64(t)) && high == T((next+5)*scale-int64(t))
 }
 
-// Values of 4 and 8 bytes go to and fro between neighbours, put by blocks, warps and threads; their numbers wrap around.
+// Values of 4 and 8 bytes go to and fro between neighbors, put by blocks, warps and threads; their numbers wrap around.
 func TestValues(t *testing.T) {
 	eachLink(t, 2, func(t *testing.T, s *testdevices.Set) {
 		const bytes = 192

@@ -68,8 +68,8 @@ func asOneOf(limit time.Duration, program func() error) func() error {
 	}
 }
 
-// isHeavy reports whether a case has more blocks than make test has patience for: of several processes, whose blocks share the
-// cores where kernels run on the CPU.
+// isHeavy reports whether a case has more blocks than make test has patience for: of several processes, whose blocks
+// share the cores where kernels run on the CPU.
 func isHeavy(s *testdevices.Set, each int) bool {
 	return !together.IsAlone() && each > 4 && testdevices.OnCPU(s.Devices[0]) && !testdevices.Long()
 }

@@ -5,44 +5,47 @@ import (
 	"fmt"
 	"math"
 	"sync/atomic"
+	"time"
 	"unsafe"
 
+	"github.com/halox/halox/p2p/mpi"
 	"github.com/halox/halox/streams"
 )
 
 // proxy serves GPUs that do not reach each other while their kernels run: it does what their ranks write into rings of
 // commands in pinned host memory, each ring in its order.
 //
-// Commands come in batches: all that the rings hold. Their copies are queued on a stream of the device whose memory it is,
-// which keeps the order of any two devices, and the batch is done once these streams are. Small stores of a ring between
-// two of its other commands may change places, and those whose addresses follow each other are one copy. Counts are stored whole, by
-// one thread, from the payloads of their commands.
+// Commands come in batches: all that the rings hold. Their copies are queued on a stream of the device whose memory it
+// is, which keeps the order of any two devices, and the batch is done once these streams are. Small stores of a ring
+// between two of its other commands may change places, and those whose addresses follow each other are one copy. Counts
+// are stored whole, by one thread, from the payloads of their commands.
 //
-// Commands for devices of other processes leave as letters, in the order of the ring, and the proxies there do what they say: only
-// the process that a device is of copies to it. A barrier's command waits until all that its ring has stored at other processes
-// before has been done.
+// Commands for devices of other processes leave as messages, in the order of the ring, and the proxies there do what
+// they say: only the process that a device is of copies to it. A barrier's command waits until all that its ring has
+// stored at other processes before has been done.
 type proxy struct {
-	w         *World
-	next      []uint64          // commands of each device of this process so far
-	before    []uint64          // the same when the batch began
-	stored    [][]uint64        // by device of this process and by process: letters that store there when the ring's last one left
-	busy      []bool            // whether its stream has copies
-	totals    map[uint64]uint64 // of counts, by device address
-	arrivals  *streams.Memory   // pinned: what came in letters of this batch; nil: there are no other processes
-	used      int64             // of arrivals
-	fetched   []fetched         // what other processes get of this batch
-	stop      atomic.Bool
-	failed    atomic.Bool
-	elsewhere atomic.Bool // another process has ended the run
-	done      chan error
-	copy      func(device, at uint64, from streams.Span) error // of a ring: deliver
-	ring      int                                              // whose stores copy copies
+	w      *World
+	next   []uint64 // commands of each device of this process so far
+	before []uint64 // the same when the batch began
+	// By device of this process and by process: messages that store there when the ring's last one left
+	stored       [][]uint64
+	busy         []bool            // whether its stream has copies
+	totals       map[uint64]uint64 // of counts, by device address
+	arrivals     *streams.Memory   // pinned: what came in messages of this batch; nil: there are no other processes
+	used         int64             // of arrivals
+	fetched      []fetched         // what other processes get of this batch
+	stop         atomic.Bool
+	failed       atomic.Bool
+	otherProcess atomic.Bool // another process has ended the run
+	done         chan error
+	copy         func(device, at uint64, from streams.Span) error // of a ring: deliver
+	ring         int                                              // whose stores copy copies
 }
 
-// fetched is what a letter answers that asked for bytes.
+// fetched is what a message answers that asked for bytes.
 type fetched struct {
 	process int
-	letter
+	message
 	bytes streams.Span
 }
 
@@ -52,8 +55,8 @@ var errProxy = errors.New("ranks: the proxy has failed")
 // gaveUp reports whether the proxy has failed.
 func (p *proxy) gaveUp() bool { return p != nil && p.failed.Load() }
 
-// endedElsewhere reports whether another process has ended the run.
-func (p *proxy) endedElsewhere() bool { return p != nil && p.elsewhere.Load() }
+// endedByOther reports whether another process has ended the run.
+func (p *proxy) endedByOther() bool { return p != nil && p.otherProcess.Load() }
 
 // finish has the proxy end once it has done all that kernels which have ended left, and returns its error.
 func (p *proxy) finish() error {
@@ -65,14 +68,14 @@ func (p *proxy) finish() error {
 }
 
 // order returns the n-th command of a device.
-func (m *member) order(n uint64) *command {
-	return &unsafe.Slice((*command)(unsafe.Pointer(&m.orders.Bytes()[0])), commands)[n%commands]
+func (m *member) command(n uint64) *command {
+	return &unsafe.Slice((*command)(unsafe.Pointer(&m.commands.Bytes()[0])), commands)[n%commands]
 }
 
 // payloadOf is that of the n-th command of a device.
 func (m *member) payloadOf(n uint64, bytes uint64) streams.Span {
 	offset := int64(n%commands)*int64(unsafe.Sizeof(command{})) + int64(unsafe.Offsetof(command{}.payload))
-	return m.orders.Span(offset, int64(bytes))
+	return m.commands.Span(offset, int64(bytes))
 }
 
 // memory returns bytes at an address of a device of this process.
@@ -131,5 +134,330 @@ func (p *proxy) sync() error {
 		}
 		p.busy[i] = false
 	}
+	return nil
+}
+
+// startProxy returns nil where no proxy is needed.
+func (w *World) startProxy() *proxy {
+	if !w.proxied() {
+		return nil
+	}
+	n := len(w.members)
+	p := &proxy{
+		w:        w,
+		next:     make([]uint64, n),
+		before:   make([]uint64, n),
+		stored:   make([][]uint64, n),
+		busy:     make([]bool, n),
+		totals:   map[uint64]uint64{},
+		arrivals: w.arrivals,
+		done:     make(chan error, 1),
+	}
+	p.copy = p.deliver
+	for i, m := range w.members {
+		m.batch.pending, m.batch.used = m.batch.pending[:0], 0
+		p.stored[i] = make([]uint64, w.owners[len(w.owners)-1]+1)
+		for n := range commands {
+			c := m.command(uint64(n))
+			c.number, c.reply, c.taken = 0, 0, 0
+		}
+	}
+	go func() {
+		err := p.serve()
+		p.failed.Store(err != nil)
+		if err != nil {
+			_ = p.sync() // what copies are under way is of this run
+			if w.remote != nil {
+				p.leave()
+			}
+		}
+		p.done <- err
+	}()
+	return p
+}
+
+// serve does commands and messages until it is told to stop and there are none.
+func (p *proxy) serve() error {
+	var since time.Time // when the kernels had ended
+	for idle := (pause{}); ; {
+		stopping := p.stop.Load()
+		some, left, err := p.batch()
+		if err != nil {
+			return err
+		}
+		if stopping && !some && !left {
+			if p.w.remote == nil {
+				return nil
+			}
+			if since.IsZero() {
+				since = time.Now()
+			}
+			if over, err := p.w.remote.isOver(since); over || err != nil {
+				return err
+			}
+		}
+		if some {
+			idle = pause{}
+		} else {
+			idle.serve()
+		}
+	}
+}
+
+// leave serves the queue of a run for which the proxy does nothing any more, until it is over everywhere: others wait
+// for answers, and are to hear that the run ends.
+func (p *proxy) leave() {
+	var since time.Time
+	for idle := (pause{}); ; idle.serve() {
+		_, err := p.w.remote.take(func(int, message, []byte) error { return nil })
+		if err == nil {
+			err = p.w.remote.answer()
+		}
+		over := false
+		if err == nil && p.stop.Load() {
+			if since.IsZero() {
+				since = time.Now()
+			}
+			over, err = p.w.remote.isOver(since)
+		}
+		if over || err != nil { // an error of the queue is one of all processes
+			return
+		}
+	}
+}
+
+// batch does what is there to be done. It reports whether there was something, and whether commands are left that wait
+// for other processes.
+func (p *proxy) batch() (some, left bool, err error) {
+	w := p.w
+	copy(p.before, p.next)
+	for i, m := range w.members {
+		did, waits, err := p.commands(i, m)
+		if err != nil {
+			return false, false, fmt.Errorf("ranks: %s: the proxy of %v: %w", w.program.Name, m.device, err)
+		}
+		some, left = some || did, left || waits
+	}
+	if w.remote != nil {
+		came, err := w.remote.take(p.take)
+		if err != nil {
+			return false, false, fmt.Errorf("ranks: %s: the proxy: %w", w.program.Name, err)
+		}
+		some = some || came
+	}
+	if err := p.end(); err != nil {
+		return false, false, fmt.Errorf("ranks: %s: the proxy: %w", w.program.Name, err)
+	}
+	return some, left, nil
+}
+
+// end waits until the batch is done, and tells who waits for that.
+func (p *proxy) end() error {
+	if err := p.sync(); err != nil {
+		return err
+	}
+	for i, m := range p.w.members {
+		for n := p.before[i]; n < p.next[i]; n++ {
+			if c := m.command(n); c.what == fetch && p.w.member(int(c.device)) != nil {
+				atomic.StoreUint64(&c.reply, n+1)
+			}
+		}
+		p.free(i, m)
+		m.batch.used = 0
+	}
+	if p.w.remote == nil {
+		return nil
+	}
+	if err := p.answer(); err != nil {
+		return err
+	}
+	return p.w.remote.answer()
+}
+
+// free makes room for as many commands as are done. Bytes that were fetched are to be taken first.
+func (p *proxy) free(i int, m *member) {
+	done := m.controls().done
+	for ; done < p.next[i]; done++ {
+		if c := m.command(done); c.what == fetch && atomic.LoadUint64(&c.taken) != done+1 {
+			break
+		}
+	}
+	atomic.StoreUint64(&m.controls().done, done)
+}
+
+// commands begins the commands in the ring of a device. It reports whether there were some, and whether the next one
+// has to wait.
+func (p *proxy) commands(i int, m *member) (some, waits bool, err error) {
+	p.ring = i
+	for {
+		n := p.next[i]
+		if atomic.LoadUint64(&m.command(n).number) != n+1 {
+			break
+		}
+		if waits, err = p.mustWait(m, m.command(n)); waits || err != nil {
+			break
+		}
+		if err = p.begin(m, n); err != nil {
+			break
+		}
+		p.next[i], some = n+1, true
+	}
+	if err == nil {
+		err = m.batch.flush(p.copy)
+	}
+	return some, waits, err
+}
+
+// mustWait reports whether a command cannot begin yet: for want of room in the queue, or since what the ring has stored
+// at other processes is not done, before a barrier.
+func (p *proxy) mustWait(m *member, c *command) (bool, error) {
+	r := p.w.remote
+	if r == nil || c.device >= uint64(len(p.w.owners)) {
+		return false, nil
+	}
+	if p.w.member(int(c.device)) == nil && r.queue.IsFull(p.w.owners[c.device]) {
+		return true, nil
+	}
+	if c.what != raiseBarrier {
+		return false, nil
+	}
+	if err := m.batch.flush(p.copy); err != nil {
+		return false, err
+	}
+	for process, sent := range p.stored[p.ring] {
+		if process != r.processes.Rank && !r.isSettled(process, sent) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// begin begins the n-th command of a device.
+func (p *proxy) begin(m *member, n uint64) error {
+	c := m.command(n)
+	if c.device >= uint64(len(p.w.owners)) || c.bytes < 1 || c.bytes > payload || c.at < spaceBegin ||
+		c.at >= math.MaxInt64-payload {
+		return fmt.Errorf("command %d of kind %d for device %d, of %d bytes", n, c.what, c.device, c.bytes)
+	}
+	here := m.payloadOf(n, c.bytes)
+	batch := m.batch.takes(c)
+	if !batch || m.batch.overlaps(c) {
+		if err := m.batch.flush(p.copy); err != nil {
+			return err
+		}
+	}
+	if batch {
+		m.batch.add(c, here)
+		return nil
+	}
+	away := p.w.member(int(c.device)) == nil
+	switch {
+	case c.what == store:
+		return p.deliver(c.device, c.at, here)
+	case c.what == fetch && away:
+		return p.post(c, message{what: msgFetch, n: int64(c.bytes), from: int64(m.index), slot: int64(n)})
+	case c.what == fetch:
+		return p.copyFrom(here, c.device, c.at)
+	case c.what == raise && away:
+		return p.post(c, message{what: msgRaise})
+	case c.what == raiseBarrier && away:
+		return p.post(c, message{what: msgRaiseBarrier})
+	case c.what == raise || c.what == raiseBarrier:
+		return p.raise(c.what == raiseBarrier, c.device, c.at, here)
+	}
+	return fmt.Errorf("command %d of kind %d for device %d", n, c.what, c.device)
+}
+
+// post has a message sent to the process whose device a command is for.
+func (p *proxy) post(c *command, msg message) error {
+	msg.to, msg.at = int64(c.device), int64(c.at)
+	return p.w.remote.post(p.w.owners[c.device], msg, nil)
+}
+
+// deliver has bytes stored at a device, by a copy or by a message.
+func (p *proxy) deliver(device, at uint64, from streams.Span) error {
+	if p.w.member(int(device)) != nil {
+		return p.copyTo(device, at, from)
+	}
+	process := p.w.owners[device]
+	err := p.w.remote.post(
+		process,
+		message{what: msgStore, to: int64(device), at: int64(at)},
+		from.Memory.Bytes()[from.Offset:from.Offset+from.Length],
+	)
+	p.stored[p.ring][process] = p.w.remote.sent[process].Load()
+	return err
+}
+
+// arrivalBytes is how much of what comes in messages is copied at once.
+const arrivalBytes = 4 * mpi.MaxRecord
+
+// take does what messages say that have come, as far as it is not to be answered.
+func (p *proxy) take(from int, msg message, body []byte) error {
+	device, at := uint64(msg.to), uint64(msg.at)
+	switch msg.what {
+	case msgEnded:
+		p.otherProcess.Store(true)
+		return nil
+	case msgStore:
+		room, err := p.arrival(int64(len(body)))
+		if err != nil {
+			return err
+		}
+		copy(room.Memory.Bytes()[room.Offset:], body)
+		return p.copyTo(device, at, room)
+	case msgRaise, msgRaiseBarrier:
+		room, err := p.arrival(8)
+		if err != nil {
+			return err
+		}
+		return p.raise(msg.what == msgRaiseBarrier, device, at, room)
+	case msgFetch:
+		if msg.n < 1 || msg.n > payload {
+			return fmt.Errorf("a message that asks for %d bytes", msg.n)
+		}
+		room, err := p.arrival(msg.n)
+		if err != nil {
+			return err
+		}
+		p.fetched = append(p.fetched, fetched{from, message{what: msgFetched, to: msg.from, slot: msg.slot}, room})
+		return p.copyFrom(room, device, at)
+	case msgFetched:
+		m := p.w.member(int(msg.to))
+		if m == nil || uint64(msg.slot) >= p.next[m.index-p.w.before] || len(body) > payload {
+			return fmt.Errorf("a message with %d bytes for command %d of device %d", len(body), msg.slot, msg.to)
+		}
+		c := m.command(uint64(msg.slot))
+		copy(c.payload[:], body)
+		atomic.StoreUint64(&c.reply, uint64(msg.slot)+1)
+		return nil
+	}
+	return fmt.Errorf("a message of kind %d", msg.what)
+}
+
+// arrival returns pinned memory that is used until the batch is done: 8-byte aligned.
+func (p *proxy) arrival(bytes int64) (streams.Span, error) {
+	whole := (bytes + 7) / 8 * 8
+	if p.used+whole > p.arrivals.Size() {
+		if err := p.answer(); err != nil {
+			return streams.Span{}, err
+		}
+	}
+	p.used += whole
+	return p.arrivals.Span(p.used-whole, bytes), nil
+}
+
+// answer ends the batch of what has come: it waits for all copies, and sends what was asked for.
+func (p *proxy) answer() error {
+	if err := p.sync(); err != nil {
+		return err
+	}
+	for _, f := range p.fetched {
+		b := f.bytes
+		if err := p.w.remote.post(f.process, f.message, b.Memory.Bytes()[b.Offset:b.Offset+b.Length]); err != nil {
+			return err
+		}
+	}
+	p.fetched, p.used = p.fetched[:0], 0
 	return nil
 }

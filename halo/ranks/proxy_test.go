@@ -27,8 +27,9 @@ func fewByProxy(t *testing.T, rounds int) int {
 	return rounds
 }
 
-// onGPUs returns rounds for the devices of a set: GPUs make so many times those of others, but a twentieth of that by proxies, which take
-// microseconds for each of the letters of a round, and milliseconds where other programs use the GPUs too.
+// onGPUs returns rounds for the devices of a set: GPUs make so many times those of others, but a twentieth of that by
+// proxies, which take microseconds for each of the messages of a round, and milliseconds where other programs use the
+// GPUs too.
 func onGPUs(t *testing.T, s *testdevices.Set, rounds, times int) int {
 	switch {
 	case !testdevices.OnGPU(s.Devices[0]) || testdevices.Instrumented():
@@ -39,8 +40,8 @@ func onGPUs(t *testing.T, s *testdevices.Set, rounds, times int) int {
 	return rounds * times
 }
 
-// eachLink is testdevices.EachKernel, and again with GPUs that reach each other by proxies. In tests of one process GPUs that the
-// CPU plays do it in one way or the other, by turns, unless tests are long: half of the tests in either.
+// eachLink is testdevices.EachKernel, and again with GPUs that reach each other by proxies. In tests of one process
+// GPUs that the CPU plays do it in one way or the other, by turns, unless tests are long: half of the tests in either.
 func eachLink(t *testing.T, n int, f func(t *testing.T, s *testdevices.Set)) {
 	t.Helper()
 	place := 0

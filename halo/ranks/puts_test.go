@@ -81,7 +81,7 @@ const (
 	someTags = 100
 )
 
-// putsOnHost is the twin of the kernels of litmus.cu.
+// putsOnHost is the counterpart of the kernels of litmus.cu.
 func putsOnHost(slots, sources []*streams.Memory, wrong *atomic.Int64) func(r *ranks.Rank) {
 	return func(r *ranks.Rank) {
 		data := ranks.Data[puts](r)
@@ -93,10 +93,10 @@ func putsOnHost(slots, sources []*streams.Memory, wrong *atomic.Int64) func(r *r
 			mine[i] = poison
 		}
 		r.Barrier(ranks.All)
-		away := func(t int) int { return (1 + int(hash(77, uint32(t))%uint32(n))) % n }
+		distance := func(t int) int { return (1 + int(hash(77, uint32(t))%uint32(n))) % n }
 		for t := 0; t < int(data.Rounds) && !r.Failed(); t++ {
 			h := hash(77, uint32(t))
-			to, from := (me+away(t))%n, (me-away(t)+n)%n
+			to, from := (me+distance(t))%n, (me-distance(t)+n)%n
 			kind, step := h/8%8, int64(1)
 			if kind == 3 || kind == 4 { // whole words of which each thread has few are copied in their own way
 				step = 16
@@ -134,7 +134,7 @@ func putsOnHost(slots, sources []*streams.Memory, wrong *atomic.Int64) func(r *r
 				}
 				mine[at+i] = poison
 			}
-			r.Notify((me-away(t+2)+n)%n, ranks.All, credit+(t+2)%someTags)
+			r.Notify((me-distance(t+2)+n)%n, ranks.All, credit+(t+2)%someTags)
 		}
 		r.FreeWindow(w)
 	}

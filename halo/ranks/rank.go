@@ -5,6 +5,7 @@ import (
 	"math"
 	"sync/atomic"
 	"time"
+	"unsafe"
 
 	"github.com/halox/halox/streams"
 )
@@ -37,7 +38,7 @@ func (r *Rank) CreateWindow(c Comm, memory []byte) Window {
 	w := Window{int(c)*MaxWindows + place, c}
 	r.state.windows[w.slot][r.Index(All)] = memory
 	if r.state.remote != nil && c == All {
-		r.tellAll(letter{what: letterWindow, from: int64(r.Index(All)), slot: int64(w.slot), n: int64(len(memory))})
+		r.sendAll(message{what: msgWindow, from: int64(r.Index(All)), slot: int64(w.slot), n: int64(len(memory))})
 	}
 	if !r.Barrier(c) {
 		return Window{noSlot, c}
@@ -45,8 +46,8 @@ func (r *Rank) CreateWindow(c Comm, memory []byte) Window {
 	return w
 }
 
-// FreeWindow ends a window. All ranks of the communicator call it, for several windows in the same order on all ranks; nobody uses
-// the window any more. It has no effect on a window of World.NewWindow.
+// FreeWindow ends a window. All ranks of the communicator call it, for several windows in the same order on all ranks;
+// nobody uses the window any more. It has no effect on a window of World.NewWindow.
 func (r *Rank) FreeWindow(w Window) {
 	if r.Failed() || !r.validWindow(w) {
 		return
@@ -57,7 +58,8 @@ func (r *Rank) FreeWindow(w Window) {
 	}
 }
 
-// reach returns the range of bytes of a box that begins at an offset of some memory. What leaves the memory may be shortened.
+// reach returns the range of bytes of a box that begins at an offset of some memory. What leaves the memory may be
+// shortened.
 func (s Rows) reach(offset int64, by Strides, all int64) (low, high int64) {
 	low, high = offset, offset+min(s.Bytes, all+1)
 	for _, along := range []struct{ count, stride int64 }{{s.Rows, by.Row}, {s.Planes, by.Plane}} {
@@ -84,8 +86,8 @@ func (r *Rank) Put(w Window, to int, offset int64, from []byte) {
 	if !r.valid(w, to, offset, int64(len(from))) {
 		return
 	}
-	if process := r.state.away(r.inWorld(w.comm, to)); process >= 0 {
-		r.post(process, letter{what: letterPut, to: int64(to), slot: int64(w.slot), at: offset}, from)
+	if process := r.state.processOf(r.inWorld(w.comm, to)); process >= 0 {
+		r.post(process, message{what: msgPut, to: int64(to), slot: int64(w.slot), at: offset}, from)
 		return
 	}
 	copy(r.Memory(w, to)[offset:], from)
@@ -106,19 +108,23 @@ func (r *Rank) notify(to int, c Comm, tag, slot int) {
 		return
 	}
 	to = r.inWorld(c, to)
-	if process := r.state.away(to); process >= 0 {
-		r.post(process, letter{what: letterNotify, to: int64(to), from: int64(r.Index(All)), slot: int64(slot), at: int64(tag)}, nil)
+	if process := r.state.processOf(to); process >= 0 {
+		r.post(
+			process,
+			message{what: msgNotify, to: int64(to), from: int64(r.Index(All)), slot: int64(slot), at: int64(tag)},
+			nil,
+		)
 		return
 	}
-	n := notice{slot, r.Index(All), tag}
+	n := envelope{slot, r.Index(All), tag}
 	if !r.await(func() bool { return r.state.notify(to, r.device, n) }) {
 		r.fail(failure{why: queueFull, expected: queued, came: int64(to), detail: int64(tag)})
 	}
 }
 
-// PutBox is Put of a box, whose rows and planes are as far apart at the target and in the source as the strides say. In the source,
-// which begins with the first row, they are not negative. A box of two dimensions has one plane; one of no bytes, rows or planes
-// puts nothing, at an offset up to the end of the window.
+// PutBox is Put of a box, whose rows and planes are as far apart at the target and in the source as the strides say. In
+// the source, which begins with the first row, they are not negative. A box of two dimensions has one plane; one of no
+// bytes, rows or planes puts nothing, at an offset up to the end of the window.
 func (r *Rank) PutBox(w Window, to int, offset int64, there Strides, size Rows, from []byte, here Strides) {
 	least, first := min(size.Bytes, size.Rows, size.Planes), size.Bytes
 	if least <= 0 {
@@ -131,7 +137,10 @@ func (r *Rank) PutBox(w Window, to int, offset int64, there Strides, size Rows, 
 	if !r.check((there.Row != 0 || size.Rows == 1) && (there.Plane != 0 || size.Planes == 1), failure{why: badBox}) {
 		return
 	}
-	if low, high := size.reach(offset, there, all); !r.check(low >= 0 && high <= all, failure{why: badRange, expected: all, came: low, detail: high - low, where: r.place(w, to)}) {
+	if low, high := size.reach(offset, there, all); !r.check(
+		low >= 0 && high <= all,
+		failure{why: badRange, expected: all, came: low, detail: high - low, where: r.place(w, to)},
+	) {
 		return
 	}
 	all = int64(len(from))
@@ -151,8 +160,8 @@ func (r *Rank) Get(w Window, rank int, offset int64, to []byte) {
 	if !r.valid(w, rank, offset, int64(len(to))) {
 		return
 	}
-	if process := r.state.away(r.inWorld(w.comm, rank)); process >= 0 {
-		r.fetch(process, letter{what: letterGet, to: int64(rank), slot: int64(w.slot), at: offset}, to)
+	if process := r.state.processOf(r.inWorld(w.comm, rank)); process >= 0 {
+		r.fetch(process, message{what: msgGet, to: int64(rank), slot: int64(w.slot), at: offset}, to)
 		return
 	}
 	copy(to, r.Memory(w, rank)[offset:])
@@ -164,8 +173,8 @@ func (r *Rank) GetNotify(w Window, rank int, offset int64, to []byte, tag int) {
 	r.Notify(rank, w.comm, tag)
 }
 
-// Flush is local completion: it returns once the sources of all puts may be changed, and what was got is there. It does not wait for
-// the ranks that were put to.
+// Flush is local completion: it returns once the sources of all puts may be changed, and what was got is there. It does
+// not wait for the ranks that were put to.
 func (r *Rank) Flush(Window) {}
 
 // TestNotifications takes count notifications of a tag and returns true, or takes none and returns false.
@@ -201,28 +210,28 @@ func (r *Rank) WaitMatching(w Window, source, tag int, count uint64) bool {
 	return came
 }
 
-// Notification says where a notification comes from. Source is an index of all ranks; those of Notify and GetNotify have a window that
-// does not exist.
+// Notification says where a notification comes from. Source is an index of all ranks; those of Notify and GetNotify
+// have a window that does not exist.
 type Notification struct {
 	Window      Window
 	Source, Tag int
 }
 
-// TestOne is TestMatching for one notification, the first that matches, and says where it comes from. If it returns false, Window is
-// AnyWindow, and Source and Tag are Any.
+// TestOne is TestMatching for one notification, the first that matches, and says where it comes from. If it returns
+// false, Window is AnyWindow, and Source and Tag are Any.
 func (r *Rank) TestOne(w Window, source, tag int) (from Notification, came bool) {
 	first, came := r.testMatch(w, source, tag, 1)
 	return first.origin(), came
 }
 
-// WaitOne waits until it can take a notification that matches, and says where it comes from. If it returns false, Window is
-// AnyWindow, and Source and Tag are Any.
+// WaitOne waits until it can take a notification that matches, and says where it comes from. If it returns false,
+// Window is AnyWindow, and Source and Tag are Any.
 func (r *Rank) WaitOne(w Window, source, tag int) (from Notification, came bool) {
 	first, came := r.waitMatch(w, source, tag, 1)
 	return first.origin(), came
 }
 
-func (n notice) origin() Notification {
+func (n envelope) origin() Notification {
 	w := Window{n.slot, All}
 	if w.Exists() {
 		w.comm = Comm(n.slot / MaxWindows)
@@ -231,23 +240,30 @@ func (n notice) origin() Notification {
 }
 
 // testMatch and waitMatch return the first of the notifications that they take, or none.
-func (r *Rank) testMatch(w Window, source, tag int, count uint64) (first notice, came bool) {
+func (r *Rank) testMatch(w Window, source, tag int, count uint64) (first envelope, came bool) {
 	if r.Failed() || !r.matches(w, source, tag, count) {
 		return none, false
 	}
-	return r.match(notice{w.slot, source, tag}, count)
+	return r.match(envelope{w.slot, source, tag}, count)
 }
 
-func (r *Rank) waitMatch(w Window, source, tag int, count uint64) (first notice, came bool) {
+func (r *Rank) waitMatch(w Window, source, tag int, count uint64) (first envelope, came bool) {
 	if r.Failed() || !r.matches(w, source, tag, count) {
 		return none, false
 	}
 	if !r.await(func() bool {
-		first, came = r.match(notice{w.slot, source, tag}, count)
+		first, came = r.match(envelope{w.slot, source, tag}, count)
 		return came
 	}) {
 		others := r.state.queues[r.Index(All)].left()
-		r.fail(failure{why: noMatch, expected: int64(count), came: int64(others), detail: int64(source)<<32 | int64(uint16(w.slot))<<16 | int64(uint16(tag))})
+		r.fail(
+			failure{
+				why:      noMatch,
+				expected: int64(count),
+				came:     int64(others),
+				detail:   int64(source)<<32 | int64(uint16(w.slot))<<16 | int64(uint16(tag)),
+			},
+		)
 	}
 	return first, came
 }
@@ -261,15 +277,16 @@ func (r *Rank) matches(w Window, source, tag int, count uint64) bool {
 		(tag == Any || r.validTag(tag)) && (source == Any || r.validRank(All, source))
 }
 
-func (r *Rank) match(m notice, count uint64) (first notice, came bool) {
+func (r *Rank) match(m envelope, count uint64) (first envelope, came bool) {
 	return r.state.queues[r.Index(All)].take(m, count)
 }
 
-// WaitAny waits for one notification with a tag from firstTag to firstTag+tags-1, takes it, and returns its tag. It returns -1 if the wait
-// timed out or the run has ended.
+// WaitAny waits for one notification with a tag from firstTag to firstTag+tags-1, takes it, and returns its tag. It
+// returns -1 if the wait timed out or the run has ended.
 func (r *Rank) WaitAny(firstTag, tags int) int {
 	found := -1
-	if r.Failed() || !r.check(tags > 0, failure{why: badCount, came: int64(tags)}) || !r.validTag(firstTag) || !r.validTag(firstTag+min(tags, math.MaxInt32)-1) {
+	if r.Failed() || !r.check(tags > 0, failure{why: badCount, came: int64(tags)}) || !r.validTag(firstTag) ||
+		!r.validTag(firstTag+min(tags, math.MaxInt32)-1) {
 		return found
 	}
 	came := r.await(func() bool {
@@ -299,8 +316,19 @@ func (r *Rank) PutPacket(w Window, to int, offset int64, from []byte, number uin
 	if !r.check(len(from)%4 == 0 && offset%align == 0, wrong) {
 		return
 	}
-	if process := r.state.away(r.inWorld(w.comm, to)); process >= 0 {
-		r.post(process, letter{what: letterPacket, to: int64(to), from: int64(r.Index(All)), slot: int64(w.slot), at: offset, n: int64(number)}, from)
+	if process := r.state.processOf(r.inWorld(w.comm, to)); process >= 0 {
+		r.post(
+			process,
+			message{
+				what: msgPacket,
+				to:   int64(to),
+				from: int64(r.Index(All)),
+				slot: int64(w.slot),
+				at:   offset,
+				n:    int64(number),
+			},
+			from,
+		)
 		return
 	}
 	there := r.Memory(w, to)[offset:][:2*len(from)]
@@ -311,10 +339,17 @@ func (r *Rank) PutPacket(w Window, to int, offset int64, from []byte, number uin
 
 // WaitPacket waits for bytes that were put as a packet with a number at the beginning of some memory, and copies them.
 func (r *Rank) WaitPacket(at, to []byte, number uint32) bool {
-	if r.Failed() || !r.check(2*len(to) <= len(at), failure{why: badRange, expected: int64(len(at)), detail: 2 * int64(len(to)), where: noWindow}) {
+	if r.Failed() ||
+		!r.check(
+			2*len(to) <= len(at),
+			failure{why: badRange, expected: int64(len(at)), detail: 2 * int64(len(to)), where: noWindow},
+		) {
 		return false
 	}
-	if align := alignOf(to); !r.check(len(to)%4 == 0 && isAligned(at, align), failure{why: badPacket, expected: align, came: int64(len(to)), detail: -1}) {
+	if align := alignOf(to); !r.check(
+		len(to)%4 == 0 && isAligned(at, align),
+		failure{why: badPacket, expected: align, came: int64(len(to)), detail: -1},
+	) {
 		return false
 	}
 	words := streams.View[uint64](at[:2*len(to)])
@@ -349,8 +384,8 @@ func (r *Rank) StopTimer() {
 	r.timer = time.Time{}
 }
 
-// Log writes a line to the log of the run: the items one after the other, as fmt.Print formats each, but as kernels do a bool as 0 or 1,
-// a float32 as a float64, and a control character as a space. Lines are not cut off.
+// Log writes a line to the log of the run: the items one after the other, as fmt.Print formats each, but as kernels do
+// a bool as 0 or 1, a float32 as a float64, and a control character as a space. Lines are not cut off.
 func (r *Rank) Log(items ...any) {
 	if r.Failed() {
 		return
@@ -384,7 +419,7 @@ func (r *Rank) came(tag int) uint64 { return r.count(tag).Load() - r.consumed[ta
 
 func (r *Rank) take(tag int, count uint64) bool {
 	if r.state.queues != nil {
-		_, came := r.match(notice{anySlot, Any, tag}, count)
+		_, came := r.match(envelope{anySlot, Any, tag}, count)
 		return came
 	}
 	if int64(r.came(tag)-count) < 0 {
@@ -392,4 +427,31 @@ func (r *Rank) take(tag int, count uint64) bool {
 	}
 	r.consumed[tag] += count
 	return true
+}
+
+// Value is what PutValue puts: 4 or 8 bytes.
+type Value interface {
+	int32 | uint32 | float32 | int64 | uint64 | float64
+}
+
+// PutValue puts a value as a packet: the value and its notification in one. At the target it takes twice as many bytes,
+// at an offset that is a multiple of that. The number differs from all that were put there before,
+// also in earlier runs.
+func PutValue[T Value](r *Rank, w Window, to int, offset int64, v T, number uint32) {
+	r.PutPacket(w, to, offset, bytesIn([]T{v}), number)
+}
+
+// WaitValue waits for a value that was put with a number at the beginning of some memory. The place may be put to
+// again once the sender knows that it returned.
+func WaitValue[T Value](r *Rank, at []byte, number uint32) (v T, came bool) {
+	all := []T{v}
+	if !r.WaitPacket(at, bytesIn(all), number) {
+		return v, false
+	}
+	return all[0], true
+}
+
+// bytesIn is the memory of some values.
+func bytesIn[T Value](v []T) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(v))), len(v)*int(unsafe.Sizeof(*new(T))))
 }

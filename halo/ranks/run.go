@@ -13,19 +13,20 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// Run runs the program: it copies the i-th data to device i, where all its ranks share it, launches all ranks,
-// waits until all have ended, and copies the data back. On a GPU, T holds no pointers and lies in memory as the
-// struct of the kernel does, see kernels.CheckPassable; it is an error if it cannot. Run uses streams of its own: what ranks read is in place
-// before it is called. When the context ends, so does the run, with its cause as the error.
+// Run runs the program: it copies the i-th data to device i, where all its ranks share it, launches all ranks, waits
+// until all have ended, and copies the data back. On a GPU, T holds no pointers and lies in memory as the struct of the
+// kernel does, see kernels.CheckPassable; it is an error if it cannot. Run uses streams of its own: what ranks read is
+// in place before it is called. When the context ends, so does the run, with its cause as the error.
 //
-// A rank that fails ends the run: the error names the first one, and wraps ErrTimeout or ErrArgument where
-// it is one. A rank that does not end even so, as one that waits for something else, holds Run up for Options.Limit and ten
-// seconds more; then Run returns an error, and later runs of the world one that wraps it. Its device may then be
-// of no more use to anybody: open a new session. What the ranks use must be there until they end.
+// A rank that fails ends the run: the error names the first one, and wraps ErrTimeout or ErrArgument where it is one. A
+// rank that does not end even so, as one that waits for something else, holds Run up for Options.Limit and ten seconds
+// more; then Run returns an error, and later runs of the world one that wraps it. Its device may then be of no more use
+// to anybody: open a new session. What the ranks use must be there until they end.
 //
-// With Options.Processes all processes call Run, each with data of its own devices. It begins once all have called it. While it
-// waits for them it does not look at the context. Runs of all their worlds go one after the other, in the same order. A run that
-// ends at one ends at all, and the errors of other processes are *mpi.RemoteError, which say whose they are.
+// With Options.Processes all processes call Run, each with data of its own devices. It begins once all have called it.
+// While it waits for them it does not look at the context. Runs of all their worlds go one after the other, in the same
+// order. A run that ends at one ends at all, and the errors of other processes are *mpi.RemoteError, which say whose
+// they are.
 func Run[T any](ctx context.Context, w *World, data []T) error {
 	free := w.use.TryLock()
 	if free {
@@ -65,7 +66,8 @@ func Run[T any](ctx context.Context, w *World, data []T) error {
 	return w.endTogether(err)
 }
 
-// canRun returns an error unless a run can begin, with so many data of a type. Free is whether nobody else uses the world.
+// canRun returns an error unless a run can begin, with so many data of a type. Free is whether nobody else uses the
+// world.
 func (w *World) canRun(ctx context.Context, free bool, data int, of reflect.Type) error {
 	if data != len(w.devices) {
 		return fmt.Errorf("ranks: %s: data of %d devices for %d", w.program.Name, data, len(w.devices))
@@ -115,7 +117,7 @@ func (m *member) load(w *World, size int64) error {
 	return nil
 }
 
-// runOnGPUs launches the ranks, once all boards are reset, and waits for them.
+// runOnGPUs launches the ranks, once all memory is reset, and waits for them.
 func (w *World) runOnGPUs(ctx context.Context, size int64) (err error) {
 	if w.remote != nil {
 		if err := w.remote.begin(); err != nil {
@@ -130,17 +132,17 @@ func (w *World) runOnGPUs(ctx context.Context, size int64) (err error) {
 	}
 	watched := w.watch(ctx, proxy, err)
 	if failed := errors.Join(watched, proxy.finish()); failed != nil {
-		if watched == errElsewhere && failed.Error() == watched.Error() {
-			return errElsewhere
+		if watched == errOtherProcess && failed.Error() == watched.Error() {
+			return errOtherProcess
 		}
 		return failed
 	}
 	return w.fetch(size)
 }
 
-// reset has all boards, rings and data as they are when a run begins.
+// reset sets memory, rings and data to what they hold when a run begins.
 func (w *World) reset(size int64) error {
-	b := w.board()
+	b := w.layout()
 	for _, m := range w.members {
 		if m.controls().ended != 0 {
 			if err := m.ender.Sync(w.grace); err != nil {
@@ -150,8 +152,8 @@ func (w *World) reset(size int64) error {
 		*m.controls() = control{}
 		clear(m.lines.Bytes())
 		clear(m.staging.Bytes()[:b.counts()])
-		errs := []error{m.stream.Copy(m.board.Span(0, m.staging.Size()), m.staging.All())}
-		errs = append(errs, m.clear(m.board.Span(b.boxes(), b.bytes()-b.boxes())))
+		errs := []error{m.stream.Copy(m.memory.Span(0, m.staging.Size()), m.staging.All())}
+		errs = append(errs, m.clear(m.memory.Span(b.boxes(), b.bytes()-b.boxes())))
 		for _, ring := range m.rings {
 			errs = append(errs, m.clear(ring.All()))
 		}
@@ -172,10 +174,10 @@ func (w *World) reset(size int64) error {
 
 // fetch copies the timings and the data of a run back.
 func (w *World) fetch(size int64) error {
-	b := w.board()
+	b := w.layout()
 	for _, m := range w.members {
 		timed := m.staging.Span(b.timings(), b.counts()-b.timings())
-		errs := []error{m.stream.Copy(timed, m.board.Span(timed.Offset, timed.Length))}
+		errs := []error{m.stream.Copy(timed, m.memory.Span(timed.Offset, timed.Length))}
 		if size > 0 {
 			errs = append(errs, m.stream.Copy(m.copied.Span(0, size), m.data.Span(0, size)))
 		}
@@ -207,13 +209,13 @@ func (w *World) end(why error) {
 		m.controls().ended = 1
 		_ = m.copyEnded() // fails only on a device that has failed, where nobody waits
 	}
-	if w.remote != nil && why != errElsewhere {
-		_ = w.remote.postAll(letter{what: letterEnded}) // a failure of the mail is one of all processes
+	if w.remote != nil && why != errOtherProcess {
+		_ = w.remote.postAll(message{what: msgEnded}) // a failure of the queue is one of all processes
 	}
 }
 
-// watch waits until the ranks of all devices have ended. It ends all where one has failed, where a device has,
-// when the context ends, when another process ends the run, and at once where launch, the error of the launches, is one.
+// watch waits until the ranks of all devices have ended. It ends all where one has failed, where a device has, when the
+// context ends, when another process ends the run, and at once where launch, the error of the launches, is one.
 func (w *World) watch(ctx context.Context, proxy *proxy, launch error) error {
 	var idle pause
 	var failed error
@@ -248,15 +250,15 @@ func (w *World) watch(ctx context.Context, proxy *proxy, launch error) error {
 		if proxy.gaveUp() {
 			fail(errProxy)
 		}
-		if proxy.endedElsewhere() {
-			fail(errElsewhere)
+		if proxy.endedByOther() {
+			fail(errOtherProcess)
 		}
 		if failed == nil {
 			since = time.Now()
 		}
 		if time.Since(since) > w.grace {
 			w.stuck = w.notEnded()
-			return errors.Join(ofHere(failed), w.stuck)
+			return errors.Join(here(failed), w.stuck)
 		}
 		if len(running) > 0 {
 			idle.nap()
@@ -271,14 +273,22 @@ func (m *member) failure(w *World) error {
 	if atomic.LoadUint64(&c.written) == 0 {
 		return nil
 	}
-	f := failure{why: reason(c.failure), rank: int(c.rank), expected: int64(c.expected), came: int64(c.came), detail: int64(c.detail), where: int64(c.where)}
+	f := failure{
+		why:      reason(c.failure),
+		rank:     int(c.rank),
+		expected: int64(c.expected),
+		came:     int64(c.came),
+		detail:   int64(c.detail),
+		where:    int64(c.where),
+	}
 	if f.why == byProgram {
 		f.err = w.program.Errors[f.expected]
 	}
 	return f.describe(m.device, w.options.Limit)
 }
 
-// Timings returns what the ranks of one of Devices have timed in the last run, in the order of their starts. On GPUs a run that has failed has none.
+// Timings returns what the ranks of one of Devices have timed in the last run, in the order of their starts. On GPUs a
+// run that has failed has none.
 func (w *World) Timings(device int) (all []time.Duration) {
 	for _, ns := range w.members[device].took {
 		all = append(all, time.Duration(ns))
@@ -289,4 +299,281 @@ func (w *World) Timings(device int) (all []time.Duration) {
 // bytesOf returns a copy of a struct of numbers.
 func bytesOf[T any](v *T) []byte {
 	return append([]byte(nil), unsafe.Slice((*byte)(unsafe.Pointer(v)), int(reflect.TypeFor[T]().Size()))...)
+}
+
+// runOnHost runs the program once.
+func runOnHost[T any](ctx context.Context, w *World, data []T) error {
+	h := w.host
+	h.state.begin(w.first, w.presets, w.sizes, w.channels)
+	h.begin(w.first, w.windows)
+	for i := range data {
+		h.state.data[i] = &data[i]
+	}
+	progress, err := h.state.startProgress()
+	if err != nil {
+		return err
+	}
+	for _, m := range w.members {
+		if err := errors.Join(m.stream.Launch(m.kernel), m.stream.Record(m.ended)); err != nil {
+			h.state.end(err)
+			break
+		}
+	}
+	defer h.state.endWith(ctx)()
+	w.stuck = w.join()
+	progress.finish()
+	if w.stuck != nil {
+		return errors.Join(w.stuck, here(h.state.reason()))
+	}
+	return h.state.reason() // by itself: endTogether compares it
+}
+
+// endWith has a run end when its context does, until the function is called that it returns.
+func (h *hostState) endWith(ctx context.Context) func() {
+	if ctx.Done() == nil {
+		return func() {}
+	}
+	ended := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		h.end(context.Cause(ctx))
+		close(ended)
+	})
+	return func() {
+		if !stop() {
+			<-ended // the next run has the same state
+		}
+	}
+}
+
+// newHost makes the ranks of host devices.
+func (w *World) newHost() {
+	state := newHostState(hostShape{w.devices, w.before, w.owners, w.remote, w.ranks, w.options.Limit}, w.options.Queues)
+	state.log, state.codes = &w.log, w.program.Errors
+	w.host = newHostRanks(state, w.program.Host)
+	w.resources.Add(w.host)
+}
+
+// reason is why the run ended before its time, or nil.
+func (h *hostState) reason() error {
+	h.failing.Lock()
+	defer h.failing.Unlock()
+	return h.failed
+}
+
+// join waits until the ranks of all devices have ended. Where it returns an error, some may still be there.
+func (w *World) join() (failed error) {
+	h := w.host.state
+	var idle pause
+	over := time.Now()
+	for i, m := range w.members {
+		for {
+			done, err := m.ended.Done()
+			if err != nil {
+				h.end(err)
+				failed = errors.Join(failed, err)
+				break
+			}
+			if done {
+				m.took = append(m.took[:0], h.took[i]...)
+				break
+			}
+			if !h.over.Load() {
+				over = time.Now()
+			}
+			if time.Since(over) > w.grace {
+				return errors.Join(failed, w.notEnded())
+			}
+			idle.nap()
+		}
+		idle = pause{}
+	}
+	return failed
+}
+
+// notEnded is the error of a run that is given up.
+func (w *World) notEnded() error {
+	return fmt.Errorf("ranks: %s has not ended %v after it should", w.program.Name, w.grace)
+}
+
+// progressLoop is the proxy of host devices: it does what messages of other processes say. What ranks have done
+// elsewhere they post themselves.
+type progressLoop struct {
+	h    *hostState
+	stop atomic.Bool
+	done chan struct{}
+}
+
+// startProgress returns nil where there are no other processes.
+func (h *hostState) startProgress() (*progressLoop, error) {
+	if h.remote == nil {
+		return nil, nil
+	}
+	if err := h.remote.begin(); err != nil {
+		return nil, err
+	}
+	p := &progressLoop{h: h, done: make(chan struct{})}
+	go func() {
+		defer close(p.done)
+		if err := p.serve(); err != nil {
+			h.end(err)
+		}
+	}()
+	return p, nil
+}
+
+// finish has the progress loop end once the ranks of all processes have. What it fails of is the end of the run.
+func (p *progressLoop) finish() {
+	if p != nil {
+		p.stop.Store(true)
+		<-p.done
+	}
+}
+
+// serve does messages until the run has ended on all processes.
+func (p *progressLoop) serve() error {
+	var since time.Time // when the ranks of this process had ended
+	for idle := (pause{}); ; {
+		stopping := p.stop.Load()
+		some, err := p.h.remote.take(p.take)
+		if err == nil {
+			err = p.h.remote.answer()
+		}
+		if err != nil {
+			return fmt.Errorf("ranks: messages of other processes: %w", err)
+		}
+		if stopping {
+			if since.IsZero() {
+				since = time.Now()
+			}
+			if over, err := p.h.remote.isOver(since); over || err != nil {
+				return err
+			}
+		}
+		if some {
+			idle = pause{}
+		} else {
+			idle.serve()
+		}
+	}
+}
+
+// take does what a message says. A message that is wrong ends the run. The progress loop goes on, since others wait for
+// the messages that follow.
+func (p *progressLoop) take(from int, msg message, body []byte) error {
+	if err := p.do(from, msg, body); err != nil {
+		p.h.end(fmt.Errorf("ranks: messages of other processes: %w", err))
+	}
+	return nil
+}
+
+func (p *progressLoop) do(from int, msg message, body []byte) error {
+	h := p.h
+	size := int64(h.size())
+	if msg.from < 0 || msg.from >= size {
+		return fmt.Errorf("a message of rank %d", msg.from)
+	}
+	switch msg.what {
+	case msgEnded:
+		h.end(errOtherProcess)
+		return nil
+	case msgArrive:
+		h.others.add(uint64(msg.n))
+		return nil
+	case msgWindow:
+		if msg.slot < 0 || msg.slot >= 2*MaxWindows {
+			return fmt.Errorf("a message for window %d", msg.slot)
+		}
+		h.sizes[msg.slot][msg.from] = msg.n
+		return nil
+	}
+	if msg.to < 0 || msg.to >= size || h.processOf(int(msg.to)) >= 0 {
+		return fmt.Errorf("a message for rank %d", msg.to)
+	}
+	switch msg.what {
+	case msgPut, msgPacket, msgGet:
+		return p.access(from, msg, body)
+	case msgGot:
+		h.replies[int(msg.to)-h.before*h.ranks].take(body)
+		return nil
+	case msgNotify:
+		if msg.at < 0 || msg.at >= Tags {
+			return fmt.Errorf("a message for tag %d", msg.at)
+		}
+		h.notify(int(msg.to), otherProcess, envelope{int(msg.slot), int(msg.from), int(msg.at)})
+		return nil
+	case msgValues, msgTaken:
+		return p.pass(msg, body)
+	case msgSent, msgRead:
+		return p.carry(msg, body)
+	}
+	return fmt.Errorf("a message of kind %d", msg.what)
+}
+
+// access reads or writes the window of a rank.
+func (p *progressLoop) access(from int, msg message, body []byte) error {
+	n := msg.what.room(int64(len(body)))
+	if msg.what == msgGet {
+		n = msg.n
+	}
+	if msg.slot < 0 || msg.slot >= 2*MaxWindows {
+		return fmt.Errorf("a message for window %d", msg.slot)
+	}
+	window := p.h.windows[msg.slot][msg.to]
+	if msg.at < 0 || n < 0 || msg.at > int64(len(window))-n {
+		return fmt.Errorf("a message for %d bytes at offset %d of a window of %d", n, msg.at, len(window))
+	}
+	if msg.what == msgPacket && (len(body)%4 != 0 || msg.at%8 != 0) {
+		return fmt.Errorf("a message with a packet of %d bytes for offset %d of a window", len(body), msg.at)
+	}
+	there := window[msg.at:][:n]
+	if align := alignOf(body); msg.what == msgPacket && !isAligned(there, align) {
+		wrong := failure{why: badPacket, rank: int(msg.from), expected: align, came: int64(len(body)), detail: msg.at}
+		p.h.end(
+			wrong.describe(deviceName("of "+p.h.remote.processes.Name(from)), p.h.limit),
+		) // only here it is known where the window begins
+		return nil
+	}
+	switch msg.what {
+	case msgPut:
+		copy(there, body)
+	case msgPacket:
+		storePacket(there, body, uint32(msg.n))
+	case msgGet:
+		return p.h.remote.post(from, message{what: msgGot, to: msg.from}, there)
+	}
+	return nil
+}
+
+// pass takes values of a collective, or learns that they were taken.
+func (p *progressLoop) pass(msg message, body []byte) error {
+	if msg.slot < 0 || msg.slot >= maxLevels {
+		return fmt.Errorf("a message for level %d", msg.slot)
+	}
+	if msg.what == msgTaken {
+		p.h.slots[All][msg.from][msg.slot].full.Store(false)
+		return nil
+	}
+	box := &p.h.slots[All][msg.to][msg.slot]
+	if msg.at == 0 {
+		box.values = box.values[:0]
+	}
+	box.values = append(box.values, body...)
+	if int64(len(box.values)) == msg.n {
+		box.full.Store(true)
+	}
+	return nil
+}
+
+// carry takes a message of a channel, or learns how many were read.
+func (p *progressLoop) carry(msg message, body []byte) error {
+	if msg.slot < 0 || msg.slot >= int64(len(p.h.channels)) {
+		return fmt.Errorf("a message for channel %d", msg.slot)
+	}
+	channel := p.h.channels[msg.slot]
+	if msg.what == msgRead {
+		channel.read.Store(uint64(msg.n))
+		return nil
+	}
+	channel.put(body)
+	return nil
 }

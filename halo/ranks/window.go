@@ -6,10 +6,10 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// NewWindow makes a window between runs, of what memory gives for each rank of this process. All later runs then have it, and none can free it.
-// The memory stays until the world is closed; a span without memory has no bytes. All processes call it, for the same Comm, and
-// while no run goes on. The kernel gets it by its slot, as ranks::Window{w.Slot(), ranks::WORLD}, or ranks::DEVICE if c is Device. rank is
-// an index in All.
+// NewWindow makes a window between runs, of what memory gives for each rank of this process. All later runs then have
+// it, and none can free it. The memory stays until the world is closed; a span without memory has no bytes. All
+// processes call it, for the same Comm, and while no run goes on. The kernel gets it by its slot, as
+// ranks::Window{w.Slot(), ranks::WORLD}, or ranks::DEVICE if c is Device. rank is an index in All.
 func (w *World) NewWindow(c Comm, memory func(rank int) streams.Span) (Window, error) {
 	none, place := Window{noSlot, c}, 0
 	free := w.use.TryLock()
@@ -79,7 +79,14 @@ func (w *World) spans(memory func(rank int) streams.Span) (all []streams.Span, e
 			case s.Memory != nil && s.Memory.Device() != d:
 				return nil, fmt.Errorf("ranks: %s: a window of rank %d of memory of another device: %v", w.program.Name, rank, s)
 			case s.Offset < 0 || s.Length < 0 || s.Offset > size-s.Length:
-				return nil, fmt.Errorf("ranks: %s: a window of rank %d of %d bytes at offset %d of memory of %d", w.program.Name, rank, s.Length, s.Offset, size)
+				return nil, fmt.Errorf(
+					"ranks: %s: a window of rank %d of %d bytes at offset %d of memory of %d",
+					w.program.Name,
+					rank,
+					s.Length,
+					s.Offset,
+					size,
+				)
 			case s.Memory != nil && s.Check() != nil:
 				return nil, fmt.Errorf("ranks: %s: a window of rank %d of %v: %w", w.program.Name, rank, s, s.Check())
 			}
@@ -102,7 +109,7 @@ func (w *World) preset(win Window, spans []streams.Span, all []windowEntry) {
 	}
 }
 
-// enter writes the entries of a window to the boards.
+// enter writes the entries of a window to the memory of each device.
 func (w *World) enter(win Window, entries []windowEntry) error {
 	for _, m := range w.members {
 		some, err := streams.Upload(m.device, entries)
@@ -110,7 +117,7 @@ func (w *World) enter(win Window, entries []windowEntry) error {
 			return err
 		}
 		defer some.Close()
-		if err := m.stream.Copy(m.board.Span(w.board().window(int64(win.slot), 0), some.Size()), some.All()); err != nil {
+		if err := m.stream.Copy(m.memory.Span(w.layout().window(int64(win.slot), 0), some.Size()), some.All()); err != nil {
 			return err
 		}
 		if err := m.stream.Sync(w.grace); err != nil {

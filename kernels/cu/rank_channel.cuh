@@ -2,8 +2,9 @@
 //
 // A message is a packet in a slot of a ring in the receiver's memory. Each 4 bytes travel with a number that has the
 // position of the message and its length, and all words of a slot are written each time, so that what is left of longer
-// messages is never taken for new. The receiver tells the sender how many it has read by a count in the sender's memory, once for half
-// a ring. Positions have 64 bits, of which a word has the last 21, far more than a ring has slots.
+// messages is never taken for new. The receiver tells the sender how many it has read by a count in the sender's
+// memory, once for half a ring. Positions have 64 bits, of which a word has the last 21, far more than a ring has
+// slots.
 #pragma once
 
 #include "rank_collectives.cuh"
@@ -12,10 +13,10 @@ namespace ranks {
 
 class Channels : public Collectives {
   public:
-	// send sends a message over a channel that begins at this rank: bytes, a multiple of 4 up to what the channel takes,
-	// from memory aligned to 4 bytes, which may be changed afterwards. It takes what all threads of the group have
-	// stored. It may wait once slots / 2 + 1 messages are unread, and returns false if the wait timed out or the run has ended. One
-	// group at a time sends over a channel.
+	// send sends a message over a channel that begins at this rank: bytes, a multiple of 4 up to what the channel
+	// takes, from memory aligned to 4 bytes, which may be changed afterwards. It takes what all threads of the group
+	// have stored. It may wait once slots / 2 + 1 messages are unread, and returns false if the wait timed out or the
+	// run has ended. One group at a time sends over a channel.
 	template <typename Group = Block> __device__ bool send(Channel c, i64 bytes, const void *from) {
 		const int at = goes_on<Group>() ? end_of(c, true) : -1;
 		if (at < 0) return false;
@@ -50,10 +51,10 @@ class Channels : public Collectives {
 		return true;
 	}
 
-	// receive waits for the next message of a channel that ends at this rank, copies it to memory aligned to 4 bytes, with
-	// room for the longest message of the channel, and returns its bytes, or -1 if the wait timed out or the run has ended.
-	// Messages come in the order in which they were sent. All threads of the group see the message. One group at a time receives
-	// from a channel.
+	// receive waits for the next message of a channel that ends at this rank, copies it to memory aligned to 4 bytes,
+	// with room for the longest message of the channel, and returns its bytes, or -1 if the wait timed out or the run
+	// has ended. Messages come in the order in which they were sent. All threads of the group see the message. One
+	// group at a time receives from a channel.
 	template <typename Group = Block> __device__ i64 receive(Channel c, void *to) {
 		const int at = goes_on<Group>() ? end_of(c, false) : -1;
 		if (at < 0) return -1;

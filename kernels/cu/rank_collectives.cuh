@@ -1,12 +1,12 @@
 // Collectives among the ranks of a communicator.
 //
 // Numbers go from rank to rank as packets, along the edges of a tree (rank_tree.cuh), each of which has a box on the
-// board of either end. A thread passes on its number by itself: it waits for what it needs of that one, and the block
+// memory of either end. A thread passes on its number by itself: it waits for what it needs of that one, and the block
 // meets only before and after a round of BOX_SLOTS / 2 parts of BOX_VALUES numbers.
 //
 // A slot of a box is used again once its reader has read it. A rank knows how far its peer has read from what the peer
-// sends it in a later round, which it does not before it has ended the round before. Where nothing comes back
-// from a peer, as in a broadcast, the reader tells it by a credit, before more than half of the box is in doubt. So all ranks
+// sends it in a later round, which it does not before it has ended the round before. Where nothing comes back from a
+// peer, as in a broadcast, the reader tells it by a credit, before more than half of the box is in doubt. So all ranks
 // may be in different collectives, and nobody waits for a slot that its reader does not get to.
 #pragma once
 
@@ -39,12 +39,12 @@ template <> struct type_of<i64> {
 
 // All ranks of a communicator call the same collectives in the same order, with the same count, operation and root. The
 // type is double, float or i64. Values lie in any memory of the rank, also in shared memory. A call takes what all
-// threads of the block have stored, and all see the result after it. It orders nothing else: it is no barrier, and tells
-// of no put. Each returns false if a wait timed out or the run has ended, and leaves its result undefined. With RANK_CHECKS, ranks that
-// differ in what they call fail.
+// threads of the block have stored, and all see the result after it. It orders nothing else: it is no barrier, and
+// tells of no put. Each returns false if a wait timed out or the run has ended, and leaves its result undefined. With
+// RANK_CHECKS, ranks that differ in what they call fail.
 //
-// A call takes one packet's time a level of the tree, and as often again for every BOX_SLOTS / 2 * BOX_VALUES numbers more: collectives
-// are for few numbers, of which there may be any count.
+// A call takes one packet's time a level of the tree, and as often again for every BOX_SLOTS / 2 * BOX_VALUES numbers
+// more: collectives are for few numbers, of which there may be any count.
 class Collectives : public Packets {
   public:
 	// broadcast gives the n values of the rank root of the communicator to all.
@@ -60,9 +60,10 @@ class Collectives : public Packets {
 
 	// allreduce joins the n values that each rank has in from, element by element, in to of all ranks. to may be from.
 	//
-	// Sums are taken in one order, which follows from the number of ranks alone: so they have the same bits in every run,
-	// at all ranks, and for any number of devices. With whole the largest power of two up to the number of ranks, the value of
-	// rank r + whole is first added to that of rank r. Then neighbours 2i and 2i + 1 are added, then those sums, and so on.
+	// Sums are taken in one order, which follows from the number of ranks alone: so they have the same bits in every
+	// run, at all ranks, and for any number of devices. With whole the largest power of two up to the number of ranks,
+	// the value of rank r + whole is first added to that of rank r. Then neighbors 2i and 2i + 1 are added, then those
+	// sums, and so on.
 	template <typename T> __device__ bool allreduce(T *to, const T *from, i64 n, Op op, Comm comm = WORLD) {
 		return collective(ALLREDUCE, to, from, n, op, 0, comm);
 	}
@@ -70,7 +71,7 @@ class Collectives : public Packets {
   protected:
 	__device__ Collectives(const World &w, State &s) : Packets(w, s) {}
 
-	// open_edges has all edges begin with what the board says was sent, which is the same at both ends.
+	// open_edges has all edges begin with what the memory of the device says was sent, which is the same at both ends.
 	__device__ void open_edges() {
 		const int comms = world.devices > 1 ? 2 : 1;
 		for (int c = 0; c < comms; c++) {
@@ -84,7 +85,7 @@ class Collectives : public Packets {
 				if (t.sends_at(level)) {
 					const i64 peer = in_world(comm, t.peer(level));
 					const Place to = place_of(peer);
-					out = board(to.device).box(to.rank, at), served = served_by(peer);
+					out = memory(to.device).box(to.rank, at), served = served_by(peer);
 				}
 				state.edges[at] = {begin, begin, begin, begin, out, served};
 			}
@@ -226,7 +227,7 @@ class Collectives : public Packets {
 			e.received += (u64)parts;
 			if (e.received - e.told <= BOX_SLOTS / 2) continue;
 			const Place to = place_of(in_world(comm, t.peer(level)));
-			u64 *const credit = board(to.device).credit(to.rank, at);
+			u64 *const credit = memory(to.device).credit(to.rank, at);
 			if (e.served >= 0) post_words(e.served, credit, e.received, 0, 1);
 			else if (to.device == world.device) store_release_gpu(credit, e.received);
 			else store_release_sys(credit, e.received);

@@ -3,16 +3,16 @@
 
 #include "rank_groups.cuh"
 
-// RANK_WORDS is how many words of 16 bytes a thread loads before it stores the first. More hide more of the latency of memory, for
-// long copies by few threads, and take four registers each.
+// RANK_WORDS is how many words of 16 bytes a thread loads before it stores the first. More hide more of the latency of
+// memory, for long copies by few threads, and take four registers each.
 #ifndef RANK_WORDS
 #define RANK_WORDS 4
 #endif
 
 namespace ranks {
 
-// copy_words copies words in rounds: each thread loads several, then stores them. Those of a warp are consecutive, so a thread's are
-// at constant distances and need no addresses of their own.
+// copy_words copies words in rounds: each thread loads several, then stores them. Those of a warp are consecutive, so a
+// thread's are at constant distances and need no addresses of their own.
 template <typename Group, typename W>
 __device__ __forceinline__ void copy_words(char *to, const char *from, i64 words) {
 	enum { AT_ONCE = sizeof(W) == 16 ? RANK_WORDS : 1, OF_WARP = AT_ONCE * Group::LANES };
@@ -53,9 +53,10 @@ __device__ __forceinline__ void copy_one_each(char *to, const char *from, int wo
 	if (i < words) ((W *)to)[i] = ((const W *)from)[i];
 }
 
-// copy_few copies words: for each thread of the group more than EACH - 1 and up to EACH. All loads come before the first store.
-// How it is written decides whether two ranks of a multiprocessor that put 4 KiB keep releasing at the same time, which takes a sixth
-// longer: see docs/ranks.md. After an edit compare `halox bench ranks --what bandwidth --per-multiprocessor 2 --messages 4KiB`.
+// copy_few copies words: for each thread of the group more than EACH - 1 and up to EACH. All loads come before the
+// first store. How it is written decides whether two ranks of a multiprocessor that put 4 KiB keep releasing at the
+// same time, which takes a sixth longer: see docs/ranks.md. After an edit compare `halox bench ranks --what bandwidth
+// --per-multiprocessor 2 --messages 4KiB`.
 template <typename Group, int EACH, typename W>
 __device__ __forceinline__ void copy_few(char *to, const char *from, int words) {
 	W v[EACH] = {};

@@ -94,8 +94,9 @@ class Core {
 		if (everywhere && Block::any(threadIdx.x == 0 && missing == 0)) tell_devices(state.barriers[WORLD]);
 		bool ok = true;
 		if (threadIdx.x == 0) {
-			// Polls delay the atomic additions of ranks that come later. On H100 a barrier of 1056 ranks takes 1.8 us with this pause and
-			// 3.3 without. The last rank of one device pauses for nothing if the others came long before.
+			// Polls delay the atomic additions of ranks that come later. On H100 a barrier of 1056 ranks takes 1.8 us
+			// with this pause and 3.3 without. The last rank of one device pauses for nothing if the others came long
+			// before.
 			spin((unsigned)missing + 64);
 			ok = wait_for_count(here, n * (u64)world.ranks) && (!everywhere || wait_for_devices(n));
 		}
@@ -124,8 +125,10 @@ class Core {
 	}
 	// is_near returns whether a rank of the world is one of this device.
 	__device__ bool is_near(i64 rank) const { return rank >= first() && rank < first() + world.ranks; }
-	__device__ Board board(i64 device) const { return {world.boards[device], world.ranks, world.devices, world.edges}; }
-	__device__ Board mine() const { return board(world.device); }
+	__device__ DeviceMemory memory(i64 device) const {
+		return {world.memories[device], world.ranks, world.devices, world.edges};
+	}
+	__device__ DeviceMemory mine() const { return memory(world.device); }
 
 	__device__ WindowEntry entry(Window w, int rank) const {
 		return *mine().window(w.slot, w.comm == WORLD ? rank : first() + rank);
@@ -192,11 +195,11 @@ class Core {
 	}
 	__device__ u64 count_of(i64 rank) const {
 		const Place to = place_of(rank);
-		const Board b = board(to.device);
+		const DeviceMemory b = memory(to.device);
 		return to.device == world.device ? (u64)b.near_count(to.rank, 0) : (u64)b.far_count(to.rank, 0) + 1;
 	}
 	// recent returns the same to all lanes of the first warp of a block. A table in shared memory spares it most accesses
-	// to the board, which the acquire of each wait sends back to the L2 cache.
+	// to the memory of the device, which the acquire of each wait sends back to the L2 cache.
 	__device__ __forceinline__ Route recent(Window w, int rank) {
 		const u64 key = (u64)(w.slot + 1) << 32 | (unsigned)rank;
 		auto &e = state.recent[((unsigned)rank + (unsigned)w.slot) % 16];
@@ -209,8 +212,8 @@ class Core {
 		__syncwarp();
 		return route;
 	}
-	// keep_all reads all queues, and keep that of a device, as far as there is room. In finish they drop what they read. The
-	// caller holds queue_lock.
+	// keep_all reads all queues, and keep that of a device, as far as there is room. In finish they drop what they
+	// read. The caller holds queue_lock.
 	RANK_CALLED __device__ void keep_all() {
 		for (i64 d = 0; d < world.devices; d++) keep(*mine().kept(blockIdx.x), d);
 	}
@@ -219,14 +222,14 @@ class Core {
 		const u64 before = kept.read[device];
 		u64 n = before;
 		for (; kept.count < KEPT || state.finishing; n++) {
-			const Notice next = {load_relaxed_sys(queue + n % QUEUED)};
+			const Envelope next = {load_relaxed_sys(queue + n % QUEUED)};
 			if (!next.is_of(n / QUEUED + 1)) break;
 			acquire_sys(queue + n % QUEUED);
-			if (!state.finishing) kept.notices[kept.count++] = next.word;
+			if (!state.finishing) kept.envelopes[kept.count++] = next.word;
 		}
 		kept.read[device] = n;
 		if (n == kept.told[device]) return;
-		u64 *const told = board(device).read(index());
+		u64 *const told = memory(device).read(index());
 		if (!is_served(device)) store_release_sys(told, n);
 		else if (!try_post_words(device, told, n, 0, 1)) return; // later
 		kept.told[device] = n;
@@ -236,20 +239,21 @@ class Core {
 		return wait_unless_ended<Thread, true>([&] { return load_relaxed_gpu(count) >= all; }, count);
 	}
 
-	// In a barrier of the world the last rank of each device to come tells the other devices. These count barriers of odd and
-	// of even numbers apart: a device may come to the next barrier before this one has been told of another device, and of
-	// what that has stored before; it comes to none after that before this one has.
+	// In a barrier of the world the last rank of each device to come tells the other devices. These count barriers of
+	// odd and of even numbers apart: a device may come to the next barrier before this one has been told of another
+	// device, and of what that has stored before; it comes to none after that before this one has.
 	//
-	// tell_devices tells the other devices of barrier n, all threads of a block: a thread for each device, since a release
-	// waits for the one before it where a thread makes both. If a proxy serves this device with any other, it tells all devices, after
-	// it has stored what this device put. Else a device that is told directly could read at a third what is not there yet.
+	// tell_devices tells the other devices of barrier n, all threads of a block: a thread for each device, since a
+	// release waits for the one before it where a thread makes both. If a proxy serves this device with any other, it
+	// tells all devices, after it has stored what this device put. Else a device that is told directly could read at a
+	// third what is not there yet.
 	__device__ void tell_devices(u64 n) {
 		const bool directly = !any_served() || world.served == 0;
 		for (i64 d = threadIdx.x; d < world.devices && directly; d += blockDim.x)
-			if (d != world.device) add_release_sys(board(d).line(OTHER_DEVICES) + n % 2, 1);
+			if (d != world.device) add_release_sys(memory(d).line(OTHER_DEVICES) + n % 2, 1);
 		if (threadIdx.x != 0 || directly) return;
 		for (i64 d = 0; d < world.devices; d++)
-			if (d != world.device) post_raise(RAISE_BARRIER, d, board(d).line(SERVED_DEVICES) + n % 2);
+			if (d != world.device) post_raise(RAISE_BARRIER, d, memory(d).line(SERVED_DEVICES) + n % 2);
 	}
 	// wait_for_devices waits for all other devices to come to barrier n, in one thread.
 	__device__ bool wait_for_devices(u64 n) {
@@ -264,13 +268,13 @@ class Core {
 	// has_ended reads whether the host has ended the run.
 	__device__ bool has_ended() const { return load_relaxed_sys(world.ended) != 0; }
 
-	// wait_unless_ended polls came() until it returns true, and then acquires the words, which came() reads with relaxed loads. It returns
-	// false where the run ends, and after the limit: never before, and a millisecond or so after.
-	// It is for one thread, or for all lanes of a warp, to all of which came() returns the same. After the first polls it pauses, longer and longer.
-	// came() should not acquire, which invalidates the L1 cache that ranks of one multiprocessor share.
-	// It should read memory of this device: hundreds of ranks that poll host memory slow down all memory accesses
-	// of the GPU, by a factor of five even where each rank reads it at one poll in 512.
-	// A barrier waits for a second more at most, so that the rank that waits for something else is the one that is named.
+	// wait_unless_ended polls came() until it returns true, and then acquires the words, which came() reads with
+	// relaxed loads. It returns false where the run ends, and after the limit: never before, and a millisecond or so
+	// after. It is for one thread, or for all lanes of a warp, to all of which came() returns the same. After the first
+	// polls it pauses, longer and longer. came() should not acquire, which invalidates the L1 cache that ranks of one
+	// multiprocessor share. It should read memory of this device: hundreds of ranks that poll host memory slow down all
+	// memory accesses of the GPU, by a factor of five even where each rank reads it at one poll in 512. A barrier waits
+	// for a second more at most, so that the rank that waits for something else is the one that is named.
 	template <typename Lanes = Thread, bool LONGER = false, typename Came, typename... Words>
 	RANK_CALLED __device__ bool wait_unless_ended(Came came, const Words *...words) {
 		enum { AT_ONCE = 16, GROWTH = 16, LONGEST = 1000 }; // polls before the first pause; ns, of pauses
@@ -313,8 +317,8 @@ class Core {
 		});
 		if (!posted) no_proxy(device);
 	}
-	// claim waits for a place for a command, for a group, and returns it to all its threads, or below 0. number is its number
-	// in the first thread.
+	// claim waits for a place for a command, for a group, and returns it to all its threads, or below 0. number is its
+	// number in the first thread.
 	template <typename Group> __device__ int claim(i64 device, u64 &number) {
 		int place = -1;
 		if (Group::thread() == 0) {
@@ -393,7 +397,8 @@ class Core {
 	__device__ bool check(bool, Failure, i64, i64, i64, u64 = 0) { return true; }
 #endif
 
-	// valid_count: what is negative as a signed number would have come at once. With queues a rank never has more than KEPT at once.
+	// valid_count: what is negative as a signed number would have come at once. With queues a rank never has more than
+	// KEPT at once.
 	__device__ bool valid_count(u64 count) {
 #ifdef RANK_QUEUES
 		if (count > KEPT) fail(BAD_COUNT, KEPT, count, 0);
@@ -424,7 +429,8 @@ class Core {
 		return w.exists();
 #endif
 	}
-	// valid_box is valid of a box whose first row is valid: rows of so many bytes, in planes, as far apart as two strides say.
+	// valid_box is valid of a box whose first row is valid: rows of so many bytes, in planes, as far apart as two
+	// strides say.
 	__device__ bool valid_box(Window w, int rank, i64 offset, i64 bytes, i64 rows, i64 row, i64 planes, i64 plane) {
 #ifdef RANK_CHECKS
 		const i64 all = entry(w, rank).bytes;

@@ -5,7 +5,8 @@
 
 namespace ranks {
 
-// store_value stores a value of 4 or 8 bytes as one or two words, each 4 bytes beside a number, by store(words, low, high).
+// store_value stores a value of 4 or 8 bytes as one or two words, each 4 bytes beside a number, by store(words, low,
+// high).
 template <typename T, typename Store>
 __device__ __forceinline__ void store_value(T value, unsigned number, Store store) {
 	static_assert(sizeof(T) == 4 || sizeof(T) == 8, "a value of 4 or 8 bytes");
@@ -81,8 +82,8 @@ class Packets : public Core {
 	}
 
 	// put_value puts a value of 4 or 8 bytes as a packet: the value and its notification in one store. It takes the
-	// value of the first thread of the group. At the target it takes twice as many bytes, at an offset that is a multiple of that.
-	// The number differs from all that were put there before, also in earlier runs.
+	// value of the first thread of the group. At the target it takes twice as many bytes, at an offset that is a
+	// multiple of that. The number differs from all that were put there before, also in earlier runs.
 	template <typename Group = Block, typename T>
 	__device__ void put_value(Window w, int to, i64 offset, T value, unsigned number) {
 		if (!goes_on<Group>() || !Group::in_first_warp() || !valid_packet(w, to, offset, sizeof value)) return;

@@ -9,8 +9,8 @@
 
 namespace ranks {
 
-// Which notifications to wait for. ANY matches every source or tag. A Match without a window matches notifications of every window,
-// and those without one.
+// Which notifications to wait for. ANY matches every source or tag. A Match without a window matches notifications of
+// every window, and those without one.
 enum { ANY = -1, ANY_WINDOW = -2, NO_WINDOW = -1 };
 struct Match {
 	Window window;
@@ -27,10 +27,10 @@ struct Notification {
 };
 
 // A notification in 8 bytes: 28 bits say how often its place was used, so that its reader knows it as new.
-struct Notice {
+struct Envelope {
 	u64 word;
 
-	static __device__ Notice of(u64 lap, int slot, int source, int tag) {
+	static __device__ Envelope of(u64 lap, int slot, int source, int tag) {
 		return {lap << 36 | (u64)(unsigned)(slot + 1) << 28 | (u64)(unsigned)source << 8 | (u64)(unsigned)tag};
 	}
 	__device__ bool is_of(u64 lap) const { return word >> 36 == (lap & 0xfffffff); }

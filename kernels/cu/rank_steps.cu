@@ -1,19 +1,19 @@
-// Time steps by ranks: thread blocks each of which owns a tile of its GPU's subdomain, and makes all steps of a
-// launch of it. A point is stored beside its own place wherever a neighbour's GPU, or this one, has it as a ghost,
-// and then the rank notifies its partners: those that read what it stores, and those of which it reads. It stores
-// through the pointers of windows, a value a thread, so that no face is read again to be put.
+// Time steps by ranks: thread blocks each of which owns a tile of its GPU's subdomain, and makes all steps of a launch
+// of it. A point is stored beside its own place wherever a neighbour's GPU, or this one, has it as a ghost, and then
+// the rank notifies its partners: those that read what it stores, and those of which it reads. It stores through the
+// pointers of windows, a value a thread, so that no face is read again to be put.
 //
-// Why that is safe. Partners are so of each other. Step n reads levels up to n and stores level n + 1 over the
-// oldest one, which nobody reads in a step after n - 1 but at the point itself. A rank begins step n once it has a
+// Why that is safe. Partners are so of each other. Step n reads levels up to n and stores level n + 1 over the oldest
+// one, which nobody reads in a step after n - 1 but at the point itself. A rank begins step n once it has a
 // notification of step n - 1 of each partner.
-//  - What it reads is there: it was stored in step n - 1, or before, by a partner or by itself. A partner notifies after a
+//  - What it reads is there: a partner or itself stored it in step n - 1 or before. A partner notifies after a
 //    barrier of its block, with release order, and the rank waits with acquire order.
 //  - What it overwrites nobody needs: who reads it, at its place or as a ghost, is a partner, and has read it in
 //    step n - 1 or before.
-// So a rank is at most one step ahead of a partner: it cannot end step n + 1 before the partner has ended step n.
-// But it may notify of step n before another partner has notified of step n - 1. Notifications of even and of odd
-// steps have tags of their own, so that one cannot be taken for the other; those of step n + 1 come only after the
-// rank itself has ended step n, and so has taken all of step n - 1. At the beginning of a launch all is there.
+// So a rank is at most one step ahead of a partner: it cannot end step n + 1 before the partner has ended step n. But
+// it may notify of step n before another partner has notified of step n - 1. Notifications of even and of odd steps
+// have tags of their own, so that one cannot be taken for the other; those of step n + 1 come only after the rank
+// itself has ended step n, and so has taken all of step n - 1. At the beginning of a launch all is there.
 //
 // accesses.cuh describes the point function, see site.cuh. Build options: RANK_THREADS, of a block, and RANK_BLOCKS,
 // how many of them a multiprocessor is to hold; RANK_LAYERS, of which a thread loads all before it computes, at most;

@@ -1,5 +1,5 @@
 // What a launch of ranks shares with the host, and what its devices share: see ranks.cuh. Go's forms of the structs
-// are in halo/ranks/board.go.
+// are in halo/ranks/layout.go.
 #pragma once
 
 #include "device.cuh"
@@ -99,7 +99,8 @@ enum CommandKind {
 	RAISE_BARRIER, // one more at a count of devices, once all that was stored before is there for all
 };
 
-// What a kernel is launched with. Boards are memory of the devices, all laid out alike.
+// What a kernel is launched with. memories are what each device has for its ranks, all laid out alike: see
+// DeviceMemory.
 struct World {
 	i64 limit;                  // of any wait, in ns
 	i64 ranks, devices, device; // ranks of each device; this device
@@ -113,10 +114,11 @@ struct World {
 	LogLine *log;               // of this device, in host memory
 	Command *commands;          // of this device, in host memory, for its proxy
 	const ChannelEnd *ends;     // MAX_ENDS of each rank of this device; null: none has any
-	char *boards[MAX_DEVICES];  // as this device reaches them, or its proxy, or that of another process
+	char *memories[MAX_DEVICES];  // as this device reaches them, or its proxy, or that of another process
 };
 
-// Where things are on a board. Lines of 128 bytes keep counts apart that are polled by different ranks.
+// The first lines of the memory that a device has for its ranks. Lines of 128 bytes keep counts apart that are polled
+// by different ranks.
 enum Line {
 	DEVICE_ARRIVALS,
 	WORLD_ARRIVALS,
@@ -140,15 +142,16 @@ struct Timings {
 	i64 nanoseconds[MAX_TIMINGS];
 };
 
-// What a rank has read of its queues and keeps, see rank_queue.cuh. Its users hold State::queue_lock. It lies in device memory because
-// racecheck, which looks at shared memory, does not see that the lock orders them.
+// What a rank has read of its queues and keeps, see rank_queue.cuh. Its users hold State::queue_lock. It lies in device
+// memory because racecheck, which looks at shared memory, does not see that the lock orders them.
 struct Kept {
-	u64 count, notices[KEPT];
+	u64 count, envelopes[KEPT];
 	u64 read[MAX_DEVICES]; // of the queue of each device
 	u64 told[MAX_DEVICES]; // as many as those devices were told of
 };
 
-struct Board {
+// The memory that a device has for its ranks.
+struct DeviceMemory {
 	char *at;
 	i64 ranks, devices, edges;
 

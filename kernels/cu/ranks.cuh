@@ -56,7 +56,7 @@ class Rank : public Channels {
   public:
 	// The first call of every block; returns once all ranks of the world have called it.
 	__device__ Rank(const World &w, State &s) : Channels(w, s) {
-		const Board b = mine();
+		const DeviceMemory b = mine();
 		const i64 rank = index(DEVICE);
 		for (int tag = (int)threadIdx.x; tag < RANK_TAGS; tag += (int)blockDim.x)
 			s.consumed[tag] = *b.near_count(rank, tag) + (world.devices > 1 ? *b.far_count(rank, tag) : 0) +
@@ -90,15 +90,15 @@ class Rank : public Channels {
 		if (threadIdx.x == 0) state.windows[comm] |= 1ull << place;
 		for (i64 d = threadIdx.x; d < world.devices; d += blockDim.x) {
 			if (comm != WORLD && d != world.device) continue;
-			WindowEntry *const there = board(d).window(w.slot, index());
+			WindowEntry *const there = memory(d).window(w.slot, index());
 			if (is_served(d)) post_words(d, (u64 *)there, (u64)base, (u64)bytes, 2);
 			else *there = {(u64)base, bytes};
 		}
 		return {barrier(comm) ? w.slot : -1, comm};
 	}
 
-	// free_window ends a window. All ranks of the communicator call it, for several windows in the same order on all ranks; nobody
-	// uses the window any more. It has no effect on a window that the host made.
+	// free_window ends a window. All ranks of the communicator call it, for several windows in the same order on all
+	// ranks; nobody uses the window any more. It has no effect on a window that the host made.
 	__device__ void free_window(Window w) {
 		if (threadIdx.x == 0) check(is_open(w), BAD_WINDOW, 0, w.slot, 0);
 		barrier(w.comm);
@@ -108,8 +108,8 @@ class Rank : public Channels {
 		Block::sync();
 	}
 
-	// pointer returns where a rank's window lies, if this device can reach it, else 0, as for a window that does not exist; to any thread.
-	// With RANK_CHECKS a window or a rank that does not exist ends the run.
+	// pointer returns where a rank's window lies, if this device can reach it, else 0, as for a window that does not
+	// exist; to any thread. With RANK_CHECKS a window or a rank that does not exist ends the run.
 	__device__ char *pointer(Window w, int rank) {
 		return !valid(w, rank, 0, 0) || served_by(in_world(w.comm, rank)) >= 0 ? 0 : (char *)entry(w, rank).base;
 	}
@@ -135,9 +135,10 @@ class Rank : public Channels {
 		if (right) raise(comm, to, count, tag, NO_WINDOW);
 	}
 
-	// put_box is put of a box: rows of so many bytes, in planes, as far apart at the target and in the source as
-	// the strides say, in bytes. Those of the target may be negative, those of the source, which begins with the first row, may not.
-	// A box of two dimensions has one plane; one of no bytes, rows or planes puts nothing, at an offset up to the end of the window.
+	// put_box is put of a box: rows of so many bytes, in planes, as far apart at the target and in the source as the
+	// strides say, in bytes. Those of the target may be negative, those of the source, which begins with the first row,
+	// may not. A box of two dimensions has one plane; one of no bytes, rows or planes puts nothing, at an offset up to
+	// the end of the window.
 	struct Rows {
 		i64 bytes, rows, planes;
 	};
@@ -168,8 +169,8 @@ class Rank : public Channels {
 		else copy_box<Group, char>(t, there, size, f, here);
 	}
 
-	// get gets bytes from an offset of the window of a rank. They are there after a flush. It sees what notifications and barriers have
-	// ordered before it.
+	// get gets bytes from an offset of the window of a rank. They are there after a flush. It sees what notifications
+	// and barriers have ordered before it.
 	template <typename Group = Block> __device__ void get(Window w, int rank, i64 offset, i64 bytes, void *to) {
 		if (!goes_on<Group>() || !valid(w, rank, offset, bytes)) return;
 		const char *const from = (const char *)entry(w, rank).base + offset;
@@ -185,8 +186,8 @@ class Rank : public Channels {
 		if (w.exists()) notify<Group>(rank, w.comm, tag);
 	}
 
-	// flush is local completion: it returns once the sources of all puts of the group may be changed, and what it got is there. It does not
-	// wait for the ranks that were put to.
+	// flush is local completion: it returns once the sources of all puts of the group may be changed, and what it got
+	// is there. It does not wait for the ranks that were put to.
 	template <typename Group = Block> __device__ void flush(Window) { Group::sync(); }
 
 	// test_notifications takes count notifications of a tag and returns true, or takes none and returns false. One
@@ -222,23 +223,23 @@ class Rank : public Channels {
 #ifdef RANK_QUEUES
 	// The same for notifications that match, in the order in which they came.
 	template <typename Group = Block> __device__ bool test_notifications(const Match &m, u64 count) {
-		Notice first;
+		Envelope first;
 		return test_match<Group>(m, count, first);
 	}
 	template <typename Group = Block> __device__ bool wait_notifications(const Match &m, u64 count) {
-		Notice first;
+		Envelope first;
 		return wait_match<Group>(m, count, first);
 	}
 
-	// test_one and wait_one are the same for one notification, the first that matches, and tell all threads where it comes from. If
-	// they return false, from is as before.
+	// test_one and wait_one are the same for one notification, the first that matches, and tell all threads where it
+	// comes from. If they return false, from is as before.
 	template <typename Group = Block> __device__ bool test_one(const Match &m, Notification &from) {
-		Notice first{};
-		return test_match<Group>(m, 1, first) && share_notice<Group>(first, from);
+		Envelope first{};
+		return test_match<Group>(m, 1, first) && share_envelope<Group>(first, from);
 	}
 	template <typename Group = Block> __device__ bool wait_one(const Match &m, Notification &from) {
-		Notice first{};
-		return wait_match<Group>(m, 1, first) && share_notice<Group>(first, from);
+		Envelope first{};
+		return wait_match<Group>(m, 1, first) && share_envelope<Group>(first, from);
 	}
 #else
 	template <typename Group = Block> __device__ bool test_notifications(const Match &, u64) {
@@ -259,8 +260,8 @@ class Rank : public Channels {
 	}
 #endif
 
-	// wait_any waits for one notification with a tag from first_tag to first_tag + tags - 1, takes it, and returns its tag. It returns -1
-	// if the wait timed out or the run has ended.
+	// wait_any waits for one notification with a tag from first_tag to first_tag + tags - 1, takes it, and returns its
+	// tag. It returns -1 if the wait timed out or the run has ended.
 	template <typename Group = Block> __device__ int wait_any(int first_tag, int tags) {
 		int found = -1;
 		if (Group::thread() == 0 && !state.failed && check(tags > 0, BAD_COUNT, 0, tags, 0) && valid_tag(first_tag) &&
@@ -268,7 +269,7 @@ class Rank : public Channels {
 			const bool came = wait_unless_ended([&] {
 				for (int tag = first_tag; tag - first_tag < tags; tag++) {
 #ifdef RANK_QUEUES
-					if (Notice first; match(Match(ANY, tag), 1, first)) return found = tag, true;
+					if (Envelope first; match(Match(ANY, tag), 1, first)) return found = tag, true;
 #else
 					if ((i64)notifications(tag) > 0 && take<Thread>(tag, 1, false)) return found = tag, true;
 #endif
@@ -297,8 +298,8 @@ class Rank : public Channels {
 		t->count++;
 	}
 
-	// log writes a line of text and numbers, as which a char counts, to the log of the run, those that the first thread of the block has. It
-	// waits where the host has not read LOG_LINES of the device yet.
+	// log writes a line of text and numbers, as which a char counts, to the log of the run, those that the first thread
+	// of the block has. It waits where the host has not read LOG_LINES of the device yet.
 	template <typename... Items> __device__ void log(const Items &...items) {
 		if (threadIdx.x != 0 || state.failed) return;
 		LogText text;
@@ -391,22 +392,23 @@ class Rank : public Channels {
 		return;
 #endif
 		if (const int served = served_by(in_world(comm, to)); served >= 0)
-			post_raise(RAISE, served, board(served).served_count(place_of(in_world(comm, to)).rank, tag));
+			post_raise(RAISE, served, memory(served).served_count(place_of(in_world(comm, to)).rank, tag));
 		else if (count & 1) add_release_sys((u64 *)(count - 1) + tag, 1);
 		else add_release_gpu((u64 *)count + tag, 1);
 	}
 
 	// notifications returns how many of a tag have come and were not taken, in one thread; it orders nothing.
 	__device__ u64 notifications(int tag) const {
-		const Board b = mine();
+		const DeviceMemory b = mine();
 		u64 came = load_relaxed_sys(b.near_count(blockIdx.x, tag));
 		if (world.devices > 1) came += load_relaxed_sys(b.far_count(blockIdx.x, tag));
 		if (any_served()) came += load_relaxed_sys(b.served_count(blockIdx.x, tag));
 		return came - state.consumed[tag];
 	}
 
-	// The counts of notifications of a tag that a group polls: one thread all of them, each lane of a warp one. With several devices each
-	// two lanes add the counts of near and far ranks, with proxies each four lanes those of all three kinds, so that a poll has no branch.
+	// The counts of notifications of a tag that a group polls: one thread all of them, each lane of a warp one. With
+	// several devices each two lanes add the counts of near and far ranks, with proxies each four lanes those of all
+	// three kinds, so that a poll has no branch.
 	template <typename Group> struct Sources {
 		static constexpr bool ONE = same<Group, Thread>::value;
 		const u64 *count; // of this lane; of one thread: that of its device
@@ -417,7 +419,7 @@ class Rank : public Channels {
 		__device__ __forceinline__ bool came(const Rank &rank, int tag, u64 enough) const {
 			u64 all = load_relaxed_sys(count);
 			if (ONE) {
-				const Board b = rank.mine();
+				const DeviceMemory b = rank.mine();
 				if (!alone) all += load_relaxed_sys(b.far_count(blockIdx.x, tag));
 				if (any_served()) all += load_relaxed_sys(b.served_count(blockIdx.x, tag));
 				return (i64)(all - enough) >= 0;
@@ -428,14 +430,14 @@ class Rank : public Channels {
 			return __all_sync(~0u, (i64)(all - enough) >= 0);
 		}
 		__device__ __forceinline__ void acquire(const Rank &rank, int tag) const {
-			const Board b = rank.mine();
+			const DeviceMemory b = rank.mine();
 			if (!ONE) acquire_sys(count);
 			else if (any_served()) acquire_sys(count, b.far_count(blockIdx.x, tag), b.served_count(blockIdx.x, tag));
 			else acquire_sys(count, b.far_count(blockIdx.x, tag));
 		}
 	};
 	template <typename Group> __device__ __forceinline__ Sources<Group> sources(int tag) const {
-		const Board b = mine();
+		const DeviceMemory b = mine();
 		Sources<Group> s = {b.near_count(blockIdx.x, tag), true, world.devices == 1};
 		if (Sources<Group>::ONE) return s;
 		const int source = (int)threadIdx.x & (any_served() ? 3 : 1);
@@ -465,8 +467,8 @@ class Rank : public Channels {
 		const u64 n = atomicAdd(mine().claimed(to), 1), *const read = mine().read(to);
 		const bool room = wait_unless_ended([&] { return n < load_relaxed_sys(read) + QUEUED; }, read);
 		if (!room) return fail(QUEUE_FULL, QUEUED, (u64)to, (u64)tag);
-		u64 *const there = board(device).queue(rank, world.device) + n % QUEUED;
-		const u64 word = Notice::of(n / QUEUED + 1, slot, index(), tag).word;
+		u64 *const there = memory(device).queue(rank, world.device) + n % QUEUED;
+		const u64 word = Envelope::of(n / QUEUED + 1, slot, index(), tag).word;
 		if (is_served(device)) post_words(device, there, word, 0, 1);
 		else store_release_sys(there, word);
 	}
@@ -484,12 +486,12 @@ class Rank : public Channels {
 	}
 
 	// test_match and wait_match say in the first thread which notification is the first of those that are taken.
-	template <typename Group> __device__ bool test_match(const Match &m, u64 count, Notice &first) {
+	template <typename Group> __device__ bool test_match(const Match &m, u64 count, Envelope &first) {
 		bool came = true;
 		if (Group::thread() == 0) came = !state.failed && valid_match(m, count) && match(m, count, first);
 		return Group::all(came);
 	}
-	template <typename Group> __device__ bool wait_match(const Match &m, u64 count, Notice &first) {
+	template <typename Group> __device__ bool wait_match(const Match &m, u64 count, Envelope &first) {
 		bool came = true;
 		if (Group::thread() == 0) {
 			const bool valid = !state.failed && valid_match(m, count);
@@ -500,8 +502,8 @@ class Rank : public Channels {
 		}
 		return Group::all(came);
 	}
-	// share_notice tells all threads of a group where the notification of the first comes from.
-	template <typename Group> __device__ bool share_notice(Notice first, Notification &from) {
+	// share_envelope tells all threads of a group where the notification of the first comes from.
+	template <typename Group> __device__ bool share_envelope(Envelope first, Notification &from) {
 		const int slot = share<Group>(first.slot());
 		from.window = slot == NO_WINDOW ? Window{NO_WINDOW, WORLD} : Window{slot, (Comm)(slot / MAX_WINDOWS)};
 		from.source = share<Group>(first.source());
@@ -509,24 +511,24 @@ class Rank : public Channels {
 		return true;
 	}
 
-	// match takes count notifications that match, those that came first, if there are as many, in one thread, and says which is the
-	// first. Several threads may call it at once. They spin: the holder of the lock never waits.
-	__device__ bool match(const Match &m, u64 count, Notice &first) {
+	// match takes count notifications that match, those that came first, if there are as many, in one thread, and says
+	// which is the first. Several threads may call it at once. They spin: the holder of the lock never waits.
+	__device__ bool match(const Match &m, u64 count, Envelope &first) {
 		while (!try_lock(&state.queue_lock)) {
 		}
 		const bool found = take_kept(*mine().kept(blockIdx.x), m, count, first);
 		unlock(&state.queue_lock);
 		return found;
 	}
-	__device__ bool take_kept(Kept &kept, const Match &m, u64 count, Notice &first) {
+	__device__ bool take_kept(Kept &kept, const Match &m, u64 count, Envelope &first) {
 		keep_all();
 		u64 found = 0;
-		for (u64 i = 0; i < kept.count && found < count; i++) found += Notice{kept.notices[i]}.matches(m);
+		for (u64 i = 0; i < kept.count && found < count; i++) found += Envelope{kept.envelopes[i]}.matches(m);
 		if (found < count) return false;
 		u64 left = 0;
 		for (u64 i = 0, taken = 0; i < kept.count; i++) {
-			const Notice n = {kept.notices[i]};
-			if (taken == count || !n.matches(m)) kept.notices[left++] = n.word;
+			const Envelope n = {kept.envelopes[i]};
+			if (taken == count || !n.matches(m)) kept.envelopes[left++] = n.word;
 			else if (taken++ == 0) first = n;
 		}
 		kept.count = left;

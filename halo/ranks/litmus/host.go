@@ -36,7 +36,11 @@ func (c *call) note(kind int64, from int, round, at, expected, came int64) {
 	if !atomic.CompareAndSwapUint64(&l.Wrong, 0, 1) {
 		return
 	}
-	l.Kind, l.From, l.To, l.Round, l.At, l.Expected, l.Came = kind, int64(from), int64(c.Index(ranks.All)), round, at, expected, came
+	l.Kind, l.From, l.To, l.Round, l.At, l.Expected, l.Came = kind, int64(
+		from,
+	), int64(
+		c.Index(ranks.All),
+	), round, at, expected, came
 }
 
 // partners returns whom the rank puts to, and who puts to it.

@@ -50,8 +50,8 @@ type test struct {
 }
 
 // Puts checks what ranks of a device put to others of it, if there is one device, else what those of each put to the
-// next one, of all processes: random sizes at all distances of target and source from a multiple of 16, in pieces of which the last
-// notifies. Who is notified looks at all that it has, and at what is around.
+// next one, of all processes: random sizes at all distances of target and source from a multiple of 16, in pieces of
+// which the last notifies. Who is notified looks at all that it has, and at what is around.
 func (t Tests) Puts(ctx context.Context, devices ...*streams.Device) error {
 	return t.run(ctx, test{"pieces", (*call).pieces}, devices)
 }
@@ -113,7 +113,13 @@ func (t Tests) seeded(ctx context.Context, one test, devices []*streams.Device) 
 			one.host(&call{r, ranks.Data[litmus](r), memory.of(r, memory.windows), memory.of(r, memory.sources)})
 		},
 	}
-	options := ranks.Options{Ranks: t.Ranks, PerMultiprocessor: max(1, t.each), Processes: t.Processes, Limit: t.Limit, Checks: true}
+	options := ranks.Options{
+		Ranks:             t.Ranks,
+		PerMultiprocessor: max(1, t.each),
+		Processes:         t.Processes,
+		Limit:             t.Limit,
+		Checks:            true,
+	}
 	if options.Ranks == 0 && devices[0].GoKernels {
 		options.Ranks = hostRanks
 	}

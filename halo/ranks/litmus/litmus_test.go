@@ -100,8 +100,8 @@ func lacks(err error, words []string) string {
 	return ""
 }
 
-// Soak makes turns until the time is over, of all tests and on one device, two and all; a seed is one turn, the same each
-// time; and what is wrong is found, with the seed that finds it again.
+// Soak makes turns until the time is over, of all tests and on one device, two and all; a seed is one turn, the same
+// each time; and what is wrong is found, with the seed that finds it again.
 func TestSoak(t *testing.T) {
 	s := testdevices.Host(t, 3)
 	tests := testsOf(s)

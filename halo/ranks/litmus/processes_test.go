@@ -58,8 +58,8 @@ func asOneOf(program func(t Tests, devices []*streams.Device) error) func() erro
 	}
 }
 
-// hold runs all tests, on one device of each process and on two, with one rank on each and with several. Where processes share
-// cores a round takes long: they make all rounds if tests are long.
+// hold runs all tests, on one device of each process and on two, with one rank on each and with several. Where
+// processes share cores a round takes long: they make all rounds if tests are long.
 func hold(t Tests, devices []*streams.Device) error {
 	if !testdevices.Long() {
 		t.Rounds = 40

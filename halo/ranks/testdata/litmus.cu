@@ -37,7 +37,8 @@ template <typename Group> __device__ void puts(Rank &rank, Puts &data) {
 		const int away = 1 + (int)(h % (unsigned)n);
 		const int to = (me + away) % n, from = (me - away % n + n) % n;
 		const unsigned kind = h / 8 % 8;
-		const i64 step = kind == 3 || kind == 4 ? 16 : 1; // whole words of which each thread has few are copied in their own way
+		// Whole words of which each thread has few are copied in their own way
+		const i64 step = kind == 3 || kind == 4 ? 16 : 1;
 		const i64 offset = h / 64 % 33 / step * step, most = data.slot - 64, odd = h / 4096 % 17 / step * step;
 		const i64 bytes = kind == 0 ? most : kind < 5 ? h / 256 % (unsigned)(most + 1) / step * step : h / 256 % 40;
 		char *const slot = slots + t % 2 * data.slot;
@@ -204,10 +205,19 @@ extern "C" __global__ void calls(const __grid_constant__ World world) {
 	rank.finish();
 }
 
-// Calls that fail, each of one rank.
+// named is the number of a name, as callNamed has it in Go: FNV-1a.
+__device__ constexpr u64 named(const char *name) {
+	u64 h = 14695981039346656037ull;
+	for (; *name; name++) h = (h ^ (u64)(unsigned char)*name) * 1099511628211ull;
+	return h;
+}
+
+// Which wrong call a rank makes.
 struct Wrong {
-	char *memory; // of this device: 256 bytes a rank
+	char *memory; // of this device: 256 bytes per rank
 	i64 what, rank;
+
+	__device__ bool is(const char *name) const { return (u64)what == named(name); }
 };
 
 extern "C" __global__ void wrong(const __grid_constant__ World world) {
@@ -219,53 +229,53 @@ extern "C" __global__ void wrong(const __grid_constant__ World world) {
 	double value = 0;
 	rank.free_window(freed);
 	if (rank.index() == data.rank) {
-		if (data.what == 0) rank.wait_notifications(3, 2);
-		if (data.what == 1) rank.notify(0, WORLD, RANK_TAGS);
-		if (data.what == 2) rank.notify(rank.size(), WORLD, 1);
-		if (data.what == 3) rank.put(w, 0, 250, 10, data.memory);
-		if (data.what == 4) rank.put(freed, 0, 0, 8, data.memory);
-		if (data.what == 5) rank.barrier(DEVICE);
-		if (data.what == 6) rank.put(w, 5, -8, 8, data.memory);
-		if (data.what == 7) rank.put_notify(w, -1, 0, 8, data.memory, 0);
-		if (data.what == 8) rank.put_box(w, 0, 0, {1ll << 61, 1ll << 61}, {8, 9, 1}, data.memory, {0, 0});
-		if (data.what == 9) rank.put_box(w, 5, 8, {-8, 64}, {8, 3, 2}, data.memory, {0, 0});
-		if (data.what == 10) rank.wait_notifications(3, ~0ull);
-		if (data.what == 11) rank.wait_any(10, 0);
-		if (data.what == 12) rank.put_packet(w, 0, 4, 8, data.memory, 1);
-		if (data.what == 13) rank.wait_any(10, 20);
-		if (data.what == 14) rank.put(Window{1 << 30, WORLD}, 0, 0, 8, data.memory);
-		if (data.what == 15) rank.put<ranks::Warp>(Window{-1, WORLD}, 0, 0, 8, data.memory);
-		if (data.what == 16) rank.put(Window{-1, WORLD}, 0, 0, 8, data.memory);
-		if (data.what == 17) rank.free_window(freed);
-		if (data.what == 18) rank.put_packet(odd, 0, 0, 8, data.memory, 1);
-		if (data.what == 19) rank.wait_packet(data.memory + 8, 8, data.memory + 64, 1);
-		if (data.what == 20) rank.wait_value(data.memory + 8, value, 1);
-		if (data.what == 21) rank.put_box(w, 0, 0, {8, 0}, {8, -1, 1}, data.memory, {8, 0});
-		if (data.what == 22) rank.put_box(w, 6, 0, {8, 0}, {8, 0, 1}, data.memory, {8, 0});
-		if (data.what == 23) rank.pointer(freed, 0);
-		if (data.what == 24) rank.put_notify(w, 0, 0, 8, data.memory, -1);
-		if (data.what == 25) rank.put_notify<ranks::Warp>(w, 0, 0, 8, data.memory, -7);
-		if (data.what == 26) rank.wait_any(5, 0x7fffffff);
-		if (data.what == 27) {
+		if (data.is("missing notification")) rank.wait_notifications(3, 2);
+		if (data.is("tag too large")) rank.notify(0, WORLD, RANK_TAGS);
+		if (data.is("rank too large")) rank.notify(rank.size(), WORLD, 1);
+		if (data.is("beyond a window")) rank.put(w, 0, 250, 10, data.memory);
+		if (data.is("freed window")) rank.put(freed, 0, 0, 8, data.memory);
+		if (data.is("barrier alone")) rank.barrier(DEVICE);
+		if (data.is("before a window")) rank.put(w, 5, -8, 8, data.memory);
+		if (data.is("negative rank")) rank.put_notify(w, -1, 0, 8, data.memory, 0);
+		if (data.is("box beyond a window")) rank.put_box(w, 0, 0, {1ll << 61, 1ll << 61}, {8, 9, 1}, data.memory, {0, 0});
+		if (data.is("box before a window")) rank.put_box(w, 5, 8, {-8, 64}, {8, 3, 2}, data.memory, {0, 0});
+		if (data.is("negative count")) rank.wait_notifications(3, ~0ull);
+		if (data.is("no tags")) rank.wait_any(10, 0);
+		if (data.is("packet at an odd place")) rank.put_packet(w, 0, 4, 8, data.memory, 1);
+		if (data.is("missing tags")) rank.wait_any(10, 20);
+		if (data.is("unknown window")) rank.put(Window{1 << 30, WORLD}, 0, 0, 8, data.memory);
+		if (data.is("window not made by a warp")) rank.put<ranks::Warp>(Window{-1, WORLD}, 0, 0, 8, data.memory);
+		if (data.is("window not made")) rank.put(Window{-1, WORLD}, 0, 0, 8, data.memory);
+		if (data.is("window freed twice")) rank.free_window(freed);
+		if (data.is("packet for an odd window")) rank.put_packet(odd, 0, 0, 8, data.memory, 1);
+		if (data.is("packet from an odd place")) rank.wait_packet(data.memory + 8, 8, data.memory + 64, 1);
+		if (data.is("value from an odd place")) rank.wait_value(data.memory + 8, value, 1);
+		if (data.is("box of -1 rows")) rank.put_box(w, 0, 0, {8, 0}, {8, -1, 1}, data.memory, {8, 0});
+		if (data.is("empty box for no rank")) rank.put_box(w, 6, 0, {8, 0}, {8, 0, 1}, data.memory, {8, 0});
+		if (data.is("memory of a freed window")) rank.pointer(freed, 0);
+		if (data.is("negative tag")) rank.put_notify(w, 0, 0, 8, data.memory, -1);
+		if (data.is("negative tag by a warp")) rank.put_notify<ranks::Warp>(w, 0, 0, 8, data.memory, -7);
+		if (data.is("too many tags")) rank.wait_any(5, 0x7fffffff);
+		if (data.is("half of a packet")) {
 			char *const mine = data.memory + 256 * rank.index(DEVICE);
 			rank.put_packet(w, rank.index(), 32, 8, mine + 64, 98);
 			rank.wait_packet(mine + 32, 8, mine + 64, 98);
 			rank.put_packet(w, rank.index(), 32, 4, mine + 64, 99);
 			rank.wait_packet(mine + 32, 8, mine + 64, 99);
 		}
-		if (data.what == 28) rank.put_box(w, 0, 0, {0, 0}, {8, 1ll << 40, 1}, data.memory, {0, 0});
-		if (data.what == 40) rank.wait_notifications(3, 1);
+		if (data.is("box with all rows at one place")) rank.put_box(w, 0, 0, {0, 0}, {8, 1ll << 40, 1}, data.memory, {0, 0});
+		if (data.is("wait beside a barrier")) rank.wait_notifications(3, 1);
 		const i64 least = -9223372036854775807ll - 1;
 		double sum = 0;
-		if (data.what == 50) rank.create_window(WORLD, data.memory, least);
-		if (data.what == 51) rank.put_packet(w, 0, 0, least + 8, data.memory, 1);
-		if (data.what == 52) rank.wait_packet(data.memory, -8, data.memory + 64, 1);
-		if (data.what == 53) rank.allreduce(&sum, &sum, (1ll << 40) + 1, SUM, WORLD);
-		if (data.what == 54) rank.send(Channel{0x7fffffff}, 8, data.memory);
-	} else if (data.what == 0 && rank.index() == 0) {
+		if (data.is("window of negative size")) rank.create_window(WORLD, data.memory, least);
+		if (data.is("put of negative size")) rank.put_packet(w, 0, 0, least + 8, data.memory, 1);
+		if (data.is("packet of negative size")) rank.wait_packet(data.memory, -8, data.memory + 64, 1);
+		if (data.is("collective of too many")) rank.allreduce(&sum, &sum, (1ll << 40) + 1, SUM, WORLD);
+		if (data.is("unknown channel")) rank.send(Channel{0x7fffffff}, 8, data.memory);
+	} else if (data.is("missing notification") && rank.index() == 0) {
 		rank.notify((int)data.rank, WORLD, 3);
 	}
-	if (data.what != 40) rank.wait_notifications(200, 1); // all end with the one that failed
+	if (!data.is("wait beside a barrier")) rank.wait_notifications(200, 1); // all end with the one that failed
 	rank.finish();
 }
 
@@ -316,7 +326,8 @@ extern "C" __global__ void logs(const __grid_constant__ World world) {
 }
 
 // One rank fails with a code, in one thread. The others wait, if there is a tag, or look whether the run has ended: all
-// threads of each see that in the same round. After that calls do nothing, whether their window is one of before or not.
+// threads of each see that in the same round. After that calls do nothing, whether their window is one of before or
+// not.
 struct Fails {
 	unsigned long long *apart; // of this device: threads that saw the end in another round than the first of their rank
 	i64 rank, code, detail, tag;
@@ -437,8 +448,8 @@ extern "C" __global__ void who(const __grid_constant__ World world) {
 	rank.finish();
 }
 
-// Two warps of each rank wait at once, each for its own tag in a ring. Then a thread notifies more often than a queue holds, while
-// the others of its rank stand at a barrier.
+// Two warps of each rank wait at once, each for its own tag in a ring. Then a thread notifies more often than a queue
+// holds, while the others of its rank stand at a barrier.
 extern "C" __global__ void groups(const __grid_constant__ World world) {
 	__shared__ State state;
 	Rank rank(world, state);

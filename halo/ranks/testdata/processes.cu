@@ -3,8 +3,8 @@
 
 using namespace ranks;
 
-// What a rank puts to the one that is a stride above it, before a barrier, is seen after that by the one that is a stride below,
-// by a get: the barrier waits for what was stored at a third rank.
+// What a rank puts to the one that is a stride above it, before a barrier, is seen after that by the one that is a
+// stride below, by a get: the barrier waits for what was stored at a third rank.
 struct Third {
 	char *memory; // of this device: a slot a rank
 	i64 slot, rounds, stride;
@@ -39,8 +39,9 @@ extern "C" __global__ void third(const __grid_constant__ World world) {
 	rank.finish();
 }
 
-// Two barriers follow each other at once. What the last rank of one process puts before the first of them, the first rank of another
-// sees between them: so it does though other ranks, whose proxy has less to do, may be at the second barrier by then.
+// Two barriers follow each other at once. What the last rank of one process puts before the first of them, the first
+// rank of another sees between them: so it does though other ranks, whose proxy has less to do, may be at the second
+// barrier by then.
 struct Twice {
 	char *memory; // of this device: a slot, and where the last rank has its source
 	i64 slot, rounds, to;
@@ -72,8 +73,8 @@ extern "C" __global__ void twice(const __grid_constant__ World world) {
 	rank.finish();
 }
 
-// Diffusion along a ring of cells, of which each rank has as many. Points beside its own come with a notification each step, into
-// one of two places for each side. In the end all ranks add up their cells.
+// Diffusion along a ring of cells, of which each rank has as many. Points beside its own come with a notification each
+// step, into one of two places for each side. In the end all ranks add up their cells.
 struct Diffusion {
 	double *memory; // of this device, a rank: cells twice, and the cells beside them
 	i64 cells, steps;

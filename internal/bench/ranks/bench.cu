@@ -59,7 +59,8 @@ extern "C" __global__ void one_way(const __grid_constant__ World world) {
 	rank.start_timer();
 	rank.barrier(WORLD);
 	if (!far || me < n)
-		for (i64 i = 0; i < lap.rounds; i++) rank.put_notify(w, far ? me + n : (me + 1) % n, 0, lap.bytes, mine + lap.bytes, 0);
+		for (i64 i = 0; i < lap.rounds; i++)
+			rank.put_notify(w, far ? me + n : (me + 1) % n, 0, lap.bytes, mine + lap.bytes, 0);
 	if (!far || me >= n) rank.wait_notifications(0, (u64)lap.rounds);
 	rank.barrier(WORLD);
 	rank.stop_timer();
@@ -112,7 +113,9 @@ extern "C" __global__ void channel_ping_pong(const __grid_constant__ World world
 	rank.start_timer();
 	for (i64 i = 0; i < lap.rounds && me < 2; i++)
 		for (int turn = 0; turn < 2; turn++)
-			if (turn == me ? !rank.send(Channel{me}, lap.bytes, mine + lap.bytes) : rank.receive(Channel{1 - me}, mine) < 0) break;
+			if (turn == me ? !rank.send(Channel{me}, lap.bytes, mine + lap.bytes)
+			               : rank.receive(Channel{1 - me}, mine) < 0)
+				break;
 	rank.stop_timer();
 	rank.finish();
 }

@@ -78,7 +78,9 @@ func leftOut(row results.Row, why error) results.Row {
 }
 
 // round returns what a round takes, and how many ranks a device has.
-func (m measurement) round(ctx context.Context, l lap, open *streams.Resources) (us results.Sample, ranks int, err error) {
+func (m measurement) round(
+	ctx context.Context, l lap, open *streams.Resources,
+) (us results.Sample, ranks int, err error) {
 	devices := m.Devices[:m.devices]
 	memory := make([]*streams.Memory, len(devices))
 	ends := make([]haloranks.Channel, 2)

@@ -1,5 +1,5 @@
-// Rounds that compute, exchange, or do both, as Gysi, Bär and Hoefler 2016 measure overlap: while a rank waits, others of
-// its multiprocessor compute.
+// Rounds that compute, exchange, or do both, as Gysi, Bär and Hoefler 2016 measure overlap: while a rank waits, others
+// of its multiprocessor compute.
 //
 // THREADS is how many threads a rank has.
 #include "lap.cuh"
@@ -7,8 +7,8 @@
 
 using namespace ranks;
 
-// Ranks of 1024 threads together fit on a multiprocessor: a thread has 64 registers. NVRTC 13.0 spills none before sm_100,
-// and where proxies serve devices, or on later GPUs, some words around puts.
+// Ranks of 1024 threads together fit on a multiprocessor: a thread has 64 registers. NVRTC 13.0 spills none before
+// sm_100, and where proxies serve devices, or on later GPUs, some words around puts.
 #define OVERLAP_BOUNDS __launch_bounds__(THREADS, 1024 / THREADS)
 
 // A lap of a rank, in shared memory: registers are scarce.
@@ -18,18 +18,19 @@ struct Part : Lap {
 	int other;        // the rank that it exchanges messages with
 };
 
-// Newton's iteration for the inverse square root of a number of each thread, which a rank has for itself, with room for the
-// results. Work is how often each thread iterates.
+// Newton's iteration for the inverse square root of a number of each thread, which a rank has for itself, with room for
+// the results. Work is how often each thread iterates.
 class Newton {
-	// Beginnings from which a thread iterates at once. Each operation waits for the one before it in its chain: with one chain
-	// a thread, a rank would take what a chain takes, and no less while others wait for messages.
+	// Beginnings from which a thread iterates at once. Each operation waits for the one before it in its chain: with
+	// one chain a thread, a rank would take what a chain takes, and no less while others wait for messages.
 	enum { CHAINS = 4 };
 
   public:
 	__device__ explicit Newton(const Part &part) { ((double *)part.own)[threadIdx.x] = 2.0 + threadIdx.x; }
 
-	// compute iterates y = y * (1.5 - a / 2 * y * y), from below the square root of 3 / a, as it must for each a. There is no
-	// division, which would be a branch between the chains, and one a: with more, registers would do for two chains at a time.
+	// compute iterates y = y * (1.5 - a / 2 * y * y), from below the square root of 3 / a, as it must for each a. There
+	// is no division, which would be a branch between the chains, and one a: with more, registers would do for two
+	// chains at a time.
 	__device__ __forceinline__ void compute(const Part &part, i64 work) {
 		double *const number = (double *)part.own + threadIdx.x, half = 0.5 * *number, y[CHAINS];
 #pragma unroll
@@ -43,8 +44,8 @@ class Newton {
 	}
 };
 
-// Copies from the first half of what a rank has for itself to the second. Work is bytes, a multiple of 16, at most such a half.
-// Rounds walk through the halves, so that caches do not hold what they copy.
+// Copies from the first half of what a rank has for itself to the second. Work is bytes, a multiple of 16, at most such
+// a half. Rounds walk through the halves, so that caches do not hold what they copy.
 class Copy {
 	enum { WORDS = 4 }; // of a thread under way
 	i64 at = 0;

@@ -52,8 +52,8 @@ func sourceOf(name, text string, defines ...string) kernels.Source {
 	}
 }
 
-// program is a kernel over memory of the devices and some channels, which are there when it runs, with so many threads a
-// rank.
+// program is a kernel over memory of the devices and some channels, which are there when it runs, with so many threads
+// a rank.
 func (k kernel) program(threads int, memory []*streams.Memory, ends []haloranks.Channel) haloranks.Program {
 	return haloranks.Program{
 		Name: k.name, Source: k.file(threads), Kernel: k.name, Threads: threads,
@@ -169,12 +169,15 @@ var collectives = kernel{"collectives", func(r *haloranks.Rank, l *lap, memory [
 }, ofBench}
 
 // The numbers of channels are those in which measurement.round makes them.
-var channelPingPong = kernel{"channel_ping_pong", func(r *haloranks.Rank, l *lap, memory []byte, ends []haloranks.Channel) {
+var channelPingPong = kernel{"channel_ping_pong", func(
+	r *haloranks.Rank, l *lap, memory []byte, ends []haloranks.Channel,
+) {
 	me := r.Index(haloranks.All)
 	r.StartTimer()
 	for i := int64(0); i < l.Rounds && me < 2; i++ {
 		for turn := range 2 {
-			if turn == me && !r.Send(ends[me], memory[l.Bytes:2*l.Bytes]) || turn != me && r.Receive(ends[1-me], memory[:l.Bytes]) < 0 {
+			if turn == me && !r.Send(ends[me], memory[l.Bytes:2*l.Bytes]) ||
+				turn != me && r.Receive(ends[1-me], memory[:l.Bytes]) < 0 {
 				return
 			}
 		}

@@ -111,8 +111,8 @@ func TestComputing(t *testing.T) {
 	}
 }
 
-// A device exchanges and computes as much in all, however many ranks share a multiprocessor; what is left of a division is
-// lost. Ranks keep their threads up to 1024 of a multiprocessor.
+// A device exchanges and computes as much in all, however many ranks share a multiprocessor; what is left of a division
+// is lost. Ranks keep their threads up to 1024 of a multiprocessor.
 func TestLoads(t *testing.T) {
 	for _, gpu := range []bool{false, true} {
 		d := &streams.Device{}

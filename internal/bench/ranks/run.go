@@ -66,7 +66,8 @@ func (r *run) collectiveMeasurements(devices int) (all []measurement) {
 		ranks := haloranks.Options{PerMultiprocessor: each}
 		for which, name := range []string{aBroadcast: "broadcast", aReduce: "reduce", anAllreduce: "allreduce"} {
 			for _, bytes := range r.options.Vectors {
-				all = append(all, measurement{r, collective, name, devices, collectives, ranks, lap{Bytes: bytes, Work: int64(which)}, whole})
+				l := lap{Bytes: bytes, Work: int64(which)}
+				all = append(all, measurement{r, collective, name, devices, collectives, ranks, l, whole})
 			}
 		}
 	}
@@ -79,7 +80,8 @@ func (r *run) proxyMeasurements() (all []measurement) {
 		return nil
 	}
 	for _, bytes := range r.options.Bytes {
-		all = append(all, measurement{r, proxies, "put and notify by proxy", 2, pingPong, haloranks.Options{Ranks: 1, Proxy: true}, lap{Bytes: bytes}, latency})
+		one := haloranks.Options{Ranks: 1, Proxy: true}
+		all = append(all, measurement{r, proxies, "put and notify by proxy", 2, pingPong, one, lap{Bytes: bytes}, latency})
 	}
 	for _, bytes := range r.options.Messages {
 		ranks := haloranks.Options{PerMultiprocessor: 1, Proxy: true}
@@ -104,9 +106,10 @@ func (r *run) measurements(devices int) (all []measurement) {
 	for _, bytes := range o.Bytes {
 		if bytes%4 == 0 && bytes <= haloranks.MaxMessage {
 			all = append(all, measurement{r, channels, "channel", devices, channelPingPong, two, lap{Bytes: bytes}, latency},
-				measurement{r, channels, "channel one way", devices, channelOneWay, two, lap{Bytes: bytes}, func(row results.Row, us results.Sample, _ int) results.Row {
-					return rate(bytes)(row, us, 1) // one rank sends
-				}})
+				measurement{r, channels, "channel one way", devices, channelOneWay, two, lap{Bytes: bytes},
+					func(row results.Row, us results.Sample, _ int) results.Row {
+						return rate(bytes)(row, us, 1) // one rank sends
+					}})
 		}
 	}
 	for _, each := range o.PerMultiprocessor {
@@ -125,7 +128,8 @@ func (r *run) barrierMeasurements(devices int) (all []measurement) {
 		comm, name = haloranks.Device, "barrier of a device"
 	}
 	for _, each := range r.options.PerMultiprocessor {
-		all = append(all, measurement{r, barrier, name, devices, barriers, haloranks.Options{PerMultiprocessor: each}, lap{Comm: int64(comm)}, whole})
+		ranks := haloranks.Options{PerMultiprocessor: each}
+		all = append(all, measurement{r, barrier, name, devices, barriers, ranks, lap{Comm: int64(comm)}, whole})
 	}
 	return all
 }

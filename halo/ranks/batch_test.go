@@ -11,25 +11,25 @@ import (
 
 // Stores whose addresses follow each other, in whatever order they came, are one copy; others are copied alone. What
 // overlaps is told.
-func TestJoiner(t *testing.T) {
+func TestBatch(t *testing.T) {
 	d := testdevices.Host(t, 1).Devices[0]
-	room, err := d.AllocPinned(commands * joinMost)
+	room, err := d.AllocPinned(commands * batchedMost)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer room.Close()
-	payloads, err := d.AllocPinned(commands * joinMost)
+	payloads, err := d.AllocPinned(commands * batchedMost)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer payloads.Close()
-	j := joiner{room: room}
+	j := batch{room: room}
 	give := func(i int, device, at, bytes uint64) {
 		c := &command{what: store, device: device, at: at, bytes: bytes}
-		from := payloads.Span(int64(i)*joinMost, int64(bytes))
+		from := payloads.Span(int64(i)*batchedMost, int64(bytes))
 		for k := range bytes {
 			c.payload[k] = byte(at + k)
-			payloads.Bytes()[uint64(i)*joinMost+k] = byte(at + k)
+			payloads.Bytes()[uint64(i)*batchedMost+k] = byte(at + k)
 		}
 		if !j.takes(c) || j.overlaps(c) {
 			t.Fatalf("a store of %d bytes at %d of device %d is not taken", bytes, at, device)
@@ -67,7 +67,7 @@ func TestJoiner(t *testing.T) {
 		}
 		j.used = 0
 	}
-	for _, c := range []command{{what: fetch, bytes: 8}, {what: raise, bytes: 8}, {what: store, bytes: joinMost + 1}} {
+	for _, c := range []command{{what: fetch, bytes: 8}, {what: raise, bytes: 8}, {what: store, bytes: batchedMost + 1}} {
 		if j.takes(&c) {
 			t.Errorf("a command of kind %d with %d bytes is taken", c.what, c.bytes)
 		}

@@ -21,23 +21,33 @@ import (
 // With Options.Processes all processes call New, each with devices of its own, and get the same world: its ranks are
 // numbered by process, and there by device. All then call NewWindow, NewChannel and Run in the same order. Where one
 // fails, all do.
-func New(c *kernels.Compiler, devices []*streams.Device, links *p2p.Links, p Program, o Options) (world *World, err error) {
+func New(
+	c *kernels.Compiler, devices []*streams.Device, links *p2p.Links, p Program, o Options,
+) (world *World, err error) {
 	o.Processes = o.Processes.OrAlone()
 	wrong := checkAll(devices, p, o)
 	if wrong != nil && o.Processes.IsAlone() {
 		return nil, wrong
 	}
 	o.Limit = min(cmp.Or(o.Limit, limit), longest)
-	w := &World{program: p, options: o, compiler: c, devices: devices, grace: o.Limit + 10*time.Second, presets: map[int][][]byte{}, sizes: map[int][]int64{}, log: logger{to: o.Log}}
+	w := &World{
+		program: p,
+		options: o,
+		devices: devices,
+		grace:   o.Limit + 10*time.Second,
+		presets: map[int][][]byte{},
+		sizes:   map[int][]int64{},
+		log:     logger{to: o.Log},
+	}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, w.Close())
 		}
 	}()
-	if err := w.meet(wrong); err != nil {
+	if err := w.joinProcesses(wrong); err != nil {
 		return nil, err
 	}
-	functions, err := w.prepare(links)
+	functions, err := w.prepare(c, links)
 	if err := w.agreeOnRanks(err); err != nil {
 		return nil, err
 	}
@@ -46,11 +56,11 @@ func New(c *kernels.Compiler, devices []*streams.Device, links *p2p.Links, p Pro
 			err = w.open(m)
 		}
 	}
-	boards, err := w.gatherBoards(err)
+	memories, err := w.gatherMemories(err)
 	if err != nil {
 		return nil, err
 	}
-	if err := w.agree("load the kernels", w.load(functions, boards)); err != nil {
+	if err := w.agree("load the kernels", w.load(functions, memories)); err != nil {
 		return nil, err
 	}
 	return w, nil
@@ -74,14 +84,14 @@ func checkAll(devices []*streams.Device, p Program, o Options) error {
 }
 
 // prepare finds how devices reach each other, compiles the kernels and counts ranks.
-func (w *World) prepare(links *p2p.Links) ([]streams.Function, error) {
+func (w *World) prepare(c *kernels.Compiler, links *p2p.Links) ([]streams.Function, error) {
 	for i, d := range w.devices {
 		if err := w.reach(links, d); err != nil {
 			return nil, err
 		}
 		w.members = append(w.members, &member{index: w.before + i, device: d})
 	}
-	functions, err := w.functions()
+	functions, err := w.functions(c)
 	if err != nil {
 		return nil, err
 	}
@@ -89,9 +99,9 @@ func (w *World) prepare(links *p2p.Links) ([]streams.Function, error) {
 }
 
 // load makes the launches ready.
-func (w *World) load(functions []streams.Function, boards []uint64) (err error) {
+func (w *World) load(functions []streams.Function, memories []uint64) (err error) {
 	for i, m := range w.members {
-		if m.kernel, err = w.kernel(m, functions[i], boards); err != nil {
+		if m.kernel, err = w.kernel(m, functions[i], memories); err != nil {
 			return err
 		}
 		w.resources.Add(m.kernel)
@@ -133,19 +143,19 @@ func (w *World) reach(links *p2p.Links, d *streams.Device) error {
 }
 
 // functions returns the kernel of each device, nil on host devices.
-func (w *World) functions() (all []streams.Function, err error) {
-	w.source = w.program.Source
-	w.source.Defines = append(w.options.defines(), w.source.Defines...)
+func (w *World) functions(c *kernels.Compiler) (all []streams.Function, err error) {
+	source := w.program.Source
+	source.Defines = append(w.options.defines(), source.Defines...)
 	if w.proxied() {
-		w.source.Defines = append(w.source.Defines, "RANK_PROXY")
+		source.Defines = append(source.Defines, "RANK_PROXY")
 	}
-	w.source.Mirrors = append(mirrors(), w.source.Mirrors...)
-	for i, d := range w.devices {
+	source.Mirrors = append(mirrors(), source.Mirrors...)
+	for _, d := range w.devices {
 		if d.GoKernels {
 			all = append(all, nil)
 			continue
 		}
-		found, err := w.Functions(i, w.program.Kernel)
+		found, err := c.Functions(d, source, w.program.Kernel)
 		if err != nil {
 			return nil, err
 		}
@@ -165,15 +175,39 @@ func (w *World) count(functions []streams.Function) error {
 			}
 			fits = each * d.Cores / countOf(d, w.devices) // ranks of a GPU that is there twice run at the same time
 			if each == 0 {
-				return fmt.Errorf("ranks: %s: %w: none of %d threads with %d bytes of dynamic shared memory fits on a multiprocessor of %v", w.program.Name, ErrNoRoom, w.program.Threads, w.program.Shared, d)
+				return fmt.Errorf(
+					"ranks: %s: %w: none of %d threads with %d bytes of dynamic shared memory fits on a multiprocessor of %v",
+					w.program.Name,
+					ErrNoRoom,
+					w.program.Threads,
+					w.program.Shared,
+					d,
+				)
 			}
 		}
 		n := w.options.ranksOf(fits, d.Cores)
 		if most := mostOnHosts / len(w.owners); d.GoKernels && n > most {
-			return fmt.Errorf("ranks: %s: %w: %d ranks on %v; each of %d host devices has up to %d", w.program.Name, ErrNoRoom, n, d, len(w.owners), most)
+			return fmt.Errorf(
+				"ranks: %s: %w: %d ranks on %v; each of %d host devices has up to %d",
+				w.program.Name,
+				ErrNoRoom,
+				n,
+				d,
+				len(w.owners),
+				most,
+			)
 		}
 		if fits > 0 && n > fits {
-			return fmt.Errorf("ranks: %s: %w: %d ranks on %v, which holds %d: %d on each of %d multiprocessors", w.program.Name, ErrNoRoom, n, d, fits, fits/d.Cores, d.Cores)
+			return fmt.Errorf(
+				"ranks: %s: %w: %d ranks on %v, which holds %d: %d on each of %d multiprocessors",
+				w.program.Name,
+				ErrNoRoom,
+				n,
+				d,
+				fits,
+				fits/d.Cores,
+				d.Cores,
+			)
 		}
 		if i == 0 || n < w.ranks {
 			w.ranks = n
@@ -219,11 +253,11 @@ func (w *World) open(m *member) (err error) {
 		return err
 	}
 	w.resources.Add(m.lines)
-	if m.board, err = m.device.Alloc(w.board().bytes()); err != nil {
+	if m.memory, err = m.device.Alloc(w.layout().bytes()); err != nil {
 		return err
 	}
-	w.resources.Add(m.board)
-	if m.staging, err = m.device.AllocPinned(w.board().counts() + w.board().countBytes()); err != nil {
+	w.resources.Add(m.memory)
+	if m.staging, err = m.device.AllocPinned(w.layout().counts() + w.layout().countBytes()); err != nil {
 		return err
 	}
 	w.resources.Add(m.staging)
@@ -238,7 +272,7 @@ func (w *World) open(m *member) (err error) {
 		}
 	}
 	const most = 1 << 20
-	if m.zeros, err = m.device.AllocPinned(min(most, w.board().bytes()-w.board().boxes())); err != nil {
+	if m.zeros, err = m.device.AllocPinned(min(most, w.layout().bytes()-w.layout().boxes())); err != nil {
 		return err
 	}
 	w.resources.Add(m.zeros)
@@ -249,10 +283,10 @@ func (w *World) open(m *member) (err error) {
 // openProxy allocates what the proxy needs of a device, and tries its stream: first copies may have to wait for kernels
 // that run.
 func (w *World) openProxy(m *member) (err error) {
-	if m.orders, err = m.device.AllocPinned(commands * int64(unsafe.Sizeof(command{}))); err != nil {
+	if m.commands, err = m.device.AllocPinned(commands * int64(unsafe.Sizeof(command{}))); err != nil {
 		return err
 	}
-	w.resources.Add(m.orders)
+	w.resources.Add(m.commands)
 	if m.proxied, err = m.device.NewStream(streams.Normal); err != nil {
 		return err
 	}
@@ -262,11 +296,11 @@ func (w *World) openProxy(m *member) (err error) {
 		return err
 	}
 	if !w.options.Queues { // with queues a notification is a store too, behind those that it tells of
-		if m.joins.room, err = m.device.AllocPinned(commands * joinMost); err != nil {
+		if m.batch.room, err = m.device.AllocPinned(commands * batchedMost); err != nil {
 			return err
 		}
-		w.resources.Add(m.joins.room)
-		m.joins.pending = make([]*gathered, 0, commands)
+		w.resources.Add(m.batch.room)
+		m.batch.pending = make([]*batchedStore, 0, commands)
 	}
 	if w.remote != nil && w.arrivals == nil {
 		if w.arrivals, err = m.device.AllocPinned(arrivalBytes); err != nil {
@@ -274,28 +308,39 @@ func (w *World) openProxy(m *member) (err error) {
 		}
 		w.resources.Add(w.arrivals)
 	}
-	board, host := m.board.Span(boardLines*lineBytes-8, 8), m.payloadOf(0, 8) // of a word that has no use
-	return errors.Join(m.proxied.Copy(board, host), m.proxied.Copy(host, board), m.proxied.Sync(w.grace))
+	unused, host := m.memory.Span(memoryLines*lineBytes-8, 8), m.payloadOf(0, 8) // of a word that nothing uses
+	return errors.Join(m.proxied.Copy(unused, host), m.proxied.Copy(host, unused), m.proxied.Sync(w.grace))
 }
 
 // kernel makes the launch of a device ready.
-func (w *World) kernel(m *member, f streams.Function, boards []uint64) (*streams.Kernel, error) {
+func (w *World) kernel(m *member, f streams.Function, memories []uint64) (*streams.Kernel, error) {
 	spec := streams.KernelSpec{Name: w.program.Name, Function: f, Cooperative: true}
 	if m.device.GoKernels {
 		spec.Run = func() { w.host.runAll(m.index - w.before) }
 		return m.device.NewKernel(spec)
 	}
-	arg := argument{limit: w.options.Limit.Nanoseconds(), ranks: int64(w.ranks), devices: int64(len(w.owners)), device: int64(m.index), edges: w.board().edges(), reciprocal: reciprocal(w.ranks), served: w.served[m.index-w.before], control: m.control.Address(), ended: m.board.Address() + runEnded*lineBytes, log: m.lines.Address()}
-	copy(arg.boards[:], boards)
+	arg := argument{
+		limit:      w.options.Limit.Nanoseconds(),
+		ranks:      int64(w.ranks),
+		devices:    int64(len(w.owners)),
+		device:     int64(m.index),
+		edges:      w.layout().edges(),
+		reciprocal: reciprocal(w.ranks),
+		served:     w.served[m.index-w.before],
+		control:    m.control.Address(),
+		ended:      m.memory.Address() + runEnded*lineBytes,
+		log:        m.lines.Address(),
+	}
+	copy(arg.memories[:], memories)
 	for _, other := range w.members {
 		if other != m && arg.served>>other.index&1 == 0 {
-			spec.Reaches = append(spec.Reaches, other.board.All())
+			spec.Reaches = append(spec.Reaches, other.memory.All())
 		}
 	}
-	spec.Uses = []streams.Span{m.board.All(), m.control.All(), m.lines.All()}
-	if m.orders != nil {
-		arg.commands = m.orders.Address()
-		spec.Uses = append(spec.Uses, m.orders.All())
+	spec.Uses = []streams.Span{m.memory.All(), m.control.All(), m.lines.All()}
+	if m.commands != nil {
+		arg.commands = m.commands.Address()
+		spec.Uses = append(spec.Uses, m.commands.All())
 	}
 	spec.Grid, spec.Block, spec.Shared = [3]int{w.ranks, 1, 1}, [3]int{w.program.Threads, 1, 1}, w.program.Shared
 	spec.Argument = bytesOf(&arg)

@@ -1,0 +1,199 @@
+package ranks
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"github.com/halox/halox/p2p/mpi"
+)
+
+// message is what a process has another do for its ranks; bytes may follow it. What the numbers are depends on its
+// kind.
+type message struct {
+	what        messageKind
+	to, from    int64 // of msgGot and on host devices: ranks of the world; else devices
+	slot, at, n int64
+}
+
+type messageKind int64
+
+const (
+	msgEnded   messageKind = iota // the run ends there too
+	msgApplied                    // n more messages that store have been done
+
+	// For proxies of GPUs. to is a device, at an address of it.
+	msgStore        // the bytes
+	msgRaise        // a count
+	msgRaiseBarrier // the same for a barrier
+	msgFetch        // n bytes, for command number slot of device from
+	msgFetched      // the bytes, for command number slot of device to
+
+	// For ranks on host devices. to is a rank, at an offset in its window number slot.
+	msgPut    // the bytes
+	msgPacket // the bytes, each 4 with number n
+	msgGet    // n bytes, for rank from
+	msgGot    // the bytes, for rank to
+	msgWindow // rank from has a window of n bytes in this slot
+	msgNotify // tag at, of window number slot, by rank from
+	msgArrive // all ranks of the process have come to the n-th barrier of all
+	msgValues // the bytes, which begin at this offset of n, of a collective at level slot
+	msgTaken  // rank from has taken what came at level slot
+	msgSent   // the bytes: the next message of channel number slot
+	msgRead   // n messages of channel number slot have been read
+)
+
+// stores reports whether a barrier waits until the message has been done.
+func (k messageKind) stores() bool {
+	return k == msgStore || k == msgPut || k == msgPacket
+}
+
+// room is how many bytes a window has for so many bytes that follow the message.
+func (k messageKind) room(bytes int64) int64 {
+	if k == msgPacket {
+		return 2 * bytes
+	}
+	return bytes
+}
+
+const messageBytes = int(unsafe.Sizeof(message{}))
+
+// bytes is the message as it is sent.
+func (msg *message) bytes() []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(msg)), messageBytes)
+}
+
+// parseMessage returns a message and the bytes that follow it.
+func parseMessage(record []byte) (msg message, body []byte) {
+	n := copy(msg.bytes(), record)
+	return msg, record[n:]
+}
+
+// remote is the other processes of a world, and the queue with them while a program runs.
+type remote struct {
+	processes *mpi.Processes
+	queue     *mpi.Mail
+	sent      []atomic.Uint64 // by process: messages that store, of this run
+	applied   []atomic.Uint64 // how many of them have been done
+	owed      []int64         // by process: messages of it that have been done, of which it was not told
+	grace     time.Duration   // how long others may take to end a run that has ended here
+}
+
+// errOtherProcess stands for the error of another process, which Run returns.
+var errOtherProcess = errors.New("ranks: another process has ended the run")
+
+func newRemote(p *mpi.Processes, limit time.Duration) (*remote, error) {
+	queue, err := p.NewMail()
+	if err != nil {
+		return nil, err
+	}
+	return &remote{
+		processes: p, queue: queue, grace: limit + 20*time.Second,
+		sent: make([]atomic.Uint64, p.Size()), applied: make([]atomic.Uint64, p.Size()), owed: make([]int64, p.Size()),
+	}, nil
+}
+
+// begin begins a run, for which all processes are ready.
+func (r *remote) begin() error {
+	for p := range r.sent {
+		r.sent[p].Store(0)
+		r.applied[p].Store(0)
+		r.owed[p] = 0
+	}
+	return r.queue.Begin()
+}
+
+// post has a message sent to a process, with the next flush.
+func (r *remote) post(to int, msg message, body []byte) error {
+	if msg.what.stores() {
+		r.sent[to].Add(1)
+	}
+	return r.queue.Put(to, msg.bytes(), body)
+}
+
+// postAll has a message sent to all other processes.
+func (r *remote) postAll(msg message) error {
+	for p := range r.sent {
+		if p == r.processes.Rank {
+			continue
+		}
+		if err := r.post(p, msg, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// isSettled reports whether the first so many messages that store at a process have been done, or nobody is there any
+// more who needs them.
+func (r *remote) isSettled(process int, sent uint64) bool {
+	return r.applied[process].Load() >= sent || r.queue.HasEnded(process)
+}
+
+// allSettled reports whether all messages that store have been done.
+func (r *remote) allSettled() bool {
+	for p := range r.sent {
+		if p != r.processes.Rank && !r.isSettled(p, r.sent[p].Load()) {
+			return false
+		}
+	}
+	return true
+}
+
+// take is Take of the queue, which counts what is to be answered. do gets all messages that are not of the queue
+// itself.
+func (r *remote) take(do func(from int, msg message, body []byte) error) (some bool, err error) {
+	return r.queue.Take(func(from int, record []byte) error {
+		if len(record) < messageBytes {
+			return fmt.Errorf("ranks: a message of %d bytes", len(record))
+		}
+		msg, body := parseMessage(record)
+		if msg.what == msgApplied {
+			r.applied[from].Add(uint64(msg.n))
+			return nil
+		}
+		if msg.what.stores() {
+			r.owed[from]++
+		}
+		return do(from, msg, body)
+	})
+}
+
+// answer tells all processes which of their messages have been done: all that were taken. Then it flushes.
+func (r *remote) answer() error {
+	for p, n := range r.owed {
+		if n == 0 {
+			continue
+		}
+		r.owed[p] = 0
+		if err := r.post(p, message{what: msgApplied, n: n}, nil); err != nil {
+			return err
+		}
+	}
+	return r.queue.Flush()
+}
+
+// isOver ends the queue of a run that has ended here at some time, and reports whether it has on all processes.
+func (r *remote) isOver(since time.Time) (bool, error) {
+	if err := r.queue.End(); err != nil {
+		return false, err
+	}
+	if r.queue.IsOver() {
+		return true, nil
+	}
+	if time.Since(since) > r.grace {
+		for p := range r.sent {
+			if p != r.processes.Rank && !r.queue.HasEnded(p) {
+				return false, r.processes.Fail(
+					fmt.Errorf("ranks: %s has not ended the run within %v", r.processes.Name(p), r.grace),
+				)
+			}
+		}
+	}
+	return false, nil
+}
+
+// Close frees the queue.
+func (r *remote) Close() error { return r.queue.Close() }

@@ -1,0 +1,229 @@
+package ranks
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/gob"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"unsafe"
+
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/p2p/mpi"
+)
+
+// meet has the processes of a world tell each other how many devices each has, and compare their programs. err is what
+// is wrong at this one.
+func (w *World) joinProcesses(err error) error {
+	p := w.options.Processes
+	if p == nil || p.Size() == 1 {
+		w.owners = make([]int, len(w.devices))
+		return err
+	}
+	var made error
+	if w.remote, made = newRemote(p, w.options.Limit); made != nil {
+		return p.Fail(made)
+	}
+	w.resources.Add(w.remote)
+	var mine []byte
+	if err == nil {
+		mine = binary.LittleEndian.AppendUint32(nil, uint32(len(w.devices)))
+		mine = append(mine, w.describe()...)
+	}
+	all, err := w.gather("meet the other processes", mine, err)
+	if err != nil {
+		return err
+	}
+	for rank, one := range all {
+		if other := string(one[4:]); other != w.describe() {
+			return fmt.Errorf("ranks: %s has a world of %s, %s one of %s", p.Name(rank), other, p.Name(p.Rank), w.describe())
+		}
+		if rank == p.Rank {
+			w.before = len(w.owners)
+		}
+		for range binary.LittleEndian.Uint32(one) {
+			w.owners = append(w.owners, rank)
+		}
+	}
+	if len(w.owners) > MaxDevices {
+		return fmt.Errorf(
+			"ranks: %s: %d devices of all processes; up to %d are possible",
+			w.program.Name,
+			len(w.owners),
+			MaxDevices,
+		)
+	}
+	return nil
+}
+
+// describe says what is the same on all processes.
+func (w *World) describe() string {
+	return fmt.Sprintf(
+		"%q: kernel %q of source %08x, %d threads, %d bytes shared, on %v devices, queues %t, checks %t, "+
+			"a limit of %v, ranks in multiples of %d",
+		w.program.Name,
+		w.program.Kernel,
+		checksum(w.program.Source),
+		w.program.Threads,
+		w.program.Shared,
+		w.devices[0].Backend,
+		w.options.Queues,
+		w.options.Checks,
+		w.options.Limit,
+		max(1, w.options.Multiple),
+	)
+}
+
+// checksum is one of all that a source is compiled from, but for halox's own headers.
+func checksum(s kernels.Source) uint32 {
+	sum := crc32.NewIEEE()
+	fmt.Fprintf(sum, "%q %q %q", s.Name, s.Text, s.Defines)
+	for _, h := range s.Headers {
+		fmt.Fprintf(sum, " %q %q", h.Name, h.Text)
+	}
+	return sum.Sum32()
+}
+
+// agreeOnRanks gives each device as many ranks as the process with the fewest has.
+func (w *World) agreeOnRanks(err error) error {
+	all, err := w.gather("count ranks", binary.LittleEndian.AppendUint32(nil, uint32(w.ranks)), err)
+	if err != nil {
+		return err
+	}
+	for _, one := range all {
+		w.ranks = min(w.ranks, int(binary.LittleEndian.Uint32(one)))
+	}
+	return nil
+}
+
+// gatherMemories returns where the memory of all devices of the world lies, each as its own process has it; nil on host
+// devices.
+func (w *World) gatherMemories(err error) ([]uint64, error) {
+	var mine []uint64
+	for _, m := range w.members {
+		if m.memory != nil {
+			mine = append(mine, m.memory.Address())
+		}
+	}
+	return gatherAll(w, "open the devices", mine, err)
+}
+
+// gatherAll returns the elements that each process gives, one after the other.
+func gatherAll[T uint64 | windowEntry](w *World, what string, mine []T, err error) (all []T, _ error) {
+	gathered, err := w.gather(what, plain(mine), err)
+	for _, one := range gathered {
+		elements := make([]T, len(one)/int(unsafe.Sizeof(*new(T))))
+		copy(plain(elements), one) // which may lie at any address
+		all = append(all, elements...)
+	}
+	return all, err
+}
+
+// plain returns elements as bytes.
+func plain[T any](v []T) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(v))), len(v)*int(unsafe.Sizeof(*new(T))))
+}
+
+// ending is how a run has ended at a process, as it tells the others.
+type ending struct {
+	Text              string // of the error; "" where there is none
+	Timeout, Argument bool
+	Code              *codeEnding
+}
+
+// codeEnding is a CodeError.
+type codeEnding struct {
+	Rank         int
+	Device       string
+	Code, Detail int64
+}
+
+// deviceName names a device of another process.
+type deviceName string
+
+func (d deviceName) String() string { return string(d) }
+
+// otherProcessError is the error of a run at another process. It wraps what errors of runs here wrap.
+type otherProcessError struct {
+	*mpi.RemoteError
+	is []error
+}
+
+func (e *otherProcessError) Unwrap() []error { return append([]error{e.RemoteError}, e.is...) }
+
+// endTogether returns the errors that a run has ended with on all processes, nil where all went well.
+func (w *World) endTogether(mine error) error {
+	if w.remote == nil {
+		return mine
+	}
+	p := w.remote.processes
+	if first := p.Err(); first != nil {
+		if errors.Is(mine, first) {
+			return mine
+		}
+		return errors.Join(here(mine), first)
+	}
+	var sent bytes.Buffer
+	if err := gob.NewEncoder(&sent).Encode(endingOf(mine)); err != nil {
+		return errors.Join(here(mine), p.Fail(err))
+	}
+	all, err := p.Gather(context.Background(), fmt.Sprintf("ranks: %s: end a run", w.program.Name), sent.Bytes())
+	if err != nil {
+		return errors.Join(here(mine), err)
+	}
+	errs := []error{here(mine)}
+	for rank, one := range all {
+		if rank == p.Rank {
+			continue
+		}
+		var e ending
+		if err := gob.NewDecoder(bytes.NewReader(one)).Decode(&e); err != nil {
+			return errors.Join(here(mine), p.Fail(err))
+		}
+		if e.Text != "" {
+			errs = append(errs, w.otherProcess(rank, e))
+		}
+	}
+	if err := errors.Join(errs...); err != nil || mine == nil {
+		return err
+	}
+	return mine
+}
+
+// here returns an error, or nil if it only says that another process has one.
+func here(err error) error {
+	if err == errOtherProcess {
+		return nil
+	}
+	return err
+}
+
+func endingOf(err error) (e ending) {
+	if err == nil || err == errOtherProcess {
+		return e
+	}
+	e = ending{Text: err.Error(), Timeout: errors.Is(err, ErrTimeout), Argument: errors.Is(err, ErrArgument)}
+	if code, ok := errors.AsType[*CodeError](err); ok {
+		e.Code = &codeEnding{code.Rank, code.Device.String(), code.Code, code.Detail}
+	}
+	return e
+}
+
+// otherProcess is the error of another process.
+func (w *World) otherProcess(rank int, e ending) error {
+	err := &otherProcessError{
+		RemoteError: &mpi.RemoteError{Rank: rank, Host: w.remote.processes.Hosts[rank], Text: e.Text},
+	}
+	if e.Timeout {
+		err.is = append(err.is, ErrTimeout)
+	}
+	if e.Argument {
+		err.is = append(err.is, ErrArgument)
+	}
+	if c := e.Code; c != nil {
+		err.is = append(err.is, &CodeError{c.Rank, deviceName(c.Device), c.Code, c.Detail, w.program.Errors[c.Code]})
+	}
+	return err
+}
