@@ -62,7 +62,7 @@ func (r *Rank) Receive(c Channel, to []byte) int {
 	return bytes
 }
 
-// channel returns a channel of which this rank is one end, or nil.
+// channel returns a channel that begins or ends at this rank, or nil.
 func (r *Rank) channel(c Channel, sends bool) *hostChannel {
 	if r.Failed() {
 		return nil
@@ -112,7 +112,7 @@ func (w *World) NewChannel(from, to, slots, bytes int) (Channel, error) {
 	return Channel{len(w.channels) - 1}, nil
 }
 
-// checkChannel returns an error unless a channel can be made.
+// checkChannel returns an error if a channel cannot be made.
 func (w *World) checkChannel(c channel, free bool) error {
 	refuse := func(format string, args ...any) error {
 		return fmt.Errorf("ranks: %s: a channel of %s", w.program.Name, fmt.Sprintf(format, args...))
@@ -146,7 +146,7 @@ func (w *World) checkChannel(c channel, free bool) error {
 	return nil
 }
 
-// layChannels allocates the channels that were made since the last run, and has all devices know of them.
+// layChannels allocates the channels that were made since the last run, and copies the ends of all to the devices.
 func (w *World) layChannels() error {
 	if fresh := w.channels[w.laid:]; len(fresh) > 0 {
 		var err error
@@ -172,7 +172,7 @@ func (w *World) layChannels() error {
 	return nil
 }
 
-// layRings allocates what channels have on a device. The memory begins with the credits of channels that begin there.
+// layRings allocates the rings and credits of channels on a device. Credits, of channels that begin there, come first.
 func (w *World) layRings(m *member, fresh []channel) error {
 	credits, all := int64(0), int64(0)
 	for _, c := range fresh {
@@ -207,7 +207,7 @@ func (w *World) layRings(m *member, fresh []channel) error {
 	return nil
 }
 
-// gatherRings gets the addresses of channels from the processes whose devices they are on.
+// gatherRings gets the addresses of channels from the processes of their devices.
 func (w *World) gatherRings(fresh []channel, err error) error {
 	var mine []uint64
 	for _, c := range fresh {
@@ -225,7 +225,7 @@ func (w *World) gatherRings(fresh []channel, err error) error {
 	return nil
 }
 
-// layEnds writes the ends of the ranks of a device to it.
+// layEnds copies the channel ends of the ranks of a device to it.
 func (w *World) layEnds(m *member) error {
 	all := make([]channelEnd, w.ranks*maxEnds)
 	for i := range all {

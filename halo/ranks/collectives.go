@@ -9,8 +9,8 @@ func Broadcast[T Numeric](r *Rank, values []T, root int, c Comm) bool {
 	return collect(r, broadcast, values, values, Sum, root, c)
 }
 
-// Reduce batch the values that each rank has in from, element by element, in to of the rank root; to may be from, and
-// otherProcess is not used. The result has the bits of Allreduce, whatever the root.
+// Reduce combines the values that each rank has in from, element by element, in to of the rank root. to may be from; on
+// other ranks it is not used. The result has the bits of Allreduce, for every root.
 func Reduce[T Numeric](r *Rank, to, from []T, op Op, root int, c Comm) bool {
 	return collect(r, reduce, to, from, op, root, c)
 }
@@ -56,7 +56,7 @@ func collect[T Numeric](r *Rank, what collective, to, from []T, op Op, root int,
 	return true
 }
 
-// pass takes values through the tree: v is that of this rank, and then the result where there is one.
+// pass passes values through the tree: v is those of this rank, and then the result, if this rank has one.
 func pass[T Numeric](r *Rank, t tree, c Comm, v []T, combine func(i int, a, b T) T) bool {
 	other := make([]T, len(v))
 	send := func(level int) bool { return r.send(t, c, level, bytesIn(v)) }
@@ -109,13 +109,13 @@ func pass[T Numeric](r *Rank, t tree, c Comm, v []T, combine func(i int, a, b T)
 	return !t.extra() || !t.receivesAt(t.last) || receive(t.last, v)
 }
 
-// collectiveSlot is that of a rank of a communicator for the values that come at a level. Of a rank of another process
-// it says whether that has taken them.
+// collectiveSlot receives the values of a level at a rank of a communicator. For a rank of another process it holds
+// whether that has taken them.
 func (r *Rank) collectiveSlot(c Comm, rank, level int) *collectiveSlot {
 	return &r.state.slots[c][r.inWorld(c, rank)][level]
 }
 
-// send gives values to the peer at a level, once that has taken those of before.
+// send sends values to the peer of a level, once that has taken the previous ones.
 func (r *Rank) send(t tree, c Comm, level int, values []byte) bool {
 	peer := t.peer(level)
 	box := r.collectiveSlot(c, peer, level)
@@ -132,7 +132,7 @@ func (r *Rank) send(t tree, c Comm, level int, values []byte) bool {
 	return true
 }
 
-// receive takes the values that come from the peer at a level, which are as many as agreed.
+// receive takes the values that the peer of a level sends.
 func (r *Rank) receive(t tree, c Comm, level int, to []byte) bool {
 	peer := t.peer(level)
 	box := r.collectiveSlot(c, t.me, level)
@@ -147,7 +147,7 @@ func (r *Rank) receive(t tree, c Comm, level int, to []byte) bool {
 	return true
 }
 
-// missed fails for want of the peer at a level.
+// missed fails because the peer of a level did not arrive.
 func (r *Rank) missed(t tree, c Comm, level int) bool {
 	r.fail(failure{why: noCollective, expected: int64(r.inWorld(c, t.peer(level))), detail: int64(t.what)})
 	return false

@@ -5,7 +5,7 @@ import (
 	"math/bits"
 )
 
-// Comm is a communicator: some ranks, each with an index there.
+// Comm is a communicator: some ranks, each with an index in it.
 type Comm int
 
 // The communicators: all ranks, and those of one device.
@@ -52,8 +52,8 @@ const (
 	payload     = 4032
 )
 
-// Op is what Reduce and Allreduce join numbers by: enum Op of rank_collectives.cuh. A NaN shows in each. Of zeros of
-// both signs Min and Max give either.
+// Op is the operation of Reduce and Allreduce: enum Op of rank_collectives.cuh. Each propagates a NaN. Of zeros of both
+// signs Min and Max return either.
 type Op int
 
 // The operations.
@@ -63,7 +63,7 @@ const (
 	Max
 )
 
-// Numeric is a type of numbers that collectives take.
+// Numeric is the element type of a collective.
 type Numeric interface{ float64 | float32 | int64 }
 
 func join[T Numeric](op Op, a, b T) T {

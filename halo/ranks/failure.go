@@ -37,7 +37,7 @@ const (
 	badComm
 )
 
-// failure is what a rank failed of.
+// failure is why a rank has failed.
 type failure struct {
 	why                    reason
 	rank                   int // of the world
@@ -53,7 +53,7 @@ var (
 	ErrNoRoom   = errors.New("ranks that wait for each other do not fit on the device at once") // of New
 )
 
-// CodeError is that of a run that a rank has ended by Fail. Run's error wraps it.
+// CodeError is the error of a run that a rank has ended by Fail.
 type CodeError struct {
 	Rank         int // of the world
 	Device       fmt.Stringer
@@ -76,7 +76,7 @@ func (e *CodeError) Error() string {
 // Unwrap returns what the code means, nil if the program does not say.
 func (e *CodeError) Unwrap() error { return e.Means }
 
-// describe returns the error of a rank, whose device is named.
+// describe returns the error of a rank on a device.
 func (f failure) describe(device fmt.Stringer, limit time.Duration) error {
 	who := fmt.Sprintf("ranks: rank %d (%v)", f.rank, device)
 	if f.why == byProgram {
@@ -91,7 +91,7 @@ func (f failure) describe(device fmt.Stringer, limit time.Duration) error {
 	return fmt.Errorf("%s failed: %w", who, f.err)
 }
 
-// waited says what a wait that timed out was for, "" if it is another failure.
+// waited describes a wait that timed out; "" for other failures.
 func (f failure) waited() string {
 	switch f.why {
 	case noNotifications:
@@ -127,7 +127,7 @@ func (f failure) waited() string {
 	return ""
 }
 
-// misused says which argument of a call was wrong, "" if it is another failure.
+// misused describes a wrong argument of a call; "" for other failures.
 func (f failure) misused() string {
 	switch f.why {
 	case badChannel:
@@ -198,10 +198,11 @@ func (f failure) misused() string {
 	return ""
 }
 
-// noWindow is failure.where of a range of other memory.
+// noWindow is failure.where of a range of memory outside of windows.
 const noWindow = -1
 
-// tags names one tag, or some from it on, of which the upper half of a number says how many there are.
+// tags names the first of some tags, in the lower half of a number, and the last if the upper half, their count, is
+// above 1.
 func tags(detail int64) string {
 	first, n := int64(int32(detail)), detail>>32
 	if n <= 1 {
@@ -210,8 +211,7 @@ func tags(detail int64) string {
 	return fmt.Sprintf("one of the tags %d to %d", first, first+n-1)
 }
 
-// match names the source, the window and the tag that a rank waited for: bits 32 to 63, 16 to 31 and 0 to 15 of a
-// number.
+// match names the source, window and tag that a rank waited for: bits 32 to 63, 16 to 31 and 0 to 15 of a number.
 func match(detail int64) string {
 	name := func(what string, v int) string {
 		if v < 0 {

@@ -11,11 +11,9 @@ import (
 	"github.com/halox/halox/p2p/mpi"
 )
 
-// Rank is a rank of a program on a host device: the counterpart of class Rank of ranks.cuh, function by function. Only
-// its own goroutine calls it.
-//
-// After a wait that timed out, or another failure of any rank, all functions return immediately, and those that return
-// bool return false.
+// Rank is a rank of a program on a CPU device: the counterpart of class Rank of ranks.cuh, function by function. Only
+// its own goroutine calls it. After a wait has timed out, or another failure of any rank, all functions return
+// immediately, and those that return a bool return false.
 type Rank struct {
 	state    *hostState
 	device   int
@@ -100,8 +98,8 @@ func (r *Rank) Barrier(c Comm) bool {
 	return came
 }
 
-// meetOthers waits until the ranks of all other processes have come to a barrier, to which all of this process have.
-// The last of these tells the others, once what they have stored there is there.
+// meetOthers waits until the ranks of all other processes have arrived at a barrier, after all ranks of this process
+// have. The last of these tells the other processes, once its stores there are complete.
 func (r *Rank) meetOthers(last bool) bool {
 	h := r.state
 	if last {
@@ -124,7 +122,7 @@ func (r *Rank) Memory(w Window, rank int) []byte {
 	return r.memoryOf(w, rank)
 }
 
-// memoryOf is Memory of what exists.
+// memoryOf is Memory of a valid window and rank.
 func (r *Rank) memoryOf(w Window, rank int) []byte {
 	return r.state.windows[w.slot][r.inWorld(w.comm, rank)]
 }
@@ -137,11 +135,10 @@ func (r *Rank) inWorld(c Comm, rank int) int {
 	return rank
 }
 
-// await polls until done returns true. It returns false after the limit, and where the run ends.
+// await polls until done returns true. It returns false after the limit, or when the run ends.
 func (r *Rank) await(done func() bool) bool { return r.awaitFor(r.state.limit, done) }
 
-// awaitBarrier is await, for a second more at most, so that the rank that waits for something else is the one that is
-// named.
+// awaitBarrier is await with up to a second more, so that the error names a rank that waits for something else.
 func (r *Rank) awaitBarrier(done func() bool) bool {
 	limit := r.state.limit
 	return r.awaitFor(limit+min(limit/8, time.Second, math.MaxInt64-limit), done)
@@ -173,8 +170,8 @@ func (r *Rank) check(right bool, f failure) bool {
 	return right
 }
 
-// validCount: what is negative as a signed number would have come at once. With queues a rank never has more than it
-// keeps.
+// validCount rejects a count that is negative as a signed number, which would be taken as arrived at once, and with
+// queues one above the number that a rank keeps.
 func (r *Rank) validCount(count uint64) bool {
 	if r.state.queues != nil && count > keptMost {
 		return r.check(false, failure{why: badCount, expected: keptMost, came: int64(count)})
@@ -210,7 +207,7 @@ func (r *Rank) validWindow(w Window) bool {
 	return r.check(open, failure{why: badWindow, came: int64(w.slot)})
 }
 
-// place names the memory of a rank in a window, for an error.
+// place is failure.where of the memory of a rank in a window.
 func (r *Rank) place(w Window, rank int) int64 {
 	return int64(r.inWorld(w.comm, rank))<<32 | int64(w.slot)
 }
@@ -226,11 +223,10 @@ func (r *Rank) valid(w Window, rank int, offset, bytes int64) bool {
 	)
 }
 
-// mostBody is the most bytes that follow a message: whole numbers of 16.
+// mostBody is the most bytes that follow a message: a multiple of 16.
 const mostBody = (mpi.MaxRecord - messageBytes) / 16 * 16
 
-// post has a message and its bytes sent to another process, in pieces where they are many. It waits while the queue is
-// full.
+// post sends a message and its bytes to another process, in several pieces if needed. It waits while the queue is full.
 func (r *Rank) post(process int, msg message, bytes []byte) {
 	m := r.state.remote.queue
 	for first := true; first || len(bytes) > 0; first = false {
@@ -249,7 +245,7 @@ func (r *Rank) post(process int, msg message, bytes []byte) {
 	r.flushMessages()
 }
 
-// sendAll has a message sent to all other processes.
+// sendAll sends a message to all other processes.
 func (r *Rank) sendAll(msg message) {
 	if err := r.state.remote.postAll(msg); err != nil {
 		r.state.end(err)
@@ -263,7 +259,7 @@ func (r *Rank) flushMessages() {
 	}
 }
 
-// fetch waits for bytes of a window of another process, piece by piece.
+// fetch gets bytes of a window of another process, piece by piece.
 func (r *Rank) fetch(process int, msg message, to []byte) {
 	reply := &r.state.replies[r.device*r.state.ranks+r.local]
 	msg.from = int64(r.Index(All))
@@ -285,7 +281,7 @@ func (r *Rank) fetch(process int, msg message, to []byte) {
 
 var errGoroutine = errors.New("its function ended its goroutine")
 
-// hostRanks are the ranks of a world on host devices. Each has a goroutine, for all runs.
+// hostRanks are the ranks of a world on CPU devices. Each has a goroutine, for all runs.
 type hostRanks struct {
 	state   *hostState
 	all     [][]Rank          // by device
@@ -294,7 +290,7 @@ type hostRanks struct {
 	closing sync.Mutex        // of begins, which are nil once they are closed
 }
 
-// newHostRanks makes those that share a state and do the same.
+// newHostRanks returns ranks that share a state and all run the function does.
 func newHostRanks(state *hostState, does func(*Rank)) *hostRanks {
 	devices := len(state.devices)
 	h := &hostRanks{
@@ -314,8 +310,8 @@ func newHostRanks(state *hostState, does func(*Rank)) *hostRanks {
 	return h
 }
 
-// serve makes all runs of a rank. Where the function of the program ends the goroutine, as testing.T.Fatal does,
-// another goes on.
+// serve runs all runs of a rank. If the function of the program ends the goroutine, as testing.T.Fatal does, another
+// goroutine continues.
 func (h *hostRanks) serve(begins chan struct{}, device, i int, does func(*Rank)) {
 	done := false
 	defer func() {
@@ -342,7 +338,7 @@ func (h *hostRanks) Close() error {
 	return nil
 }
 
-// begin gives all ranks what they have before a run: counts that begin with first, and windows that the host made.
+// begin resets all ranks for a run: counts begin with first, and windows are those that the host made, a bit each.
 func (h *hostRanks) begin(first uint64, windows [2]uint64) {
 	for d := range h.all {
 		for i := range h.all[d] {
@@ -355,8 +351,8 @@ func (h *hostRanks) begin(first uint64, windows [2]uint64) {
 	}
 }
 
-// runAll runs the ranks of a device, and returns once all have ended. Where the world is closed, as a stream of a
-// device that has failed may find it, it runs none.
+// runAll runs the ranks of a device, and returns once all have ended. If the world is closed, as a stream of a device
+// that has failed may find it, it runs none.
 func (h *hostRanks) runAll(device int) {
 	h.beginAll(device)
 	h.running[device].Wait()
@@ -374,7 +370,7 @@ func (h *hostRanks) beginAll(device int) {
 	}
 }
 
-// run runs a rank.
+// run runs a rank once.
 func (h *hostRanks) run(device, i int, does func(*Rank)) {
 	defer h.running[device].Done()
 	r, returned := &h.all[device][i], false

@@ -13,8 +13,8 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// hostState is what the ranks of a run on host devices share. The runs of a world have the same, one after the other,
-// so that a run allocates nothing.
+// hostState is what the ranks of a run on CPU devices share. All runs of a world use the same, so that a run allocates
+// nothing.
 type hostState struct {
 	hostShape
 	data     []any                          // by device: a pointer to the caller's
@@ -35,7 +35,7 @@ type hostState struct {
 	failed   error
 }
 
-// hostShape is what a world has of devices and processes, see World.
+// hostShape is the devices and processes of a world, see World.
 type hostShape struct {
 	devices []*streams.Device
 	before  int
@@ -45,10 +45,10 @@ type hostShape struct {
 	limit   time.Duration
 }
 
-// size is how many ranks there are.
+// size is the number of ranks of the world.
 func (h hostShape) size() int { return h.ranks * len(h.owners) }
 
-// away returns the process of a rank of the world, -1 if it is one of this process.
+// processOf returns the process of a rank of the world, -1 if it is this one.
 func (h hostShape) processOf(rank int) int {
 	if h.remote == nil || h.owners[rank/h.ranks] == h.remote.processes.Rank {
 		return -1
@@ -56,7 +56,7 @@ func (h hostShape) processOf(rank int) int {
 	return h.owners[rank/h.ranks]
 }
 
-// newHostState makes that of a world, with queues or without.
+// newHostState returns the state of a world, with queues or without.
 func newHostState(shape hostShape, queues bool) *hostState {
 	n := len(shape.devices)
 	size := shape.size()
@@ -76,8 +76,7 @@ func newHostState(shape hostShape, queues bool) *hostState {
 	return h
 }
 
-// begin gives all what it has before the first rank of a run: counts that begin with first, windows that the host made,
-// by slot, and channels.
+// begin resets the state for a run: counts begin with first; presets are windows of World.NewWindow, by slot.
 func (h *hostState) begin(first uint64, presets map[int][][]byte, sizes map[int][]int64, channels []channel) {
 	h.failed = nil
 	h.over.Store(false)
@@ -116,7 +115,7 @@ func (h *hostState) begin(first uint64, presets map[int][][]byte, sizes map[int]
 	}
 }
 
-// fail ends the run where a rank has failed; the first failure is the error.
+// fail ends the run because a rank has failed; the first failure is the error.
 func (h *hostState) fail(f failure) { h.end(f.describe(h.devices[f.rank/h.ranks-h.before], h.limit)) }
 
 func (h *hostState) end(err error) {
@@ -132,7 +131,7 @@ func (h *hostState) end(err error) {
 	}
 }
 
-// notify gives a rank of this process a notification of a device, and returns whether there was room for it.
+// notify delivers a notification from a device to a rank of this process. It returns false if the queue is full.
 func (h *hostState) notify(to, device int, n envelope) bool {
 	if h.queues != nil {
 		return h.queues[to].add(unread{n, device})
@@ -141,21 +140,21 @@ func (h *hostState) notify(to, device int, n envelope) bool {
 	return true
 }
 
-// pause paces a loop that waits: it lets other goroutines run, and then sleeps longer and longer.
+// pause paces a polling loop: it first yields to other goroutines, and then sleeps longer and longer.
 type pause struct {
 	begun time.Time
 	turns int
 }
 
-// wait is for a loop beside many others.
+// wait is for one of many loops.
 func (p *pause) wait() { p.turn(time.Sleep) }
 
 // nap is for a loop beside few others: it keeps its thread while it sleeps. By Go's timer each sleep is a millisecond
 // where a process does nothing but wait for GPUs.
 func (p *pause) nap() { p.turn(nap.Sleep) }
 
-// serve is for a loop that serves others: it naps where there are cores enough. Else loops that wake so often take the
-// cores from those whom they serve.
+// serve is for a loop that serves others: it naps if there are enough cores. With few cores, loops that wake so often
+// would take the cores from those that they serve.
 func (p *pause) serve() {
 	if runtime.GOMAXPROCS(0) > fewCores {
 		p.nap()
@@ -187,7 +186,7 @@ func (p *pause) waited() time.Duration {
 	return time.Since(p.begun)
 }
 
-// channel is what was asked for, and where it lies on GPUs.
+// channel is the arguments of NewChannel, and where the channel lies on GPUs.
 type channel struct {
 	from, to, slots, bytes int
 	ring, credit           uint64 // addresses
@@ -231,7 +230,7 @@ func (c *hostChannel) put(message []byte) {
 	c.sent.Store(n + 1)
 }
 
-// envelope is a notification that keeps where it comes from, or, with Any and anySlot, which ones match.
+// envelope is the window, source and tag of a notification, or, with Any and anySlot, which notifications match.
 type envelope struct{ slot, source, tag int }
 
 var none = envelope{anySlot, Any, Any}
@@ -241,8 +240,8 @@ func (n envelope) matches(m envelope) bool {
 		(m.tag == Any || m.tag == n.tag)
 }
 
-// hostQueue is the notifications that a rank has not taken, in the order in which they came. As in kernels, it has read
-// some of them, and there is room for `queued` unread ones from each device of this process.
+// hostQueue is the notifications that a rank has not taken, in the order of their arrival. As in kernels, it has read
+// some of them, and there are slots for `queued` unread ones from each device of this process.
 type hostQueue struct {
 	mu     sync.Mutex
 	kept   []envelope // read, and not taken
@@ -265,7 +264,7 @@ func (q *hostQueue) clear() {
 	q.kept, q.unread, q.from, q.drops = q.kept[:0], q.unread[:0], [MaxDevices]int{}, false
 }
 
-// drop drops what comes from now on.
+// drop discards notifications from now on.
 func (q *hostQueue) drop() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -289,7 +288,7 @@ func (q *hostQueue) add(n unread) bool {
 	return true
 }
 
-// read reads what there is, as far as it can be kept.
+// read reads unread notifications, up to the number that can be kept.
 func (q *hostQueue) read() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -307,14 +306,14 @@ func (q *hostQueue) readLocked() {
 	q.unread = slices.Delete(q.unread, 0, some)
 }
 
-// left returns how many it has read and not taken.
+// left returns how many notifications were read and not taken.
 func (q *hostQueue) left() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return len(q.kept)
 }
 
-// take reads what there is, takes the first count that match, if there are as many, and returns the first of them.
+// take takes the first count notifications that match and returns the first of them, or takes none if there are fewer.
 func (q *hostQueue) take(m envelope, count uint64) (first envelope, all bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -342,14 +341,14 @@ func (q *hostQueue) take(m envelope, count uint64) (first envelope, all bool) {
 	return first, true
 }
 
-// hostReply is what a rank on a host device waits for of another process: bytes that it gets.
+// hostReply receives the bytes that a rank on a CPU device gets from another process.
 type hostReply struct {
 	lock sync.Mutex
 	to   []byte // nil: nothing is expected
 	came bool
 }
 
-// expect has the bytes come to some memory; with nil they are dropped.
+// expect sets the memory that receives the bytes; nil discards them.
 func (r *hostReply) expect(to []byte) {
 	r.lock.Lock()
 	defer r.lock.Unlock()
@@ -371,7 +370,7 @@ func (r *hostReply) isThere() bool {
 	return r.came
 }
 
-// storePacket stores each 4 bytes beside a number, in twice as many bytes.
+// storePacket stores each 4 bytes together with a number, in twice as many bytes.
 func storePacket(to, from []byte, number uint32) {
 	words := streams.View[uint64](to)
 	for i := range words {
@@ -379,7 +378,7 @@ func storePacket(to, from []byte, number uint32) {
 	}
 }
 
-// alignOf is what the address of a packet of some bytes is a multiple of.
+// alignOf is the alignment of a packet, in bytes.
 func alignOf(bytes []byte) int64 {
 	if len(bytes) > 4 {
 		return 16
@@ -391,14 +390,14 @@ func isAligned(at []byte, align int64) bool {
 	return uintptr(unsafe.Pointer(unsafe.SliceData(at)))%uintptr(align) == 0
 }
 
-// collectiveSlot is where a rank of a host device gets the values of a peer, all at once.
+// collectiveSlot receives the values that a peer sends in a collective, all at once.
 type collectiveSlot struct {
 	full   atomic.Bool
 	values []byte
 }
 
-// arrivals counts who of others has come to a barrier, of odd and of even numbers apart: one may come to the next
-// barrier before it is known here that another has come to this one, and to none after that before all have.
+// arrivals counts arrivals of other processes at a barrier, for odd and even barriers separately: a process may arrive
+// at the next barrier before another has arrived at this one, but not at the one after that.
 type arrivals [2]atomic.Uint64
 
 func (a *arrivals) begin() {
@@ -407,10 +406,10 @@ func (a *arrivals) begin() {
 	}
 }
 
-// add counts one that has come to the n-th barrier, from 1.
+// add counts an arrival at the n-th barrier, from 1.
 func (a *arrivals) add(n uint64) { a[n%2].Add(1) }
 
-// haveCome reports whether so many others, all, have come to the n-th barrier.
+// haveCome reports whether all other processes, so many, have arrived at the n-th barrier.
 func (a *arrivals) haveCome(n uint64, others int) bool {
 	return a[n%2].Load() >= (n+1)/2*uint64(others)
 }

@@ -43,7 +43,7 @@ type control struct {
 	logged, done           uint64
 }
 
-// What a byte of a logged line that is no text says of the 8 bytes behind it: enum LogItem of ranks.cuh.
+// Bytes of a logged line that announce 8 bytes of a number: enum LogItem of ranks.cuh.
 const (
 	logSigned = 1 + iota
 	logUnsigned
@@ -75,7 +75,7 @@ type command struct {
 	payload                         [payload]byte
 }
 
-// What a command is: enum CommandKind of ranks.cuh.
+// Kinds of commands: enum CommandKind of ranks.cuh.
 const (
 	store = 1 + iota
 	fetch
@@ -174,13 +174,13 @@ func (l memoryLayout) queueBytes() int64 {
 
 func (l memoryLayout) bytes() int64 { return l.queues() + l.queueBytes() }
 
-// logger writes the lines of all ranks, one at a time.
+// logger writes lines of ranks, one at a time.
 type logger struct {
 	mu sync.Mutex
 	to io.Writer // nil: nowhere
 }
 
-// write writes a line of a rank. What the writer fails of is not looked at: a log is for people.
+// write writes a line of a rank. Errors of the writer are ignored.
 func (l *logger) write(rank int, device fmt.Stringer, line string) {
 	if l.to == nil {
 		return
@@ -225,44 +225,44 @@ func format(items []byte) string {
 	return string(text)
 }
 
-// batchedMost is how many bytes a store has at most that is joined with others.
+// batchedMost is the largest store that is joined with others, in bytes.
 const batchedMost = 256
 
-// batch gathers small stores of a ring that nothing orders, and makes one copy of those whose addresses follow each
-// other: a packet is a store for each 16 bytes.
+// batch collects small stores of a ring that have no order among each other, and joins those at consecutive addresses
+// to one copy: a packet is a store for each 16 bytes.
 type batch struct {
-	room    *streams.Memory // pinned, of a batch: batchedMost bytes for each command; nil: nothing is joined
+	room    *streams.Memory // pinned: batchedMost bytes for each command; nil: stores are not joined
 	used    int64
 	pending []*batchedStore
 	all     [commands]batchedStore
 }
 
-// batchedStore is a store: its command, and where the payload is.
+// batchedStore is a store of a batch: its command, and where its payload lies.
 type batchedStore struct {
 	*command
 	from streams.Span
 }
 
-// takes reports whether a store is to be gathered.
+// takes reports whether a command is a store that the batch collects.
 func (b *batch) takes(c *command) bool {
 	return b.room != nil && c.what == store && c.bytes <= batchedMost && len(b.pending) < len(b.all)
 }
 
-// overlaps reports whether bytes of a device are those of a store that was gathered.
+// overlaps reports whether a command accesses bytes of a store in the batch.
 func (b *batch) overlaps(c *command) bool {
 	return slices.ContainsFunc(b.pending, func(g *batchedStore) bool {
 		return g.device == c.device && g.at < c.at+c.bytes && c.at < g.at+g.bytes
 	})
 }
 
-// add gathers a store, which overlaps none of the others.
+// add adds a store, which overlaps none of the others.
 func (b *batch) add(c *command, from streams.Span) {
 	g := &b.all[len(b.pending)]
 	*g = batchedStore{c, from}
 	b.pending = append(b.pending, g)
 }
 
-// flush copies all that was gathered.
+// flush copies all stores of the batch.
 func (b *batch) flush(copyTo func(device, at uint64, from streams.Span) error) error {
 	slices.SortFunc(b.pending, func(x, y *batchedStore) int {
 		return cmp.Or(cmp.Compare(x.device, y.device), cmp.Compare(x.at, y.at))
@@ -281,7 +281,7 @@ func (b *batch) flush(copyTo func(device, at uint64, from streams.Span) error) e
 	return nil
 }
 
-// joined returns the payloads one after the other: that of one store is where it was.
+// joined returns the payloads one after the other. The payload of a single store is not moved.
 func (b *batch) joined(all []*batchedStore) streams.Span {
 	if len(all) == 1 {
 		return all[0].from

@@ -10,11 +10,10 @@ import (
 	"github.com/halox/halox/p2p/mpi"
 )
 
-// message is what a process has another do for its ranks; bytes may follow it. What the numbers are depends on its
-// kind.
+// message is a request of one process to another; bytes may follow it. Its kind defines what the numbers are.
 type message struct {
 	what        messageKind
-	to, from    int64 // of msgGot and on host devices: ranks of the world; else devices
+	to, from    int64 // ranks of the world on CPU devices, else devices
 	slot, at, n int64
 }
 
@@ -22,7 +21,7 @@ type messageKind int64
 
 const (
 	msgEnded   messageKind = iota // the run ends there too
-	msgApplied                    // n more messages that store have been done
+	msgApplied                    // n more messages that store are complete
 
 	// For proxies of GPUs. to is a device, at an address of it.
 	msgStore        // the bytes
@@ -31,7 +30,7 @@ const (
 	msgFetch        // n bytes, for command number slot of device from
 	msgFetched      // the bytes, for command number slot of device to
 
-	// For ranks on host devices. to is a rank, at an offset in its window number slot.
+	// For ranks on CPU devices. to is a rank, at an offset in its window number slot.
 	msgPut    // the bytes
 	msgPacket // the bytes, each 4 with number n
 	msgGet    // n bytes, for rank from
@@ -45,12 +44,12 @@ const (
 	msgRead   // n messages of channel number slot have been read
 )
 
-// stores reports whether a barrier waits until the message has been done.
+// stores reports whether a barrier waits until the message is complete.
 func (k messageKind) stores() bool {
 	return k == msgStore || k == msgPut || k == msgPacket
 }
 
-// room is how many bytes a window has for so many bytes that follow the message.
+// room is how many bytes of a window a message with so many bytes takes.
 func (k messageKind) room(bytes int64) int64 {
 	if k == msgPacket {
 		return 2 * bytes
@@ -60,7 +59,7 @@ func (k messageKind) room(bytes int64) int64 {
 
 const messageBytes = int(unsafe.Sizeof(message{}))
 
-// bytes is the message as it is sent.
+// bytes is the message in the form in which it is sent.
 func (msg *message) bytes() []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(msg)), messageBytes)
 }
@@ -71,17 +70,17 @@ func parseMessage(record []byte) (msg message, body []byte) {
 	return msg, record[n:]
 }
 
-// remote is the other processes of a world, and the queue with them while a program runs.
+// remote is the other processes of a world, and the queue of messages to and from them during a run.
 type remote struct {
 	processes *mpi.Processes
 	queue     *mpi.Mail
-	sent      []atomic.Uint64 // by process: messages that store, of this run
-	applied   []atomic.Uint64 // how many of them have been done
-	owed      []int64         // by process: messages of it that have been done, of which it was not told
-	grace     time.Duration   // how long others may take to end a run that has ended here
+	sent      []atomic.Uint64 // by process: messages of this run that store
+	applied   []atomic.Uint64 // how many of them are complete
+	owed      []int64         // by process: its messages that are complete and not yet acknowledged
+	grace     time.Duration   // limit for other processes to end a run that has ended here
 }
 
-// errOtherProcess stands for the error of another process, which Run returns.
+// errOtherProcess stands for the error of another process. Run replaces it by that error.
 var errOtherProcess = errors.New("ranks: another process has ended the run")
 
 func newRemote(p *mpi.Processes, limit time.Duration) (*remote, error) {
@@ -95,7 +94,7 @@ func newRemote(p *mpi.Processes, limit time.Duration) (*remote, error) {
 	}, nil
 }
 
-// begin begins a run, for which all processes are ready.
+// begin begins a run. All processes are ready for it.
 func (r *remote) begin() error {
 	for p := range r.sent {
 		r.sent[p].Store(0)
@@ -105,7 +104,7 @@ func (r *remote) begin() error {
 	return r.queue.Begin()
 }
 
-// post has a message sent to a process, with the next flush.
+// post queues a message to a process, which the next flush sends.
 func (r *remote) post(to int, msg message, body []byte) error {
 	if msg.what.stores() {
 		r.sent[to].Add(1)
@@ -113,7 +112,7 @@ func (r *remote) post(to int, msg message, body []byte) error {
 	return r.queue.Put(to, msg.bytes(), body)
 }
 
-// postAll has a message sent to all other processes.
+// postAll queues a message to all other processes.
 func (r *remote) postAll(msg message) error {
 	for p := range r.sent {
 		if p == r.processes.Rank {
@@ -126,13 +125,13 @@ func (r *remote) postAll(msg message) error {
 	return nil
 }
 
-// isSettled reports whether the first so many messages that store at a process have been done, or nobody is there any
-// more who needs them.
+// isSettled reports whether the first so many messages that store at a process are complete, or the process has ended
+// the run.
 func (r *remote) isSettled(process int, sent uint64) bool {
 	return r.applied[process].Load() >= sent || r.queue.HasEnded(process)
 }
 
-// allSettled reports whether all messages that store have been done.
+// allSettled reports whether all messages that store are complete.
 func (r *remote) allSettled() bool {
 	for p := range r.sent {
 		if p != r.processes.Rank && !r.isSettled(p, r.sent[p].Load()) {
@@ -142,8 +141,7 @@ func (r *remote) allSettled() bool {
 	return true
 }
 
-// take is Take of the queue, which counts what is to be answered. do gets all messages that are not of the queue
-// itself.
+// take calls do for each message that has arrived, and counts those to be acknowledged.
 func (r *remote) take(do func(from int, msg message, body []byte) error) (some bool, err error) {
 	return r.queue.Take(func(from int, record []byte) error {
 		if len(record) < messageBytes {
@@ -161,7 +159,7 @@ func (r *remote) take(do func(from int, msg message, body []byte) error) (some b
 	})
 }
 
-// answer tells all processes which of their messages have been done: all that were taken. Then it flushes.
+// answer acknowledges all messages that were taken, and flushes.
 func (r *remote) answer() error {
 	for p, n := range r.owed {
 		if n == 0 {
@@ -175,7 +173,7 @@ func (r *remote) answer() error {
 	return r.queue.Flush()
 }
 
-// isOver ends the queue of a run that has ended here at some time, and reports whether it has on all processes.
+// isOver ends the queue of a run that has ended here at a time, and reports whether the run has ended on all processes.
 func (r *remote) isOver(since time.Time) (bool, error) {
 	if err := r.queue.End(); err != nil {
 		return false, err

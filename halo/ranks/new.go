@@ -66,7 +66,7 @@ func New(
 	return w, nil
 }
 
-// checkAll returns an error unless the program can be run on these devices.
+// checkAll returns an error if the program cannot run on these devices.
 func checkAll(devices []*streams.Device, p Program, o Options) error {
 	if err := p.check(); err != nil {
 		return err
@@ -98,7 +98,7 @@ func (w *World) prepare(c *kernels.Compiler, links *p2p.Links) ([]streams.Functi
 	return functions, w.count(functions)
 }
 
-// load makes the launches ready.
+// load prepares the launches.
 func (w *World) load(functions []streams.Function, memories []uint64) (err error) {
 	for i, m := range w.members {
 		if m.kernel, err = w.kernel(m, functions[i], memories); err != nil {
@@ -112,7 +112,7 @@ func (w *World) load(functions []streams.Function, memories []uint64) (err error
 	return nil
 }
 
-// reach finds how a device reaches all others: directly, or where the link is not usable by a proxy.
+// reach finds which devices a device reaches by its proxy alone: those of unusable links, and all with Options.Proxy.
 func (w *World) reach(links *p2p.Links, d *streams.Device) error {
 	if d.GoKernels && w.program.Host == nil {
 		return fmt.Errorf("ranks: %s has no version for host devices", w.program.Name)
@@ -142,7 +142,7 @@ func (w *World) reach(links *p2p.Links, d *streams.Device) error {
 	return nil
 }
 
-// functions returns the kernel of each device, nil on host devices.
+// functions returns the kernel of each device, nil on CPU devices.
 func (w *World) functions(c *kernels.Compiler) (all []streams.Function, err error) {
 	source := w.program.Source
 	source.Defines = append(w.options.defines(), source.Defines...)
@@ -164,7 +164,7 @@ func (w *World) functions(c *kernels.Compiler) (all []streams.Function, err erro
 	return all, nil
 }
 
-// count says how many ranks each device has: the least of what its options say and all devices hold.
+// count sets the number of ranks of each device: the least that the options give on any of them.
 func (w *World) count(functions []streams.Function) error {
 	for i, d := range w.devices {
 		fits := 0 // any number
@@ -216,7 +216,7 @@ func (w *World) count(functions []streams.Function) error {
 	return nil
 }
 
-// countOf returns how often a device is among others.
+// countOf returns how often a device is in a list.
 func countOf(d *streams.Device, all []*streams.Device) (n int) {
 	for _, other := range all {
 		if other == d {
@@ -226,7 +226,7 @@ func countOf(d *streams.Device, all []*streams.Device) (n int) {
 	return n
 }
 
-// open allocates what a device needs.
+// open allocates the memory and streams of a device.
 func (w *World) open(m *member) (err error) {
 	if m.stream, err = m.device.NewStream(streams.Normal); err != nil {
 		return err
@@ -280,8 +280,8 @@ func (w *World) open(m *member) (err error) {
 	return nil
 }
 
-// openProxy allocates what the proxy needs of a device, and tries its stream: first copies may have to wait for kernels
-// that run.
+// openProxy allocates what the proxy needs of a device, and uses its stream once: the first copies of a stream may wait
+// for kernels that run.
 func (w *World) openProxy(m *member) (err error) {
 	if m.commands, err = m.device.AllocPinned(commands * int64(unsafe.Sizeof(command{}))); err != nil {
 		return err
@@ -312,7 +312,7 @@ func (w *World) openProxy(m *member) (err error) {
 	return errors.Join(m.proxied.Copy(unused, host), m.proxied.Copy(host, unused), m.proxied.Sync(w.grace))
 }
 
-// kernel makes the launch of a device ready.
+// kernel prepares the launch of a device.
 func (w *World) kernel(m *member, f streams.Function, memories []uint64) (*streams.Kernel, error) {
 	spec := streams.KernelSpec{Name: w.program.Name, Function: f, Cooperative: true}
 	if m.device.GoKernels {

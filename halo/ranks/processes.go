@@ -14,8 +14,8 @@ import (
 	"github.com/halox/halox/p2p/mpi"
 )
 
-// meet has the processes of a world tell each other how many devices each has, and compare their programs. err is what
-// is wrong at this one.
+// joinProcesses exchanges the number of devices of each process, and compares their programs. err is an error of this
+// process.
 func (w *World) joinProcesses(err error) error {
 	p := w.options.Processes
 	if p == nil || p.Size() == 1 {
@@ -58,7 +58,7 @@ func (w *World) joinProcesses(err error) error {
 	return nil
 }
 
-// describe says what is the same on all processes.
+// describe returns what must be the same on all processes.
 func (w *World) describe() string {
 	return fmt.Sprintf(
 		"%q: kernel %q of source %08x, %d threads, %d bytes shared, on %v devices, queues %t, checks %t, "+
@@ -76,7 +76,7 @@ func (w *World) describe() string {
 	)
 }
 
-// checksum is one of all that a source is compiled from, but for halox's own headers.
+// checksum is that of all sources of a kernel except halox's own headers.
 func checksum(s kernels.Source) uint32 {
 	sum := crc32.NewIEEE()
 	fmt.Fprintf(sum, "%q %q %q", s.Name, s.Text, s.Defines)
@@ -86,7 +86,7 @@ func checksum(s kernels.Source) uint32 {
 	return sum.Sum32()
 }
 
-// agreeOnRanks gives each device as many ranks as the process with the fewest has.
+// agreeOnRanks sets the ranks of each device to the fewest of all processes.
 func (w *World) agreeOnRanks(err error) error {
 	all, err := w.gather("count ranks", binary.LittleEndian.AppendUint32(nil, uint32(w.ranks)), err)
 	if err != nil {
@@ -98,8 +98,8 @@ func (w *World) agreeOnRanks(err error) error {
 	return nil
 }
 
-// gatherMemories returns where the memory of all devices of the world lies, each as its own process has it; nil on host
-// devices.
+// gatherMemories returns the addresses of the memory of all devices of the world, each valid in its own process; nil on
+// CPU devices.
 func (w *World) gatherMemories(err error) ([]uint64, error) {
 	var mine []uint64
 	for _, m := range w.members {
@@ -110,7 +110,7 @@ func (w *World) gatherMemories(err error) ([]uint64, error) {
 	return gatherAll(w, "open the devices", mine, err)
 }
 
-// gatherAll returns the elements that each process gives, one after the other.
+// gatherAll returns the elements of all processes, by rank of the process.
 func gatherAll[T uint64 | windowEntry](w *World, what string, mine []T, err error) (all []T, _ error) {
 	gathered, err := w.gather(what, plain(mine), err)
 	for _, one := range gathered {
@@ -126,7 +126,7 @@ func plain[T any](v []T) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(v))), len(v)*int(unsafe.Sizeof(*new(T))))
 }
 
-// ending is how a run has ended at a process, as it tells the others.
+// ending is how a run has ended at a process, as sent to the others.
 type ending struct {
 	Text              string // of the error; "" where there is none
 	Timeout, Argument bool
@@ -145,7 +145,8 @@ type deviceName string
 
 func (d deviceName) String() string { return string(d) }
 
-// otherProcessError is the error of a run at another process. It wraps what errors of runs here wrap.
+// otherProcessError is the error of a run at another process. It wraps ErrTimeout, ErrArgument and CodeError as errors
+// of this process do.
 type otherProcessError struct {
 	*mpi.RemoteError
 	is []error
@@ -153,7 +154,7 @@ type otherProcessError struct {
 
 func (e *otherProcessError) Unwrap() []error { return append([]error{e.RemoteError}, e.is...) }
 
-// endTogether returns the errors that a run has ended with on all processes, nil where all went well.
+// endTogether returns the errors of a run on all processes, nil if there are none.
 func (w *World) endTogether(mine error) error {
 	if w.remote == nil {
 		return mine

@@ -42,14 +42,14 @@ type proxy struct {
 	ring         int                                              // whose stores copy copies
 }
 
-// fetched is what a message answers that asked for bytes.
+// fetched is the answer to a message that asks for bytes.
 type fetched struct {
 	process int
 	message
 	bytes streams.Span
 }
 
-// errProxy goes with the error that finish returns.
+// errProxy is the reason of a run that ends because its proxy has failed; finish returns the error of the proxy.
 var errProxy = errors.New("ranks: the proxy has failed")
 
 // gaveUp reports whether the proxy has failed.
@@ -58,7 +58,7 @@ func (p *proxy) gaveUp() bool { return p != nil && p.failed.Load() }
 // endedByOther reports whether another process has ended the run.
 func (p *proxy) endedByOther() bool { return p != nil && p.otherProcess.Load() }
 
-// finish has the proxy end once it has done all that kernels which have ended left, and returns its error.
+// finish returns the error of the proxy, once it has done all commands of kernels that have ended.
 func (p *proxy) finish() error {
 	if p == nil {
 		return nil
@@ -67,12 +67,12 @@ func (p *proxy) finish() error {
 	return <-p.done
 }
 
-// order returns the n-th command of a device.
+// command returns the n-th command of a device.
 func (m *member) command(n uint64) *command {
 	return &unsafe.Slice((*command)(unsafe.Pointer(&m.commands.Bytes()[0])), commands)[n%commands]
 }
 
-// payloadOf is that of the n-th command of a device.
+// payloadOf returns the payload of the n-th command of a device.
 func (m *member) payloadOf(n uint64, bytes uint64) streams.Span {
 	offset := int64(n%commands)*int64(unsafe.Sizeof(command{})) + int64(unsafe.Offsetof(command{}.payload))
 	return m.commands.Span(offset, int64(bytes))
@@ -107,7 +107,7 @@ func (p *proxy) copyFrom(to streams.Span, device, at uint64) error {
 	return from.proxied.Copy(to, there)
 }
 
-// raise queues a store of a count of a device of this process that is one higher, by way of some pinned memory.
+// raise queues a store of a count, one higher than before, to a device of this process. by is pinned memory for it.
 func (p *proxy) raise(ofBarrier bool, device, at uint64, by streams.Span) error {
 	total, known := p.totals[at]
 	if !known && !ofBarrier {
@@ -137,7 +137,7 @@ func (p *proxy) sync() error {
 	return nil
 }
 
-// startProxy returns nil where no proxy is needed.
+// startProxy returns nil if no proxy is needed.
 func (w *World) startProxy() *proxy {
 	if !w.proxied() {
 		return nil
@@ -176,7 +176,7 @@ func (w *World) startProxy() *proxy {
 	return p
 }
 
-// serve does commands and messages until it is told to stop and there are none.
+// serve does commands and messages until it is told to stop and there are none left.
 func (p *proxy) serve() error {
 	var since time.Time // when the kernels had ended
 	for idle := (pause{}); ; {
@@ -204,8 +204,8 @@ func (p *proxy) serve() error {
 	}
 }
 
-// leave serves the queue of a run for which the proxy does nothing any more, until it is over everywhere: others wait
-// for answers, and are to hear that the run ends.
+// leave acknowledges messages after the proxy has failed, until the run is over on all processes: the others wait for
+// answers, and must learn that the run ends.
 func (p *proxy) leave() {
 	var since time.Time
 	for idle := (pause{}); ; idle.serve() {
@@ -226,8 +226,8 @@ func (p *proxy) leave() {
 	}
 }
 
-// batch does what is there to be done. It reports whether there was something, and whether commands are left that wait
-// for other processes.
+// batch does all commands and messages that have arrived. some: there were any; left: commands have to wait for other
+// processes.
 func (p *proxy) batch() (some, left bool, err error) {
 	w := p.w
 	copy(p.before, p.next)
@@ -251,7 +251,7 @@ func (p *proxy) batch() (some, left bool, err error) {
 	return some, left, nil
 }
 
-// end waits until the batch is done, and tells who waits for that.
+// end waits until the batch is complete, and tells the ranks that wait for it.
 func (p *proxy) end() error {
 	if err := p.sync(); err != nil {
 		return err
@@ -274,7 +274,7 @@ func (p *proxy) end() error {
 	return p.w.remote.answer()
 }
 
-// free makes room for as many commands as are done. Bytes that were fetched are to be taken first.
+// free frees the slots of commands that are complete. Ranks take fetched bytes first.
 func (p *proxy) free(i int, m *member) {
 	done := m.controls().done
 	for ; done < p.next[i]; done++ {
@@ -285,8 +285,7 @@ func (p *proxy) free(i int, m *member) {
 	atomic.StoreUint64(&m.controls().done, done)
 }
 
-// commands begins the commands in the ring of a device. It reports whether there were some, and whether the next one
-// has to wait.
+// commands begins the commands in the ring of a device. some: there were any; waits: the next one has to wait.
 func (p *proxy) commands(i int, m *member) (some, waits bool, err error) {
 	p.ring = i
 	for {
@@ -308,8 +307,8 @@ func (p *proxy) commands(i int, m *member) (some, waits bool, err error) {
 	return some, waits, err
 }
 
-// mustWait reports whether a command cannot begin yet: for want of room in the queue, or since what the ring has stored
-// at other processes is not done, before a barrier.
+// mustWait reports whether a command cannot begin yet: the queue is full, or it is a barrier and stores of the ring at
+// other processes are not complete.
 func (p *proxy) mustWait(m *member, c *command) (bool, error) {
 	r := p.w.remote
 	if r == nil || c.device >= uint64(len(p.w.owners)) {
@@ -368,13 +367,13 @@ func (p *proxy) begin(m *member, n uint64) error {
 	return fmt.Errorf("command %d of kind %d for device %d", n, c.what, c.device)
 }
 
-// post has a message sent to the process whose device a command is for.
+// post queues a message to the process of the device of a command.
 func (p *proxy) post(c *command, msg message) error {
 	msg.to, msg.at = int64(c.device), int64(c.at)
 	return p.w.remote.post(p.w.owners[c.device], msg, nil)
 }
 
-// deliver has bytes stored at a device, by a copy or by a message.
+// deliver stores bytes at a device, by a copy or by a message.
 func (p *proxy) deliver(device, at uint64, from streams.Span) error {
 	if p.w.member(int(device)) != nil {
 		return p.copyTo(device, at, from)
@@ -389,10 +388,10 @@ func (p *proxy) deliver(device, at uint64, from streams.Span) error {
 	return err
 }
 
-// arrivalBytes is how much of what comes in messages is copied at once.
+// arrivalBytes is the pinned memory for bytes of messages that are copied at once.
 const arrivalBytes = 4 * mpi.MaxRecord
 
-// take does what messages say that have come, as far as it is not to be answered.
+// take does what a message requests. Answers are sent later, by answer.
 func (p *proxy) take(from int, msg message, body []byte) error {
 	device, at := uint64(msg.to), uint64(msg.at)
 	switch msg.what {
@@ -435,7 +434,7 @@ func (p *proxy) take(from int, msg message, body []byte) error {
 	return fmt.Errorf("a message of kind %d", msg.what)
 }
 
-// arrival returns pinned memory that is used until the batch is done: 8-byte aligned.
+// arrival returns pinned memory, aligned to 8 bytes, for use until the batch is complete.
 func (p *proxy) arrival(bytes int64) (streams.Span, error) {
 	whole := (bytes + 7) / 8 * 8
 	if p.used+whole > p.arrivals.Size() {
@@ -447,7 +446,7 @@ func (p *proxy) arrival(bytes int64) (streams.Span, error) {
 	return p.arrivals.Span(p.used-whole, bytes), nil
 }
 
-// answer ends the batch of what has come: it waits for all copies, and sends what was asked for.
+// answer waits for all copies, and sends the bytes that other processes asked for.
 func (p *proxy) answer() error {
 	if err := p.sync(); err != nil {
 		return err

@@ -46,8 +46,8 @@ func (r *Rank) CreateWindow(c Comm, memory []byte) Window {
 	return w
 }
 
-// FreeWindow ends a window. All ranks of the communicator call it, for several windows in the same order on all ranks;
-// nobody uses the window any more. It has no effect on a window of World.NewWindow.
+// FreeWindow frees a window. All ranks of the communicator call it, for several windows in the same order; no rank uses
+// the window any more. It has no effect on a window of World.NewWindow.
 func (r *Rank) FreeWindow(w Window) {
 	if r.Failed() || !r.validWindow(w) {
 		return
@@ -58,8 +58,8 @@ func (r *Rank) FreeWindow(w Window) {
 	}
 }
 
-// reach returns the range of bytes of a box that begins at an offset of some memory. What leaves the memory may be
-// shortened.
+// reach returns the range of bytes of a box that begins at an offset in memory of so many bytes. A range that leaves
+// the memory may be shortened.
 func (s Rows) reach(offset int64, by Strides, all int64) (low, high int64) {
 	low, high = offset, offset+min(s.Bytes, all+1)
 	for _, along := range []struct{ count, stride int64 }{{s.Rows, by.Row}, {s.Planes, by.Plane}} {
@@ -99,8 +99,8 @@ func (r *Rank) PutNotify(w Window, to int, offset int64, from []byte, tag int) {
 	r.notify(to, w.comm, tag, w.slot)
 }
 
-// Notify adds to the notifications that a rank of the communicator has of a tag. Who waits for it sees all that was
-// put to that rank before.
+// Notify sends a notification with a tag to a rank of the communicator. When that rank has taken it, it sees all that
+// this rank has put to it before.
 func (r *Rank) Notify(to int, c Comm, tag int) { r.notify(to, c, tag, noSlot) }
 
 func (r *Rank) notify(to int, c Comm, tag, slot int) {
@@ -122,8 +122,8 @@ func (r *Rank) notify(to int, c Comm, tag, slot int) {
 	}
 }
 
-// PutBox is Put of a box, whose rows and planes are as far apart at the target and in the source as the strides say. In
-// the source, which begins with the first row, they are not negative. A box of two dimensions has one plane; one of no
+// PutBox is Put of a box. The strides are the distances of its rows and planes at the target and in the source; in the
+// source, which begins with the first row, they are not negative. A box of two dimensions has one plane. A box of no
 // bytes, rows or planes puts nothing, at an offset up to the end of the window.
 func (r *Rank) PutBox(w Window, to int, offset int64, there Strides, size Rows, from []byte, here Strides) {
 	least, first := min(size.Bytes, size.Rows, size.Planes), size.Bytes
@@ -154,8 +154,8 @@ func (r *Rank) PutBox(w Window, to int, offset int64, there Strides, size Rows, 
 	}
 }
 
-// Get gets bytes from an offset of the window of a rank. They are there after a Flush. It sees what
-// notifications and barriers have ordered before it.
+// Get copies bytes from an offset of the window of a rank. They have arrived after a Flush. It sees what notifications
+// and barriers have ordered before it.
 func (r *Rank) Get(w Window, rank int, offset int64, to []byte) {
 	if !r.valid(w, rank, offset, int64(len(to))) {
 		return
@@ -173,8 +173,8 @@ func (r *Rank) GetNotify(w Window, rank int, offset int64, to []byte, tag int) {
 	r.Notify(rank, w.comm, tag)
 }
 
-// Flush is local completion: it returns once the sources of all puts may be changed, and what was got is there. It does
-// not wait for the ranks that were put to.
+// Flush is local completion: after it, sources of puts may be changed, and data of gets has arrived. It does not wait
+// for the targets.
 func (r *Rank) Flush(Window) {}
 
 // TestNotifications takes count notifications of a tag and returns true, or takes none and returns false.
@@ -210,8 +210,8 @@ func (r *Rank) WaitMatching(w Window, source, tag int, count uint64) bool {
 	return came
 }
 
-// Notification says where a notification comes from. Source is an index of all ranks; those of Notify and GetNotify
-// have a window that does not exist.
+// Notification is the origin of a notification. Source is an index in All. Notifications of Notify and GetNotify have a
+// window for which Exists is false.
 type Notification struct {
 	Window      Window
 	Source, Tag int
@@ -239,7 +239,7 @@ func (n envelope) origin() Notification {
 	return Notification{w, n.source, n.tag}
 }
 
-// testMatch and waitMatch return the first of the notifications that they take, or none.
+// testMatch and waitMatch return the first of the notifications that they take.
 func (r *Rank) testMatch(w Window, source, tag int, count uint64) (first envelope, came bool) {
 	if r.Failed() || !r.matches(w, source, tag, count) {
 		return none, false
@@ -270,7 +270,7 @@ func (r *Rank) waitMatch(w Window, source, tag int, count uint64) (first envelop
 
 var errNoQueues = fmt.Errorf("it matched notifications without Options.Queues: %w", ErrArgument)
 
-// matches reports whether the run has queues, and such a window, source, tag and count are possible.
+// matches reports whether the run has queues, and window, source, tag and count are valid.
 func (r *Rank) matches(w Window, source, tag int, count uint64) bool {
 	return r.check(r.state.queues != nil, failure{err: errNoQueues}) && r.validCount(count) &&
 		r.check(w == AnyWindow || w.Exists(), failure{why: badWindow, came: int64(w.slot)}) &&
@@ -411,10 +411,10 @@ func (r *Rank) Log(items ...any) {
 	r.state.log.write(r.Index(All), r.state.devices[r.device], string(line))
 }
 
-// count is that of the notifications of a tag.
+// count is the number of notifications of a tag that have arrived in all.
 func (r *Rank) count(tag int) *atomic.Uint64 { return &r.state.counts[r.first()+r.local][tag] }
 
-// came returns how many notifications of a tag have come and were not taken.
+// came returns how many notifications of a tag have arrived and were not taken.
 func (r *Rank) came(tag int) uint64 { return r.count(tag).Load() - r.consumed[tag] }
 
 func (r *Rank) take(tag int, count uint64) bool {
@@ -441,8 +441,8 @@ func PutValue[T Value](r *Rank, w Window, to int, offset int64, v T, number uint
 	r.PutPacket(w, to, offset, bytesIn([]T{v}), number)
 }
 
-// WaitValue waits for a value that was put with a number at the beginning of some memory. The place may be put to
-// again once the sender knows that it returned.
+// WaitValue waits for a value that was put with a number at the beginning of some memory. The sender may put there
+// again once it knows that WaitValue has returned.
 func WaitValue[T Value](r *Rank, at []byte, number uint32) (v T, came bool) {
 	all := []T{v}
 	if !r.WaitPacket(at, bytesIn(all), number) {
@@ -451,7 +451,7 @@ func WaitValue[T Value](r *Rank, at []byte, number uint32) (v T, came bool) {
 	return all[0], true
 }
 
-// bytesIn is the memory of some values.
+// bytesIn is the memory of values.
 func bytesIn[T Value](v []T) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(v))), len(v)*int(unsafe.Sizeof(*new(T))))
 }

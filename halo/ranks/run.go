@@ -94,7 +94,7 @@ func (w *World) canRun(ctx context.Context, free bool, data int, of reflect.Type
 	return nil
 }
 
-// load has memory for so many bytes of the caller's data, and the launch told of it.
+// load allocates memory for so many bytes of data of the caller, and sets the arguments of the launch.
 func (m *member) load(w *World, size int64) error {
 	if m.data == nil || m.data.Size() < size {
 		data, err := m.device.Alloc(max(size, 8))
@@ -203,7 +203,7 @@ func (m *member) clear(to streams.Span) error {
 	return nil
 }
 
-// end tells all ranks that the run ends, and why.
+// end tells all ranks that the run ends, and other processes unless it was one of them.
 func (w *World) end(why error) {
 	for _, m := range w.members {
 		m.controls().ended = 1
@@ -214,8 +214,8 @@ func (w *World) end(why error) {
 	}
 }
 
-// watch waits until the ranks of all devices have ended. It ends all where one has failed, where a device has, when the
-// context ends, when another process ends the run, and at once where launch, the error of the launches, is one.
+// watch waits until the ranks of all devices have ended. It ends the run when a rank or a device fails, when the
+// context is done, when another process ends the run, and at once if launch, the error of the launches, is not nil.
 func (w *World) watch(ctx context.Context, proxy *proxy, launch error) error {
 	var idle pause
 	var failed error
@@ -328,7 +328,7 @@ func runOnHost[T any](ctx context.Context, w *World, data []T) error {
 	return h.state.reason() // by itself: endTogether compares it
 }
 
-// endWith has a run end when its context does, until the function is called that it returns.
+// endWith ends the run when the context is done, until the returned function is called.
 func (h *hostState) endWith(ctx context.Context) func() {
 	if ctx.Done() == nil {
 		return func() {}
@@ -345,7 +345,7 @@ func (h *hostState) endWith(ctx context.Context) func() {
 	}
 }
 
-// newHost makes the ranks of host devices.
+// newHost makes the ranks of CPU devices.
 func (w *World) newHost() {
 	state := newHostState(hostShape{w.devices, w.before, w.owners, w.remote, w.ranks, w.options.Limit}, w.options.Queues)
 	state.log, state.codes = &w.log, w.program.Errors
@@ -353,14 +353,14 @@ func (w *World) newHost() {
 	w.resources.Add(w.host)
 }
 
-// reason is why the run ended before its time, or nil.
+// reason is why the run has ended early, or nil.
 func (h *hostState) reason() error {
 	h.failing.Lock()
 	defer h.failing.Unlock()
 	return h.failed
 }
 
-// join waits until the ranks of all devices have ended. Where it returns an error, some may still be there.
+// join waits until the ranks of all devices have ended. If it returns an error, some may still run.
 func (w *World) join() (failed error) {
 	h := w.host.state
 	var idle pause
@@ -390,20 +390,20 @@ func (w *World) join() (failed error) {
 	return failed
 }
 
-// notEnded is the error of a run that is given up.
+// notEnded is the error of a run whose ranks do not end.
 func (w *World) notEnded() error {
 	return fmt.Errorf("ranks: %s has not ended %v after it should", w.program.Name, w.grace)
 }
 
-// progressLoop is the proxy of host devices: it does what messages of other processes say. What ranks have done
-// elsewhere they post themselves.
+// progressLoop receives the messages of other processes for ranks on CPU devices, and does what they request. Ranks
+// send their own messages.
 type progressLoop struct {
 	h    *hostState
 	stop atomic.Bool
 	done chan struct{}
 }
 
-// startProgress returns nil where there are no other processes.
+// startProgress returns nil if there are no other processes.
 func (h *hostState) startProgress() (*progressLoop, error) {
 	if h.remote == nil {
 		return nil, nil
@@ -421,7 +421,7 @@ func (h *hostState) startProgress() (*progressLoop, error) {
 	return p, nil
 }
 
-// finish has the progress loop end once the ranks of all processes have. What it fails of is the end of the run.
+// finish returns once the ranks of all processes have ended.
 func (p *progressLoop) finish() {
 	if p != nil {
 		p.stop.Store(true)
@@ -429,9 +429,9 @@ func (p *progressLoop) finish() {
 	}
 }
 
-// serve does messages until the run has ended on all processes.
+// serve handles messages until the run has ended on all processes.
 func (p *progressLoop) serve() error {
-	var since time.Time // when the ranks of this process had ended
+	var since time.Time // the end of the ranks of this process
 	for idle := (pause{}); ; {
 		stopping := p.stop.Load()
 		some, err := p.h.remote.take(p.take)
@@ -457,8 +457,8 @@ func (p *progressLoop) serve() error {
 	}
 }
 
-// take does what a message says. A message that is wrong ends the run. The progress loop goes on, since others wait for
-// the messages that follow.
+// take handles a message. A message that is wrong ends the run, but the loop continues, since other processes wait for
+// answers to the messages that follow.
 func (p *progressLoop) take(from int, msg message, body []byte) error {
 	if err := p.do(from, msg, body); err != nil {
 		p.h.end(fmt.Errorf("ranks: messages of other processes: %w", err))
@@ -544,7 +544,7 @@ func (p *progressLoop) access(from int, msg message, body []byte) error {
 	return nil
 }
 
-// pass takes values of a collective, or learns that they were taken.
+// pass receives values of a collective, or that the receiver has taken them.
 func (p *progressLoop) pass(msg message, body []byte) error {
 	if msg.slot < 0 || msg.slot >= maxLevels {
 		return fmt.Errorf("a message for level %d", msg.slot)
@@ -564,7 +564,7 @@ func (p *progressLoop) pass(msg message, body []byte) error {
 	return nil
 }
 
-// carry takes a message of a channel, or learns how many were read.
+// carry receives a message of a channel, or how many the receiver has read.
 func (p *progressLoop) carry(msg message, body []byte) error {
 	if msg.slot < 0 || msg.slot >= int64(len(p.h.channels)) {
 		return fmt.Errorf("a message for channel %d", msg.slot)

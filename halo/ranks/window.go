@@ -6,10 +6,10 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// NewWindow makes a window between runs, of what memory gives for each rank of this process. All later runs then have
-// it, and none can free it. The memory stays until the world is closed; a span without memory has no bytes. All
-// processes call it, for the same Comm, and while no run goes on. The kernel gets it by its slot, as
-// ranks::Window{w.Slot(), ranks::WORLD}, or ranks::DEVICE if c is Device. rank is an index in All.
+// NewWindow makes a window between runs: memory returns what each rank of this process contributes, by index in All; a
+// span without memory has no bytes. All later runs have the window, and no rank can free it. The memory must stay until
+// the world is closed. All processes call it, for the same Comm, while no run is active. A kernel refers to it as
+// ranks::Window{w.Slot(), ranks::WORLD}, or ranks::DEVICE if c is Device.
 func (w *World) NewWindow(c Comm, memory func(rank int) streams.Span) (Window, error) {
 	none, place := Window{noSlot, c}, 0
 	free := w.use.TryLock()
@@ -49,7 +49,7 @@ func (w *World) NewWindow(c Comm, memory func(rank int) streams.Span) (Window, e
 	return win, nil
 }
 
-// canMakeWindow returns an error unless a window can be made of what a function gives.
+// canMakeWindow returns an error if a window cannot be made.
 func (w *World) canMakeWindow(c Comm, memory func(rank int) streams.Span, free bool) error {
 	refuse := func(why string) error { return fmt.Errorf("ranks: %s: make a window: %s", w.program.Name, why) }
 	switch {
@@ -96,7 +96,7 @@ func (w *World) spans(memory func(rank int) streams.Span) (all []streams.Span, e
 	return all, nil
 }
 
-// preset keeps a window for runs on host devices.
+// preset keeps a window for runs on CPU devices.
 func (w *World) preset(win Window, spans []streams.Span, all []windowEntry) {
 	w.presets[win.slot], w.sizes[win.slot] = make([][]byte, len(all)), make([]int64, len(all))
 	for rank, e := range all {

@@ -1,6 +1,7 @@
-// Package ranks runs kernels whose thread blocks are ranks: they put data into each other's memory and notify
-// each other while they run, on one GPU or on several, so that some compute while the data of others is under
-// way. The model is dCUDA's (Gysi, Bär and Hoefler 2016; Kuster 2017).
+// Package ranks runs kernels whose thread blocks are device ranks: they put data into each other's memory and notify
+// each other while they run, on one GPU or on several, so that some compute while the data of others is in flight. The
+// model is dCUDA's (Gysi, Bär and Hoefler 2016; Kuster 2017). In this package a rank is a device rank; the other
+// processes of MPI are called processes.
 //
 // A Program is a kernel in CUDA C++ that includes ranks.cuh, which has the functions that it calls, and its counterpart
 // in Go for host devices, whose ranks are goroutines with a Rank. A World has the ranks of some devices, and Run
@@ -35,11 +36,11 @@ type Program struct {
 	Threads int            // of a rank, a multiple of 32
 	Shared  int            // bytes of dynamic shared memory of a rank
 
-	// What a rank does on a host device. It gives up where a wait or another call of the rank returns false. Nil:
-	// host devices are refused.
+	// What a rank does on a CPU device. It returns as soon as a wait or another call of the rank returns false. Nil: CPU
+	// devices are rejected.
 	Host func(r *Rank)
 
-	// What the codes mean that ranks end a run with, by Rank.Fail: a run's error wraps that of its code, if there is one.
+	// Errors by the code that a rank ends a run with, see Rank.Fail. The error of the run wraps that of its code, if any.
 	Errors map[int64]error
 }
 
@@ -64,32 +65,32 @@ func (p Program) check() error {
 	return nil
 }
 
-// Options say how a program is run. The zero value is that of most programs.
+// Options are how a program runs. The zero value suits most programs.
 type Options struct {
-	// How many ranks each device has: Ranks, or, if that is 0, PerMultiprocessor on each multiprocessor of a GPU,
-	// or as many as fit there together. All devices have as many. A core of a host device counts as a multiprocessor,
-	// and has one if nothing is said; all host devices of a world have up to 65536 ranks together.
+	// How many ranks each device has, the same number on all: Ranks, or, if that is 0, PerMultiprocessor on each
+	// multiprocessor of a GPU, or, if both are 0, as many as fit at the same time. A core of a CPU device counts as a
+	// multiprocessor, with one rank by default; all CPU devices of a world have up to 65536 ranks together.
 	Ranks, PerMultiprocessor int
-	// If not 0, the ranks of a device are a multiple of Multiple: Ranks must be one, and any other number is made the next
-	// one below, but at least Multiple. A device has no more than AtMost, whatever else is said.
+	// If not 0, the ranks of a device are a multiple of Multiple: Ranks must be one, and any other number is rounded down,
+	// but to no less than Multiple. If not 0, a device has at most AtMost ranks.
 	Multiple, AtMost int
 
-	// The processes whose devices share the ranks, each with its own, see New; nil: this one alone. Ranks of different
-	// processes reach each other through proxies, which send messages.
+	// The processes whose devices form the world, see New; nil: this process only. Ranks of different processes reach
+	// each other through proxies, which send messages over MPI.
 	Processes *mpi.Processes
 
 	Limit time.Duration // of every wait of a rank; 0 is 20 seconds. More than 100 years are 100 years
-	// Notifications keep their window and their source, and a rank can wait for those of one: as in Gysi, Bär and Hoefler
-	// 2016, and slower than counts by tag.
+	// Notifications keep their window and source, and a rank can wait for those that match (Gysi, Bär and Hoefler 2016).
+	// This is slower than counts by tag.
 	Queues bool
 
-	// GPUs reach each other through the host, also those that could reach each other directly: by a proxy, a goroutine
-	// of the host that copies for their ranks. It serves GPUs that cannot in any case. Host devices have no need of it.
+	// All GPUs reach each other through a proxy, a goroutine that copies for their ranks, also those that could store to
+	// each other directly. GPUs that cannot always use it. CPU devices do not need it.
 	Proxy bool
 
-	Checks bool // the arguments of every call are checked, which costs some
-	// What ranks log; nil: it is lost. Errors of the writer are not reported. One that blocks holds up the ranks that log,
-	// and Run.
+	Checks bool // check the arguments of every call, which costs time
+	// Where Rank.Log writes; nil: nowhere. Errors of the writer are not reported. A writer that blocks delays the ranks
+	// that log, and Run.
 	Log io.Writer
 }
 
@@ -110,7 +111,7 @@ func (o Options) check() error {
 	return nil
 }
 
-// ranksOf returns how many ranks a device has of which so many fit, 0 for any number.
+// ranksOf returns how many ranks a device has if fits of them can run at the same time; 0 is no bound.
 func (o Options) ranksOf(fits, cores int) int {
 	each := min(o.PerMultiprocessor, math.MaxInt/max(cores, 1)) // fits nowhere where it is the second
 	n := cmp.Or(o.Ranks, each*cores, fits, cores)
@@ -123,7 +124,7 @@ func (o Options) ranksOf(fits, cores int) int {
 	return n
 }
 
-// limit of a wait where the caller has none.
+// limit of a wait unless Options.Limit is set.
 const limit = 20 * time.Second
 
 // longest leaves room for what is added to a limit.
@@ -145,7 +146,7 @@ func (o Options) defines() (all []string) {
 	return all
 }
 
-// World is the ranks of a program on some devices, ready to be run, any number of times, one after the other.
+// World is the ranks of a program on some devices. Run runs them, any number of times, one run after the other.
 type World struct {
 	program   Program
 	options   Options
@@ -174,7 +175,7 @@ type World struct {
 	passable  reflect.Type  // the type of data that a run before has checked
 }
 
-// member is what a device has of a world.
+// member is a device of a world.
 type member struct {
 	index    int // of the device in the world
 	device   *streams.Device
@@ -198,28 +199,28 @@ type member struct {
 	took     []int64           // timings of the last run, ns
 }
 
-// spaceBegin is the first address that may be one of memory.
+// spaceBegin is the lowest address of memory that a proxy copies to or from.
 const spaceBegin = 16
 
 func (w *World) layout() memoryLayout {
 	return memoryLayout{int64(w.ranks), int64(len(w.owners)), w.options.Queues, w.proxied()}
 }
 
-// controls returns what a GPU and the host tell each other.
+// controls is memory through which a GPU and the host notify each other during a run.
 func (m *member) controls() *control { return (*control)(unsafe.Pointer(&m.control.Bytes()[0])) }
 
-// copyEnded queues a copy of control.ended to where the ranks of a GPU look for it: a stream of its own passes the
-// kernel that runs.
+// copyEnded queues a copy of control.ended to device memory, where waiting ranks poll it. Its stream runs beside the
+// kernel.
 func (m *member) copyEnded() error {
 	return m.ender.Copy(m.memory.Span(runEnded*lineBytes, 8), m.control.Span(0, 8))
 }
 
-// proxied reports whether a proxy serves any two devices.
+// proxied reports whether any two devices need a proxy.
 func (w *World) proxied() bool {
 	return slices.ContainsFunc(w.served, func(bits uint64) bool { return bits != 0 })
 }
 
-// member returns what a device of the world has here, nil if it is one of another process.
+// member returns a device of the world, nil if it belongs to another process.
 func (w *World) member(device int) *member {
 	if i := device - w.before; i >= 0 && i < len(w.members) {
 		return w.members[i]
@@ -240,8 +241,7 @@ func (w *World) First() int { return w.ranks * w.before }
 // Size returns how many ranks there are, of all processes.
 func (w *World) Size() int { return w.ranks * len(w.owners) }
 
-// Name names a rank by its device, or, if that is one of another process, by this; one that is not there by its number
-// alone.
+// Name returns the number of a rank with its device or, if that belongs to another process, with the process.
 func (w *World) Name(rank int) string {
 	if rank < 0 || rank >= w.Size() {
 		return fmt.Sprintf("rank %d", rank)
@@ -253,8 +253,7 @@ func (w *World) Name(rank int) string {
 	return fmt.Sprintf("rank %d (of %s)", rank, w.remote.processes.Name(w.owners[device]))
 }
 
-// Close frees what it holds, once a run under way has ended, which it waits for: ranks may not call it. Closing twice
-// is no error.
+// Close waits for the end of a run and frees the memory of the world. Ranks must not call it. It may be called twice.
 func (w *World) Close() error {
 	w.closed.Store(true)
 	w.use.Lock()
@@ -262,7 +261,7 @@ func (w *World) Close() error {
 	return w.resources.Close()
 }
 
-// agree has all processes fail where one does.
+// agree returns an error on all processes if err is not nil on any of them.
 func (w *World) agree(what string, err error) error {
 	if w.remote == nil {
 		return err
@@ -270,7 +269,7 @@ func (w *World) agree(what string, err error) error {
 	return w.remote.processes.Agree(context.Background(), fmt.Sprintf("ranks: %s: %s", w.program.Name, what), err)
 }
 
-// gather returns what each process has given, by rank, unless one has failed.
+// gather returns mine of each process, by rank of the process, or an error on all if err is not nil on any of them.
 func (w *World) gather(what string, mine []byte, err error) ([][]byte, error) {
 	if w.remote == nil {
 		return [][]byte{mine}, err

@@ -38,7 +38,7 @@ extern "C" __global__ void misled(const __grid_constant__ World world) {
 	if (rank.index() > 0) rank.notify(0, WORLD, 0);
 	else rank.wait_notifications(0, (u64)rank.size() - 1);
 	if (rank.index() == 0 && threadIdx.x == 0) {
-		const u64 n = atomicAdd((u64 *)(world.boards[0] + COMMANDS_CLAIMED * LINE_BYTES), 1);
+		const u64 n = atomicAdd((u64 *)(world.memories[0] + COMMANDS_CLAIMED * LINE_BYTES), 1);
 		Command &c = world.commands[n % COMMANDS];
 		c.what = 77, c.device = 1, c.at = (u64)data.memory, c.bytes = 8;
 		if (data.what == 1) store_release_sys(&c.number, n + 1);
