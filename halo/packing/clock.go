@@ -1,7 +1,6 @@
 package packing
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -12,36 +11,15 @@ import (
 )
 
 // Clock times jobs of a device against each other. Close frees it.
-type Clock struct {
-	resources  streams.Resources
-	stream     *streams.Stream
-	start, end *streams.Event
-	gate       *flags.Gate
-}
+type Clock struct{ timer *flags.Timer }
 
 // NewClock makes a clock for jobs of packers of the device.
-func NewClock(compiler *kernels.Compiler, d *streams.Device) (c *Clock, err error) {
-	made := &Clock{}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, made.Close())
-		}
-	}()
-	if made.stream, err = d.NewStream(streams.Normal); err != nil {
+func NewClock(c *kernels.Compiler, d *streams.Device) (*Clock, error) {
+	t, err := flags.NewGatedTimer(c, d, clockLimit, clockLimit)
+	if err != nil {
 		return nil, err
 	}
-	made.resources.Add(made.stream)
-	for _, e := range []**streams.Event{&made.start, &made.end} {
-		if *e, err = d.NewTimedEvent(); err != nil {
-			return nil, err
-		}
-		made.resources.Add(*e)
-	}
-	if made.gate, err = flags.NewGate(compiler, d, clockLimit); err != nil {
-		return nil, err
-	}
-	made.resources.Add(made.gate)
-	return made, nil
+	return &Clock{t}, nil
 }
 
 const (
@@ -101,35 +79,23 @@ func (c *Clock) rounds(budget time.Duration, jobs []*Job, ones []time.Duration) 
 	return all, nil
 }
 
-// batch runs the job so many times and returns the time of one, which is never 0. One more
-// run comes before: what the job before has left in the caches is not to count. Behind a
-// gate all are queued before the first begins: what takes a device a microsecond takes the
-// host longer to queue.
+// batch runs the job so many times and returns the mean time of a run, at least 1 ns. One more run comes before: what
+// the job before left in the caches must not count. If gated, all runs are queued before the first begins.
 func (c *Clock) batch(j *Job, runs int, gated bool) (time.Duration, error) {
-	if gated {
-		if err := c.gate.Shut(c.stream); err != nil {
-			return 0, err
+	queue := func() error { return j.Queue(c.timer.Stream) }
+	took, err := c.timer.Time(gated, queue, func() error {
+		for range runs {
+			if err := queue(); err != nil {
+				return err
+			}
 		}
-	}
-	err := errors.Join(j.Queue(c.stream), c.stream.Record(c.start))
-	for i := 0; i < runs && err == nil; i++ {
-		err = j.Queue(c.stream)
-	}
-	if err == nil {
-		err = c.stream.Record(c.end)
-	}
-	if gated {
-		err = errors.Join(err, c.gate.Open())
-	}
-	if err == nil {
-		err = c.stream.Sync(clockLimit)
-	}
+		return nil
+	})
 	if err != nil {
 		return 0, fmt.Errorf("packing: time engine %s: %w", j.Engine, err)
 	}
-	took, err := c.end.Since(c.start)
-	return max(1, took/time.Duration(runs)), err
+	return max(1, took/time.Duration(runs)), nil
 }
 
 // Close frees what it holds. Closing twice is no error.
-func (c *Clock) Close() error { return c.resources.Close() }
+func (c *Clock) Close() error { return c.timer.Close() }

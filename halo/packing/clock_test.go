@@ -30,7 +30,7 @@ func newTestClock(t *testing.T) *Clock {
 // spy makes a job for a clock that takes so long, and notes that it ran.
 func spy(t *testing.T, c *Clock, ran *[]Engine, e Engine, d time.Duration) *Job {
 	t.Helper()
-	k, err := c.stream.Device().NewKernel(streams.KernelSpec{Name: "spy", Run: func() {
+	k, err := c.timer.Stream.Device().NewKernel(streams.KernelSpec{Name: "spy", Run: func() {
 		*ran = append(*ran, e)
 		time.Sleep(d)
 	}})

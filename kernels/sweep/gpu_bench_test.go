@@ -9,7 +9,7 @@ import (
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels"
-	"github.com/halox/halox/kernels/internal/timing"
+	"github.com/halox/halox/kernels/flags"
 	"github.com/halox/halox/stencil"
 	"github.com/halox/halox/streams"
 )
@@ -103,7 +103,7 @@ type gpuArrays struct {
 	device *streams.Device
 	plan   *plan
 	arrays []kernels.Array
-	timer  *timing.Timer
+	timer  *flags.Timer
 	points int64
 	bytes  int64   // of all arrays, without ghosts
 	rate   float64 // bytes that a copy reads and writes in a second
@@ -123,7 +123,7 @@ func newGPUArrays(b *testing.B, set *testdevices.Set, s sample, owned domain.Box
 	k := &checker{compiler: set.Compiler, device: on.device, host: on.device, plan: on.plan, form: on.plan.form()}
 	on.arrays, err = k.arrays(owned, layoutCase{same: true, grow: func(int) int { return 0 }})
 	on.must(err)
-	on.timer, err = timing.New(on.device)
+	on.timer, err = flags.NewTimer(on.device, time.Minute)
 	on.must(err)
 	for _, a := range on.arrays {
 		on.must(fillRandom(on.device, on.timer.Stream, a))
@@ -195,7 +195,7 @@ func benchmarkOnGPU(b *testing.B, set *testdevices.Set, c gpuCase) {
 
 // fastest returns the seconds that a step takes on the device: the least, of some rounds, of the
 // mean over the steps of a round.
-func fastest(b *testing.B, w *timing.Timer, step func() error) float64 {
+func fastest(b *testing.B, w *flags.Timer, step func() error) float64 {
 	const rounds, steps = 6, 10
 	best := math.Inf(1)
 	for range rounds {

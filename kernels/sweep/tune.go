@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/halox/halox/domain"
-	"github.com/halox/halox/kernels/internal/timing"
+	"github.com/halox/halox/kernels/flags"
 )
 
 // Tuning is what a sweeper knows about the fastest shape for sweeps of a size.
@@ -25,7 +25,7 @@ type Tuning struct {
 // Tune finds out on the GPU in which shape sweeps of large boxes are fastest there, by sweeps of
 // the box or of its first layers, which change what is written, and makes the sweeper use it for all launches that it
 // makes ready from then on. It takes no longer than the budget and one sweep more. What it found is
-// kept in the cache, for GPUs of this name, point functions of this source and sizes that timing.Alike
+// kept in the cache, for GPUs of this name, point functions of this source and sizes that flags.Alike
 // does not tell apart, and is not measured again. A shape changes no bit of what is written. On a
 // host device, and for boxes too thin to have a shape, there is nothing to tune, and in a dry run nothing is
 // measured.
@@ -85,7 +85,7 @@ func (s *Sweeper) tuningKey(c classes, box domain.Box) string {
 		n.point.linear = &shape
 	}
 	sum := sha256.Sum256([]byte(n.source(c, s.form)))
-	return fmt.Sprintf("%s %s, point function %s, source %x, size %v", s.device.Name, s.device.Arch, n.point.Name, sum[:8], timing.Alike(box.Size()))
+	return fmt.Sprintf("%s %s, point function %s, source %x, size %v", s.device.Name, s.device.Arch, n.point.Name, sum[:8], flags.Alike(box.Size()))
 }
 
 // timedBox returns the part of a box that is swept to time shapes: whole layers, so few that the budget is enough for all shapes.
@@ -103,7 +103,7 @@ const worthwhile = 0.995
 
 // tryShapes times the shapes until the budget is spent.
 func (s *Sweeper) tryShapes(arrays Arrays, box domain.Box, budget time.Duration) (t Tuning, err error) {
-	w, err := timing.New(s.device)
+	w, err := flags.NewTimer(s.device, 30*time.Second)
 	if err != nil {
 		return t, err
 	}
@@ -128,8 +128,8 @@ func (s *Sweeper) tryShapes(arrays Arrays, box domain.Box, budget time.Duration)
 	return t, nil
 }
 
-// timeShape returns the time of a sweep in a shape, see timing.Timer.Least.
-func (s *Sweeper) timeShape(w *timing.Timer, arrays Arrays, box domain.Box, shape Shape, end time.Time) (took time.Duration, err error) {
+// timeShape returns the time of a sweep in a shape, see flags.Timer.Least.
+func (s *Sweeper) timeShape(w *flags.Timer, arrays Arrays, box domain.Box, shape Shape, end time.Time) (took time.Duration, err error) {
 	p := s.plan.newLaunchPlan(s.form, slices.Concat(arrays...), []domain.Box{box}, shape)
 	k, err := s.launchPlan("sweep to tune", &p, "")
 	if err != nil {

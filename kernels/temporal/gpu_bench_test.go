@@ -10,8 +10,8 @@ import (
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/kernels/flags"
 	"github.com/halox/halox/kernels/internal/kerneltest"
-	"github.com/halox/halox/kernels/internal/timing"
 	"github.com/halox/halox/kernels/reduce"
 	"github.com/halox/halox/kernels/rows"
 	"github.com/halox/halox/kernels/sums"
@@ -87,7 +87,7 @@ type passBench struct {
 // passRig is what the passes of a benchmark share.
 type passRig struct {
 	device *streams.Device
-	timer  *timing.Timer
+	timer  *flags.Timer
 	passes *Passes
 	box    domain.Box
 	arrays [3]kernels.Array // what passes read, what they store, and what they are to store
@@ -129,7 +129,7 @@ func (c *passBench) rig(b *testing.B, set *testdevices.Set, o Options) *passRig 
 	l := check(domain.NewLayout(r.box, width, c.real.Size()))(b)
 	r.passes = check(New(set.Compiler, r.device, s, c.real, l, o))(b)
 	r.passes.gpu.compileAll()
-	r.timer = check(timing.New(r.device))(b)
+	r.timer = check(flags.NewTimer(r.device, time.Minute))(b)
 	b.Cleanup(func() { r.timer.Close() })
 	for i := range r.arrays {
 		r.arrays[i] = kernels.Array{Data: r.random(b, l.Bytes(), c.real), Layout: l}

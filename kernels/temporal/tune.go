@@ -12,7 +12,7 @@ import (
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/kernels"
-	"github.com/halox/halox/kernels/internal/timing"
+	"github.com/halox/halox/kernels/flags"
 	"github.com/halox/halox/streams"
 )
 
@@ -37,7 +37,7 @@ var errUnknown = errors.New("temporal: nobody has tuned this")
 // Tune finds out on a GPU how long passes over the box take, beside the sweep, which is a launch that makes one step there, and which kernel
 // is the fastest for each depth: Costs are what it found. It takes no longer than the budget and one pass more for the sweep, for all kernels, and for
 // the weights of the fastest, and the time for compiling. It changes what passes store to, and norms. What it found is kept in the cache,
-// for GPUs of this name, stencils of this shape and sizes that timing.Alike does not tell apart. Passes that would read more ghosts than from holds are not
+// for GPUs of this name, stencils of this shape and sizes that flags.Alike does not tell apart. Passes that would read more ghosts than from holds are not
 // tried, and there are none of them any more. On host devices there is nothing to tune, and in a dry run nothing is measured.
 func (p *Passes) Tune(sweep *streams.Kernel, from, to kernels.Array, box domain.Box, sides Sides, of More, budget time.Duration) error {
 	if p.gpu == nil {
@@ -141,13 +141,13 @@ func (g *gpu) tuningKey(of string, box domain.Box) string {
 	for _, s := range g.candidates {
 		fmt.Fprintln(h, s.program)
 	}
-	return fmt.Sprintf("%s %s, %s, kernels %x, size %v", g.device.Name, g.device.Arch, of, h.Sum(nil)[:8], timing.Alike(box.Size()))
+	return fmt.Sprintf("%s %s, %s, kernels %x, size %v", g.device.Name, g.device.Arch, of, h.Sum(nil)[:8], flags.Alike(box.Size()))
 }
 
 // try times the sweep, the candidates, and other weights of the fastest, each until the budget is spent. Of each depth the first candidate comes before the others.
 func (g *gpu) try(sweep *streams.Kernel, budget time.Duration, pass func(shape) (*streams.Kernel, error)) (found learnt, err error) {
 	g.compileAll()
-	w, err := timing.New(g.device)
+	w, err := flags.NewTimer(g.device, 30*time.Second)
 	if err != nil {
 		return found, err
 	}
@@ -194,7 +194,7 @@ func (g *gpu) compileAll() {
 
 // otherWeights times a candidate with other weights than the one that was timed, see shape: greater ones as long as each is faster than the one before,
 // or, if the first of these is not, smaller ones; and no more than there is time for.
-func otherWeights(w *timing.Timer, s shape, best learntOne, pass func(shape) (*streams.Kernel, error), end time.Time) (learntOne, error) {
+func otherWeights(w *flags.Timer, s shape, best learntOne, pass func(shape) (*streams.Kernel, error), end time.Time) (learntOne, error) {
 	if s.weight == 0 {
 		return best, nil
 	}
@@ -228,7 +228,7 @@ func ladders(weight int) [2][]int {
 }
 
 // timeShape returns the time of a pass of a candidate.
-func timeShape(w *timing.Timer, s shape, pass func(shape) (*streams.Kernel, error), end time.Time) (took time.Duration, err error) {
+func timeShape(w *flags.Timer, s shape, pass func(shape) (*streams.Kernel, error), end time.Time) (took time.Duration, err error) {
 	k, err := pass(s)
 	if err != nil {
 		return 0, err

@@ -19,50 +19,30 @@ const (
 // GateLimit is how long a gate holds a device whose host has forgotten it.
 const GateLimit = 10 * time.Second
 
-// Probe times what one stream of a device does, by the device's clock.
+// Probe times what one stream of a device does: by the device's clock, or by the host's.
 type Probe struct {
-	Stream     *streams.Stream
-	nothing    *streams.Kernel
-	gate       *flags.Gate
-	start, end *streams.Event // timed
+	*flags.Timer
+	nothing *streams.Kernel
 }
 
-// NewProbe makes it ready, with the kernel launched once: what a driver does at the first launch
-// may wait for the gate.
+// NewProbe makes a probe, whose kernel has been launched once: the first launch of a kernel may wait for the gate.
 func NewProbe(c *kernels.Compiler, d *streams.Device, open *streams.Resources) (p *Probe, err error) {
 	p = &Probe{}
-	if p.Stream, err = d.NewStream(streams.Normal); err != nil {
+	if p.Timer, err = flags.NewGatedTimer(c, d, GateLimit, Limit); err != nil {
 		return nil, err
 	}
-	open.Add(p.Stream)
+	open.Add(p.Timer)
 	if p.nothing, err = flags.NewNothing(c, d); err != nil {
 		return nil, err
 	}
 	open.Add(p.nothing)
-	if p.gate, err = flags.NewGate(c, d, GateLimit); err != nil {
-		return nil, err
-	}
-	open.Add(p.gate)
-	for _, e := range []**streams.Event{&p.start, &p.end} {
-		if *e, err = d.NewTimedEvent(); err != nil {
-			return nil, err
-		}
-		open.Add(*e)
-	}
 	return p, errors.Join(p.Stream.Launch(p.nothing), p.Stream.Sync(Limit))
 }
 
-// Gated returns the device time of what queue queues, over n, in microseconds. All of it is
-// queued before the first begins. The stream is idle before.
+// Gated returns the device time of what queue queues, divided by n, in microseconds. All of it is queued before the
+// first begins. The stream is idle before.
 func (p *Probe) Gated(n int, queue func() error) (float64, error) {
-	err := errors.Join(p.gate.Shut(p.Stream), p.Stream.Record(p.start))
-	if err == nil {
-		err = errors.Join(queue(), p.Stream.Record(p.end))
-	}
-	if err = errors.Join(err, p.gate.Open(), p.Stream.Sync(Limit)); err != nil {
-		return 0, err
-	}
-	took, err := p.end.Since(p.start)
+	took, err := p.Time(true, nil, queue)
 	return took.Seconds() * 1e6 / float64(n), err
 }
 
@@ -91,7 +71,7 @@ func (p *Probe) LaunchAndWait() (float64, error) {
 
 // EventAndWait returns the host time until an event is queued and done, in microseconds.
 func (p *Probe) EventAndWait() (float64, error) {
-	return repeated(func() error { return errors.Join(p.Stream.Record(p.end), p.end.Sync(Limit)) })
+	return repeated(func() error { return errors.Join(p.Stream.Record(p.End), p.End.Sync(Limit)) })
 }
 
 // repeated returns the host time of one of some calls, in microseconds.

@@ -1,4 +1,4 @@
-package timing
+package flags
 
 import "testing"
 

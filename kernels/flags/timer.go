@@ -1,0 +1,143 @@
+package flags
+
+import (
+	"errors"
+	"math"
+	"math/bits"
+	"time"
+
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/streams"
+)
+
+// Timer times work of one device by the device's clock, on a stream of its own. Everything that compares variants by
+// their times uses one: the tuning of kernels, the engines of packing, benchmarks.
+type Timer struct {
+	resources  streams.Resources
+	Stream     *streams.Stream
+	Start, End *streams.Event // around what Time times
+	gate       *Gate          // nil if the timer has none
+	limit      time.Duration
+}
+
+// NewTimer makes a timer without a gate. The device counts as stuck when work takes longer than the limit. Close frees
+// the timer.
+func NewTimer(d *streams.Device, limit time.Duration) (*Timer, error) {
+	t := &Timer{limit: limit}
+	if err := t.open(d); err != nil {
+		return nil, errors.Join(err, t.Close())
+	}
+	return t, nil
+}
+
+// NewGatedTimer makes a timer with a gate, which opens by itself after the gate limit.
+func NewGatedTimer(c *kernels.Compiler, d *streams.Device, gateLimit, limit time.Duration) (*Timer, error) {
+	t, err := NewTimer(d, limit)
+	if err != nil {
+		return nil, err
+	}
+	if t.gate, err = NewGate(c, d, gateLimit); err != nil {
+		return nil, errors.Join(err, t.Close())
+	}
+	t.resources.Add(t.gate)
+	return t, nil
+}
+
+func (t *Timer) open(d *streams.Device) (err error) {
+	if t.Stream, err = d.NewStream(streams.Normal); err != nil {
+		return err
+	}
+	t.resources.Add(t.Stream)
+	for _, e := range []**streams.Event{&t.Start, &t.End} {
+		if *e, err = d.NewTimedEvent(); err != nil {
+			return err
+		}
+		t.resources.Add(*e)
+	}
+	return nil
+}
+
+// Time returns how long the device takes for what queue queues on the stream, after what warm queues (nil for nothing).
+// If gated, everything is queued before the first of it begins: the host may take longer to queue an operation than the
+// device to run it. The stream is idle before and after.
+func (t *Timer) Time(gated bool, warm, queue func() error) (time.Duration, error) {
+	if gated {
+		if err := t.gate.Shut(t.Stream); err != nil {
+			return 0, err
+		}
+	}
+	err := t.around(warm, queue)
+	if gated {
+		err = errors.Join(err, t.gate.Open())
+	}
+	if err = errors.Join(err, t.Stream.Sync(t.limit)); err != nil {
+		return 0, err
+	}
+	return t.End.Since(t.Start)
+}
+
+// around queues the work between the two events.
+func (t *Timer) around(warm, queue func() error) error {
+	if warm != nil {
+		if err := warm(); err != nil {
+			return err
+		}
+	}
+	if err := t.Stream.Record(t.Start); err != nil {
+		return err
+	}
+	if err := queue(); err != nil {
+		return err
+	}
+	return t.Stream.Record(t.End)
+}
+
+// Each returns the mean time of so many launches, one after the other.
+func (t *Timer) Each(k *streams.Kernel, launches int) (time.Duration, error) {
+	took, err := t.Time(false, nil, func() error {
+		for range launches {
+			if err := t.Stream.Launch(k); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return took / time.Duration(launches), err
+}
+
+// Least returns the shortest of up to three times of a launch, after one that warms up, as far as there is time until
+// end. Short launches are timed up to 20 in a row, as steps are: a single one takes some microseconds more.
+func (t *Timer) Least(k *streams.Kernel, end time.Time) (best time.Duration, err error) {
+	const rounds, rowTime, maxRow = 4, 200 * time.Microsecond, 20
+	best = math.MaxInt64
+	launches := 1
+	for i := range rounds {
+		if i > 1 && time.Now().After(end) {
+			break
+		}
+		took, err := t.Each(k, launches)
+		if err != nil {
+			return 0, err
+		}
+		if i > 0 {
+			best = max(1, min(best, took))
+		}
+		launches = int(min(maxRow, max(1, rowTime/max(1, took))))
+	}
+	return best, nil
+}
+
+// Alike rounds the lengths of a box, in points, down to their five highest bits. What is measured for a box is kept for
+// those that round alike, whose lengths differ by 6% at most: which kernel is the fastest depends on how many times the
+// thread blocks fill the GPU, and on how much of the box its caches hold.
+func Alike(size [3]int) (alike [3]int) {
+	const kept = 5
+	for a, n := range size {
+		low := max(0, bits.Len(uint(n))-kept)
+		alike[a] = n >> low << low
+	}
+	return alike
+}
+
+// Close frees the timer. Closing twice is no error.
+func (t *Timer) Close() error { return t.resources.Close() }
