@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/halox/halox/internal/bench/timing"
+	measures "github.com/halox/halox/internal/measure"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/results"
 )
@@ -46,7 +46,7 @@ func TestBenchPingPong(t *testing.T) {
 		us, _ := row.Get(results.Time)
 		_, busy := row.Get(results.BusyLost)
 		share := row.Median(results.CopyTime) / us.Median
-		if us.Median <= 0 || us.N < timing.MinBatches || !row.Checked || row.Text("engine") != "auto" || busy || math.Abs(row.Median(results.Share)-share) > 1e-9*share {
+		if us.Median <= 0 || us.N < measures.MinBatches || !row.Checked || row.Text("engine") != "auto" || busy || math.Abs(row.Median(results.Share)-share) > 1e-9*share {
 			t.Errorf("row %+v", row)
 		}
 		if strings.Count(out, "\n"+row.Workload()+" ") != 1 {

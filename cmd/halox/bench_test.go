@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/halox/halox/internal/bench/timing"
+	measures "github.com/halox/halox/internal/measure"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/results"
 )
@@ -42,7 +42,7 @@ func TestBenchExchange(t *testing.T) {
 			t.Errorf("row %+v", row)
 		}
 		time, _ := row.Get(results.Time)
-		if one, ok := row.Get(results.OneThread); !ok || time.Median > one.Median || time.N < timing.MinBatches || time.Q1 > time.Q3 {
+		if one, ok := row.Get(results.OneThread); !ok || time.Median > one.Median || time.N < measures.MinBatches || time.Q1 > time.Q3 {
 			t.Errorf("row %+v", row)
 		}
 		share := row.Median(results.Rate) / row.Median(results.CopyRate)

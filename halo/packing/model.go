@@ -163,48 +163,31 @@ func newNormal(all []sample) (n normal) {
 	return n
 }
 
-// solve returns the solution in which only the features of the set have a price, and
-// whether there is one without negative prices. Features that say the same as others of
-// the set leave none: the set without them is as good.
+// solve returns the solution in which only the features of the set have a price, by elimination, and whether it exists
+// without negative prices. Features that say the same as others of the set leave none: the set without them is as good.
 func (n normal) solve(set int) (prices features, ok bool) {
-	in := members(set)
-	for i, r := range in {
-		whole := n.left[r][r]
-		for _, q := range in[:i] { // n.left[r][q] is a row of the factor below the diagonal
-			n.left[r][r] -= n.left[r][q] * n.left[r][q]
-		}
-		if n.left[r][r] <= 1e-10*whole {
+	in, whole := members(set), n.left
+	for _, r := range in {
+		if n.left[r][r] <= 1e-10*whole[r][r] {
 			return prices, false
 		}
-		n.left[r][r] = math.Sqrt(n.left[r][r])
-		n.eliminate(r, in[:i], in[i+1:])
-	}
-	for _, r := range slices.Backward(in) {
-		prices[r] = n.right[r]
-		for _, q := range in {
-			if q > r {
-				prices[r] -= n.left[q][r] * prices[q]
+		for _, s := range in {
+			if s == r {
+				continue
 			}
+			factor := n.left[s][r] / n.left[r][r]
+			for _, q := range in {
+				n.left[s][q] -= factor * n.left[r][q]
+			}
+			n.right[s] -= factor * n.right[r]
 		}
-		if prices[r] /= n.left[r][r]; prices[r] < 0 {
+	}
+	for _, r := range in {
+		if prices[r] = n.right[r] / n.left[r][r]; prices[r] < 0 {
 			return prices, false
 		}
 	}
 	return prices, true
-}
-
-// eliminate does a column of Cholesky's factor, and the right side's share of it.
-func (n *normal) eliminate(r int, before, after []int) {
-	for _, q := range before {
-		n.right[r] -= n.left[r][q] * n.right[q]
-	}
-	n.right[r] /= n.left[r][r]
-	for _, s := range after {
-		for _, q := range before {
-			n.left[s][r] -= n.left[s][q] * n.left[r][q]
-		}
-		n.left[s][r] /= n.left[r][r]
-	}
 }
 
 // members returns the numbers of the bits that are set.

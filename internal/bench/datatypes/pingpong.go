@@ -16,6 +16,7 @@ import (
 	"github.com/halox/halox/internal/bench/option"
 	"github.com/halox/halox/internal/bench/timing"
 	"github.com/halox/halox/internal/bench/trial"
+	"github.com/halox/halox/internal/measure"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/results"
@@ -414,7 +415,7 @@ const maxRoundTrips = 1000
 
 // time returns the time of one way, in microseconds, and what else ran lost by it.
 func (c *pingCase) time(ctx context.Context, r *roundTrip) (us results.Sample, lost float64, err error) {
-	p := timing.Pace{First: 1, Max: maxRoundTrips, Batch: c.budget / timing.MinBatches}
+	p := measure.Pace{First: 1, Max: maxRoundTrips, Batch: c.budget / measure.MinBatches}
 	lost, err = c.busy.during(func() (err error) {
 		us, err = p.Measure(ctx, r.batch)
 		return err

@@ -10,6 +10,7 @@ import (
 
 	"github.com/halox/halox/internal/bench"
 	"github.com/halox/halox/internal/bench/timing"
+	"github.com/halox/halox/internal/measure"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels/flags"
 	"github.com/halox/halox/p2p"
@@ -231,7 +232,7 @@ func TestSenderGroupQueuesNoMoreThanStreamsHold(t *testing.T) {
 					t.Fatal(err)
 				}
 				start := time.Now()
-				us, err := made.time(t.Context(), 64, timing.Pace{First: 2, Max: 1 << 20, Batch: 100 * time.Millisecond})
+				us, err := made.time(t.Context(), 64, measure.Pace{First: 2, Max: 1 << 20, Batch: 100 * time.Millisecond})
 				if took := time.Since(start); err != nil || us.Median <= 0 || took > timing.GateLimit {
 					t.Errorf("%+v, %v after %v", us, err, took)
 				}
@@ -252,7 +253,7 @@ func TestInterruptedBehindAGate(t *testing.T) {
 	record := &results.Record{}
 	r := &run{
 		fabric: newFabric(set.Links, set.Compiler, 128), devices: set.Devices, sizes: []int64{64, 128},
-		pace: timing.Pace{First: 2, Max: 10, Batch: 100 * time.Microsecond}, record: record,
+		pace: measure.Pace{First: 2, Max: 10, Batch: 100 * time.Microsecond}, record: record,
 	}
 	there := hop{string(p2p.Peer), end{set.Devices[0], false}, end{set.Devices[1], false}}
 	back := hop{there.path, there.to, there.from}

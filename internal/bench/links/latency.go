@@ -98,7 +98,7 @@ func (r *latencyRun) task(labels results.Row, prepare preparation) bench.Task {
 		if err != nil {
 			return nil, err
 		}
-		budget := measure.Budget{Warm: 2, Min: timing.MinBatches, Max: timing.MaxBatches, Time: r.budget, Within: timing.Within}
+		budget := measure.Budget{Warm: 2, Min: measure.MinBatches, Max: measure.MaxBatches, Time: r.budget, Within: measure.Within}
 		us, err := measure.Repeat(ctx, budget, once)
 		if err != nil {
 			return nil, err

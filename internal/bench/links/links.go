@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"github.com/halox/halox/internal/bench"
-	"github.com/halox/halox/internal/bench/timing"
+	"github.com/halox/halox/internal/measure"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/results"
 	"github.com/halox/halox/streams"
@@ -19,7 +19,7 @@ type run struct {
 	*fabric
 	devices []*streams.Device
 	sizes   []int64
-	pace    timing.Pace
+	pace    measure.Pace
 	record  *results.Record // where ceilings are looked up
 }
 
@@ -33,7 +33,7 @@ func (o *Options) Run(ctx context.Context, on *bench.Machine, to *bench.Recorder
 	}
 	r := &run{
 		fabric: newFabric(on.Links, on.Compiler, slices.Max(o.Sizes)), devices: on.Devices, sizes: o.Sizes,
-		pace: timing.Pace{First: 2, Max: maxMessages, Batch: o.Budget / timing.MinBatches}, record: to.Record,
+		pace: measure.Pace{First: 2, Max: maxMessages, Batch: o.Budget / measure.MinBatches}, record: to.Record,
 	}
 	return to.Measure(ctx, r.tasks(o.Paths, o.Modes))
 }

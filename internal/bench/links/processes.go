@@ -12,6 +12,7 @@ import (
 	"github.com/halox/halox/internal/bench"
 	"github.com/halox/halox/internal/bench/timing"
 	"github.com/halox/halox/internal/bench/trial"
+	"github.com/halox/halox/internal/measure"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/p2p/mpi"
 	"github.com/halox/halox/results"
@@ -26,7 +27,7 @@ const (
 // network is processes between whose first devices messages are timed.
 type network struct {
 	*bench.Machine
-	pace   timing.Pace
+	pace   measure.Pace
 	record *results.Record // where what bounds path mpi is looked up
 	tag    int             // the first of two
 }
@@ -40,7 +41,7 @@ func (o *Options) among(ctx context.Context, on *bench.Machine, to *bench.Record
 	if err != nil {
 		return err
 	}
-	r := &network{on, timing.Pace{First: 2, Max: maxMessages, Batch: o.Budget / timing.MinBatches}, to.Record, tag}
+	r := &network{on, measure.Pace{First: 2, Max: maxMessages, Batch: o.Budget / measure.MinBatches}, to.Record, tag}
 	var tasks []bench.Task
 	for _, path := range []string{wirePath, string(p2p.MPI)} {
 		for _, mode := range []string{pingPongMode, oneWayMode, bothWaysMode} {

@@ -12,6 +12,7 @@ import (
 	"github.com/halox/halox/internal/bench/option"
 	"github.com/halox/halox/internal/bench/timing"
 	"github.com/halox/halox/internal/bench/trial"
+	"github.com/halox/halox/internal/measure"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/kernels/flags"
 	"github.com/halox/halox/kernels/pack"
@@ -299,7 +300,7 @@ func (f *fabric) newSenderGroup(hops []hop, open *streams.Resources) (t *senderG
 
 // time returns the time of one message of that size by each of the senders, all at once, in
 // microseconds.
-func (t *senderGroup) time(ctx context.Context, bytes int64, p timing.Pace) (us results.Sample, err error) {
+func (t *senderGroup) time(ctx context.Context, bytes int64, p measure.Pace) (us results.Sample, err error) {
 	var open streams.Resources
 	defer func() { err = errors.Join(err, open.Close()) }()
 	for _, c := range t.senders {

@@ -7,7 +7,7 @@ import (
 
 	haloranks "github.com/halox/halox/halo/ranks"
 	"github.com/halox/halox/internal/bench"
-	"github.com/halox/halox/internal/bench/timing"
+	"github.com/halox/halox/internal/measure"
 	"github.com/halox/halox/results"
 	"github.com/halox/halox/streams"
 )
@@ -16,7 +16,7 @@ import (
 type run struct {
 	*bench.Machine
 	options *Options
-	pace    timing.Pace
+	pace    measure.Pace
 }
 
 // measurement is a kernel whose laps are timed on some devices.

@@ -13,7 +13,7 @@ import (
 
 	haloranks "github.com/halox/halox/halo/ranks"
 	"github.com/halox/halox/internal/bench"
-	"github.com/halox/halox/internal/bench/timing"
+	"github.com/halox/halox/internal/measure"
 	"github.com/halox/halox/internal/nvrtc"
 	"github.com/halox/halox/internal/nvrtc/usages"
 	"github.com/halox/halox/internal/testdevices"
@@ -32,7 +32,7 @@ func TestLaps(t *testing.T) {
 			t.Fatal(err)
 		}
 		on := &bench.Machine{Session: &halo.Session{Devices: s.Devices, Links: s.Links, Compiler: s.Compiler}}
-		r := &run{on, o, timing.Pace{First: 3, Max: 3, Batch: time.Microsecond}}
+		r := &run{on, o, measure.Pace{First: 3, Max: 3, Batch: time.Microsecond}}
 		devices := min(2, len(s.Devices))
 		all := r.measurements(devices)
 		if devices == 2 {
@@ -151,7 +151,7 @@ func TestOverlap(t *testing.T) {
 	s := testdevices.Host(t, 2)
 	on := &bench.Machine{Session: &halo.Session{Devices: s.Devices, Links: s.Links, Compiler: s.Compiler}}
 	o := &Options{Compute: Computes(), Apart: []int{0, 1}, PerMultiprocessor: []int{1, 2}, Threads: 64}
-	r := &run{on, o, timing.Pace{First: 1, Max: 1, Batch: time.Microsecond}}
+	r := &run{on, o, measure.Pace{First: 1, Max: 1, Batch: time.Microsecond}}
 	tasks := r.overlapTasks()
 	if len(tasks) != 2*4*3 {
 		t.Fatalf("%d tasks", len(tasks))

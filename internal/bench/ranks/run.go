@@ -6,7 +6,7 @@ import (
 
 	haloranks "github.com/halox/halox/halo/ranks"
 	"github.com/halox/halox/internal/bench"
-	"github.com/halox/halox/internal/bench/timing"
+	"github.com/halox/halox/internal/measure"
 	"github.com/halox/halox/results"
 )
 
@@ -21,7 +21,7 @@ func (o *Options) Run(ctx context.Context, on *bench.Machine, to *bench.Recorder
 	if err := to.Begin(results.KindRanks, on.Links); err != nil {
 		return err
 	}
-	r := &run{on, o, timing.Pace{First: 10, Max: maxRounds, Batch: o.Budget / timing.MinBatches}}
+	r := &run{on, o, measure.Pace{First: 10, Max: maxRounds, Batch: o.Budget / measure.MinBatches}}
 	var tasks []bench.Task
 	all := r.measurements(1)
 	if len(on.Devices) > 1 {

@@ -95,7 +95,7 @@ func (t *stepTimer) step(ctx context.Context, most time.Duration) (results.Sampl
 	if err != nil {
 		return results.Sample{}, err
 	}
-	budget := measure.Budget{Warm: 1, Min: minIntervals, Time: most, Within: timing.Within}
+	budget := measure.Budget{Warm: 1, Min: minIntervals, Time: most, Within: measure.Within}
 	return measure.Repeat(ctx, budget, func() (float64, error) {
 		took, err := t.interval(n)
 		return took.Seconds() * 1e6 / float64(n), err
@@ -222,7 +222,7 @@ func (r *run) measureCeiling(ctx context.Context) (err error) {
 		return err
 	}
 	open.Add(end)
-	pace := timing.Pace{First: 1, Max: 400, Batch: 8 * time.Millisecond}
+	pace := measure.Pace{First: 1, Max: 400, Batch: 8 * time.Millisecond}
 	took, err := pace.Measure(ctx, func(n int) (float64, error) { return copies(s, end, arrays[1].All(), arrays[0].All(), n) })
 	r.ceiling = took.Under(2 * float64(bytes) / 1e3)
 	return err

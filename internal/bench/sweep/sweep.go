@@ -9,6 +9,7 @@ import (
 	"github.com/halox/halox/internal/bench"
 	"github.com/halox/halox/internal/bench/timing"
 	"github.com/halox/halox/internal/bench/trial"
+	"github.com/halox/halox/internal/measure"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/results"
 	"github.com/halox/halox/streams"
@@ -18,7 +19,7 @@ import (
 type run struct {
 	device   *streams.Device
 	compiler *kernels.Compiler
-	pace     timing.Pace
+	pace     measure.Pace
 }
 
 // maxSweeps is how many are queued behind a gate: with norms four operations each.
@@ -31,7 +32,7 @@ func (o *Options) Run(ctx context.Context, on *bench.Machine, to *bench.Recorder
 	}
 	r := &run{
 		device: on.Devices[0], compiler: on.Compiler,
-		pace: timing.Pace{First: 2, Max: maxSweeps, Batch: o.Budget / timing.MinBatches},
+		pace: measure.Pace{First: 2, Max: maxSweeps, Batch: o.Budget / measure.MinBatches},
 	}
 	var tasks []bench.Task
 	for _, c := range o.cases() {
