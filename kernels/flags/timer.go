@@ -92,8 +92,8 @@ func (t *Timer) around(warm, queue func() error) error {
 	return t.Stream.Record(t.End)
 }
 
-// Each returns the mean time of so many launches, one after the other.
-func (t *Timer) Each(k *streams.Kernel, launches int) (time.Duration, error) {
+// each returns the mean time of so many launches, one after the other.
+func (t *Timer) each(k *streams.Kernel, launches int) (time.Duration, error) {
 	took, err := t.Time(false, nil, func() error {
 		for range launches {
 			if err := t.Stream.Launch(k); err != nil {
@@ -115,7 +115,7 @@ func (t *Timer) Least(k *streams.Kernel, end time.Time) (best time.Duration, err
 		if i > 1 && time.Now().After(end) {
 			break
 		}
-		took, err := t.Each(k, launches)
+		took, err := t.each(k, launches)
 		if err != nil {
 			return 0, err
 		}
