@@ -5,16 +5,16 @@ import (
 	"slices"
 )
 
-// A stretch is what a part of a cut, or some parts side by side, have along one axis: a number of points, and whether somebody
-// else has those below and above. A cut has few kinds of stretches, however many parts it has: what holds for each part, and
-// what a part has at most, is found by a look at these.
+// A stretch is what a part of a cut, or some parts side by side, have along one axis: a number of points, and whether
+// somebody else has those below and above. A cut has few kinds of stretches, however many parts it has: what holds for
+// each part, and what a part has at most, is found by a look at these.
 type stretch struct {
 	length       int
 	below, above bool
 }
 
-// stretches returns the kinds of blocks of so many parts of an axis. Where there is but one block, on a periodic axis it has
-// itself for a neighbour if alone says so.
+// stretches returns the kinds of blocks of so many parts of an axis. Where there is but one block, on a periodic axis
+// it has itself for a neighbour if alone says so.
 func stretches(points, parts, block int, periodic, alone bool) (kinds []stretch) {
 	blocks := parts / block
 	last, mixed := blocks-1, points%parts/block // the block of which some parts are longer than others
@@ -81,7 +81,8 @@ func (p piece) faces(dims int, w Radius) iter.Seq2[Direction, int64] {
 func (p piece) wide(dims int, w Radius) bool {
 	for _, dir := range Faces(dims) {
 		a := dir.Axis()
-		if has := p[a].below && !dir.Positive() || p[a].above && dir.Positive(); has && p[a].length < sendLayers(dir, a, w) {
+		if has := p[a].below && !dir.Positive() || p[a].above && dir.Positive(); has &&
+			p[a].length < sendLayers(dir, a, w) {
 			return false
 		}
 	}
@@ -94,8 +95,8 @@ type sized struct {
 	cost    float64 // of a step
 }
 
-// sizes returns what the subdomains of a cut have at most. ok is false where some axis has fewer points than parts, or some
-// subdomain fewer layers than its neighbours need.
+// sizes returns what the subdomains of a cut have at most. ok is false where some axis has fewer points than parts, or
+// some subdomain fewer layers than its neighbours need.
 func sizes(g Grid, parts Vec, w Radius) (s sized, ok bool) {
 	if w.check() != nil {
 		return s, false

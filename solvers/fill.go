@@ -4,10 +4,14 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"runtime"
 	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
+	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/stencil"
 )
 
@@ -90,8 +94,9 @@ type notFinite struct {
 	value float64
 }
 
-// precedes reports whether a value comes before another: in the order of the grid, x fastest, and along each axis the ghosts
-// after the points of the grid, those next to it first. So it does not depend on who finds a value first which is named.
+// precedes reports whether a value comes before another: in the order of the grid, x fastest, and along each axis the
+// ghosts after the points of the grid, those next to it first. So it does not depend on who finds a value first which
+// is named.
 func (v *notFinite) precedes(other *notFinite) bool {
 	for a := 2; a >= 0; a-- {
 		if i, j := v.at[a], other.at[a]; i != j {
@@ -115,10 +120,10 @@ func (v *notFinite) inExact(n int64) error {
 	return fmt.Errorf("solvers: exact is %v at point %v after %d steps, which is not finite", v.value, v.at, n)
 }
 
-// resolve returns which evaluator gives the value at a point, owned or ghost,
-// and at which point it is asked. See WallKind for edges and corners. Second layers behind
-// Dirichlet walls are set before each step. Ghosts that lie deeper behind a wall than the stencil reaches, as they do where
-// those of neighbours are swept, are never read; they have the value of the last that is.
+// resolve returns which evaluator gives the value at a point, owned or ghost, and at which point it is asked. See
+// WallKind for edges and corners. Second layers behind Dirichlet walls are set before each step. Ghosts that lie deeper
+// behind a wall than the stencil reaches, as they do where those of neighbours are swept, are never read; they have the
+// value of the last that is.
 func (p *Problem) resolve(at domain.Vec) (which int, q domain.Vec) {
 	which = initialField
 	for a := range p.Grid.Dims {
@@ -175,9 +180,15 @@ func ownedPoints[T float32 | float64](f *halo.Field, box domain.Box) (values []T
 	return values, halo.Gather(context.Background(), values, f, box, 0)
 }
 
-// deviation compares the owned points with the expression at step n, all of them, so that other processes wait for nobody. It is an error
-// if the expression is not finite at one.
-func deviation[T float32 | float64](ctx context.Context, f *halo.Field, p *Problem, exact *stencil.Expression, n int64) (Deviation, error) {
+// deviation compares the owned points with the expression at step n, all of them, so that other processes wait for
+// nobody. It is an error if the expression is not finite at one.
+func deviation[T float32 | float64](
+	ctx context.Context,
+	f *halo.Field,
+	p *Problem,
+	exact *stencil.Expression,
+	n int64,
+) (Deviation, error) {
 	ev := exact.NewEvaluator(p.coordinates(n))
 	var sum float64
 	var d Deviation
@@ -222,4 +233,119 @@ func deviation[T float32 | float64](ctx context.Context, f *halo.Field, p *Probl
 	}
 	d.L2 = math.Sqrt(volume * sum)
 	return d, nil
+}
+
+// checkedPoints is about how many points CheckValues looks at, at most.
+const checkedPoints = 1 << 24
+
+// CheckValues returns the error with which New refuses the problem for a value at step 0, of the initial field or of a
+// wall, that is not finite. It needs no devices and no memory. It looks at every point, ghosts included, of a grid of
+// up to some 16 million; of a larger one at those behind the walls of y and z and at rows in equal distances between,
+// of rows so long that these are too many at parts in equal distances.
+func (p *Problem) CheckValues(ctx context.Context) error {
+	if err := p.checkParts(); err != nil {
+		return err
+	}
+	first := firstNotFinite[float64]
+	if p.Real == kernels.Float32 {
+		first = firstNotFinite[float32]
+	}
+	found, err := first(ctx, p, 0)
+	if found != nil {
+		return p.fault(found)
+	}
+	return err
+}
+
+// CheckExact returns the error with which Solver.Deviation refuses an exact solution that is not finite after n steps.
+// It looks at the points of the grid that CheckValues looks at.
+func (p *Problem) CheckExact(ctx context.Context, exact *stencil.Expression, n int64) error {
+	q := *p
+	q.Initial, q.Stencil = exact, stencil.Stencil{} // which has no ghosts
+	found, err := firstNotFinite[float64](ctx, &q, n)
+	if found != nil {
+		return found.inExact(n)
+	}
+	return err
+}
+
+// firstNotFinite returns the first value that is not finite in T after n steps, of those that CheckValues looks at; nil
+// if there is none.
+func firstNotFinite[T float32 | float64](ctx context.Context, p *Problem, n int64) (*notFinite, error) {
+	var bad atomic.Pointer[notFinite]
+	stepY, stepZ := p.rowSteps()
+	ys, zs := p.lines(1, stepY), p.lines(2, stepZ)
+	parts := p.partsOfRows(len(ys) * len(zs))
+	var next atomic.Int64
+	var group errgroup.Group
+	for range runtime.GOMAXPROCS(0) {
+		group.Go(func() error {
+			s, values := newSource[T](p, &bad, n), make([]T, parts[0][1]-parts[0][0])
+			for bad.Load() == nil { // the rows before a bad one are all begun, and looked at to their ends
+				i := int(next.Add(1) - 1)
+				if i >= len(ys)*len(zs) {
+					return nil
+				}
+				for _, part := range parts {
+					if err := ctx.Err(); err != nil {
+						return err
+					}
+					s.row(values[:part[1]-part[0]], domain.Vec{part[0], ys[i%len(ys)], zs[i/len(ys)]})
+				}
+			}
+			return nil
+		})
+	}
+	err := group.Wait()
+	return bad.Load(), err
+}
+
+// rowSteps returns the distances between the rows that are looked at, along y and z: the same, but for an axis that is
+// shorter.
+func (p *Problem) rowSteps() (y, z int) {
+	n, axes := p.Grid.Size, float64(p.Grid.Dims-1)
+	few := checkedPoints / float64(n[0]) // rows
+	rounded := func(step float64, n int) int { return int(min(math.Ceil(max(1, step)), float64(n))) }
+	step := math.Pow(float64(n[1])*float64(n[2])/few, 1/axes)
+	y, z = rounded(step, n[1]), rounded(step, n[2])
+	switch {
+	case step > float64(n[1]):
+		z = rounded(float64(n[2])*float64(len(p.lines(1, y)))/few, n[2])
+	case step > float64(n[2]):
+		y = rounded(float64(n[1])*float64(len(p.lines(2, z)))/few, n[1])
+	}
+	return y, z
+}
+
+// partOfRow is how many points of a row are looked at together, at most.
+const partOfRow = 1 << 16
+
+// partsOfRows returns the ranges of so many rows that are looked at, ghosts included: all of them, or, where these are
+// too many points, some in equal distances, with the first and the last.
+func (p *Problem) partsOfRows(rows int) (parts [][2]int) {
+	box := p.Grid.Box().Grow(p.Stencil.Radius())
+	lo, hi := box.Lo[0], box.Hi[0]
+	every := int(math.Ceil(float64(hi-lo) * float64(rows) / (4 * checkedPoints)))
+	for at := lo; at < hi; at += every * partOfRow {
+		parts = append(parts, [2]int{at, min(hi, at+partOfRow)})
+	}
+	if last := parts[len(parts)-1]; last[1] < hi {
+		parts = append(parts, [2]int{max(last[1], hi-partOfRow), hi})
+	}
+	return parts
+}
+
+// lines returns the indices along an axis of the rows that are looked at, in the order of notFinite.precedes.
+func (p *Problem) lines(axis, step int) (at []int) {
+	n, width := p.Grid.Size[axis], p.Stencil.Radius()
+	for i := 0; i < n-1; i += step {
+		at = append(at, i)
+	}
+	for i := n - 1; i < n+width.Plus[axis]; i++ {
+		at = append(at, i)
+	}
+	for i := 1; i <= width.Minus[axis]; i++ {
+		at = append(at, -i)
+	}
+	return at
 }

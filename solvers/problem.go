@@ -1,3 +1,10 @@
+// Package solvers solves Laplace and heat problems on a grid that is cut over several
+// devices, step after step, until it has done its iterations, the change is small
+// enough, or it is told to stop.
+//
+// A Problem says what is solved. New makes of it a step of one stage, which runs under
+// any scheme of package scheme. Whatever the scheme, the path of the messages and the
+// number of devices, the fields are the same to the last bit.
 package solvers
 
 import (
@@ -64,7 +71,12 @@ func (p *Problem) checkParts() error {
 		return fmt.Errorf("solvers: %d steps between two exchanges; 1 to %d are possible", p.Group, MaxGroup)
 	}
 	if len(p.Spacing) != dims || p.Stencil.Dims != dims {
-		return fmt.Errorf("solvers: a grid of %d dimensions with %d spacings and a stencil of %d", dims, len(p.Spacing), p.Stencil.Dims)
+		return fmt.Errorf(
+			"solvers: a grid of %d dimensions with %d spacings and a stencil of %d",
+			dims,
+			len(p.Spacing),
+			p.Stencil.Dims,
+		)
 	}
 	if p.Real.Size() == 0 || p.Initial == nil {
 		return fmt.Errorf("solvers: a problem of type %q, initial field %v", p.Real, p.Initial)
@@ -78,11 +90,18 @@ func (p *Problem) checkParts() error {
 			return fmt.Errorf("solvers: the wall %v has no value", face)
 		}
 		if p.corners() > halo.Faces && w.moves() {
-			return fmt.Errorf("solvers: the wall %v changes with time: that is possible with stencils that lie along the axes, not with this one of %d points",
-				face, p.Stencil.Points())
+			return fmt.Errorf(
+				"solvers: the value at face %v changes with time: stencils must lie along the axes, and this one has %d points",
+				face,
+				p.Stencil.Points(),
+			)
 		}
 		if p.radius(face.Axis()) > 2 {
-			return fmt.Errorf("solvers: the stencil reaches %d points along %c; 2 are possible", p.radius(face.Axis()), "xyz"[face.Axis()])
+			return fmt.Errorf(
+				"solvers: the stencil reaches %d points along %c; 2 are possible",
+				p.radius(face.Axis()),
+				"xyz"[face.Axis()],
+			)
 		}
 	}
 	return nil
@@ -208,3 +227,61 @@ func (p *Problem) Coordinate(axis, index int) float64 {
 	c := p.coordinates(0)
 	return c.At(axis, index)
 }
+
+// Wall is what lies behind one face of the grid.
+type Wall struct {
+	Kind  WallKind
+	Value *stencil.Expression // of a Dirichlet wall; may use t
+}
+
+// WallKind is a kind of boundary condition.
+type WallKind int
+
+// The kinds of walls; Axis says where they lie. A Dirichlet wall lies where the first ghosts do: these have its value
+// at their own place and, where that changes with time, at the time of the field that they belong to. Where the stencil
+// reaches two points, ghosts of the second layer are twice the first less the owned point before it, as of a field that
+// is odd about the wall. Behind a Neumann wall ghosts are the owned points as far from it as they are, so that nothing
+// flows through and sums are kept. Behind a Periodic face lies the other end of the grid.
+//
+// Stencils of second order keep it between all of them. Those of fourth order keep it at Neumann walls, and at
+// Dirichlet walls across which the second derivative of the field is 0, as it is where the wall's value is a constant.
+// At other Dirichlet walls they are of second order.
+//
+// In edges and corners, periodic axes are followed first, then Neumann ones; of several Dirichlet walls that of the
+// last axis counts.
+const (
+	Dirichlet WallKind = iota
+	Neumann
+	Periodic
+)
+
+// moves reports whether the wall's value changes with time.
+func (w Wall) moves() bool { return w.Kind == Dirichlet && w.Value.Uses("t") }
+
+// distance returns how many spacings an end of an axis lies beyond the nearest point.
+func (k WallKind) distance(end int) float64 {
+	switch k {
+	case Neumann:
+		return 0.5
+	case Periodic:
+		return float64(end)
+	}
+	return 1
+}
+
+// Axis is the points of one axis of a grid, with what lies behind its two ends. It runs from its end 0, at coordinate
+// 0, to its end 1. Behind a Dirichlet wall the first ghosts have the wall's own value, so that the wall lies one
+// spacing from the nearest point; a Neumann wall lies half a spacing from it, midway between that point and the ghost
+// that repeats it. A periodic axis begins at its first point, and ends where that comes again.
+type Axis struct {
+	Points int
+	Ends   [2]WallKind
+}
+
+// UnitSpacing returns the distance between points with which the axis is 1 long.
+func (a Axis) UnitSpacing() float64 {
+	return 1 / (a.shift() + float64(a.Points-1) + a.Ends[1].distance(1))
+}
+
+// shift returns how many spacings the first point lies from end 0.
+func (a Axis) shift() float64 { return a.Ends[0].distance(0) }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
@@ -43,10 +44,11 @@ type Solver struct {
 	u       *scheme.Variable
 }
 
-// New makes a problem ready on the devices of a plan: it compiles, allocates and
-// fills the fields. The plan is one for p.Field() alone. Close frees what New made. Where there is too
-// little memory for the fields, the error is streams.ErrOutOfMemory, and nothing is allocated: DryRun
-// says what else is needed. Where processes share the grid all call New, and where one fails all return an error. Where the context ends, so does the filling, and New returns the context's error.
+// New makes a problem ready on the devices of a plan: it compiles, allocates and fills the fields. The plan is one for
+// p.Field() alone. Close frees what New made. Where there is too little memory for the fields, the error is
+// streams.ErrOutOfMemory, and nothing is allocated: DryRun says what else is needed. Where processes share the grid all
+// call New, and where one fails all return an error. Where the context ends, so does the filling, and New returns the
+// context's error.
 func New(ctx context.Context, p *Problem, plan *halo.Plan, c *kernels.Compiler) (s *Solver, err error) {
 	if plan == nil {
 		return nil, errNoPlan
@@ -126,7 +128,13 @@ func (s *Solver) Run(ctx context.Context, o scheme.Options) (Result, error) {
 
 // Fastest returns the trials of all schemes for the problem on a placement, the shortest first, see
 // scheme.Fastest.
-func Fastest(ctx context.Context, p *Problem, place *halo.Placement, s scheme.Search, o scheme.Options) (trials []scheme.Trial, known bool, err error) {
+func Fastest(
+	ctx context.Context,
+	p *Problem,
+	place *halo.Placement,
+	s scheme.Search,
+	o scheme.Options,
+) (trials []scheme.Trial, known bool, err error) {
 	var open streams.Resources
 	defer func() { err = errors.Join(err, open.Close()) }()
 	step, err := p.newStep(place, &open)
@@ -146,8 +154,8 @@ func (p *Problem) newStep(place *halo.Placement, open *streams.Resources) (*sche
 	return p.step(u)
 }
 
-// Ahead begins to compile what a run of the problem asks for, or what Fastest will, see scheme.Ahead. It takes any placement
-// of the problem's subdomains on devices like those of the run. What cannot be had New or Fastest says.
+// Ahead begins to compile what a run of the problem asks for, or what Fastest will, see scheme.Ahead. It takes any
+// placement of the problem's subdomains on devices like those of the run. What cannot be had New or Fastest says.
 func Ahead(ctx context.Context, p *Problem, place *halo.Placement, s scheme.Search, o scheme.Options) *kernels.Ahead {
 	none := s.Compiler.Ahead(ctx)
 	if p.check(place) != nil || place.FirstDevice().GoKernels {
@@ -168,7 +176,13 @@ func Ahead(ctx context.Context, p *Problem, place *halo.Placement, s scheme.Sear
 
 // DryRun returns what a run of the problem holds on each device of a plan, with all that New makes and all that
 // is read of the field afterwards, see scheme.DryRun.
-func DryRun(ctx context.Context, p *Problem, plan *halo.Plan, c *kernels.Compiler, o scheme.Options) (all []scheme.Memory, err error) {
+func DryRun(
+	ctx context.Context,
+	p *Problem,
+	plan *halo.Plan,
+	c *kernels.Compiler,
+	o scheme.Options,
+) (all []scheme.Memory, err error) {
 	place := plan.Placement.DryRun()
 	defer func() { err = errors.Join(err, streams.CloseAll(place.Devices)) }()
 	s, err := New(ctx, p, plan.On(place), c)
@@ -183,7 +197,13 @@ func DryRun(ctx context.Context, p *Problem, plan *halo.Plan, c *kernels.Compile
 
 // Recall returns the trials of the schemes for the problem that are remembered, see Fastest; there are none where
 // nobody tried.
-func Recall(ctx context.Context, p *Problem, place *halo.Placement, s scheme.Search, o scheme.Options) (trials []scheme.Trial, err error) {
+func Recall(
+	ctx context.Context,
+	p *Problem,
+	place *halo.Placement,
+	s scheme.Search,
+	o scheme.Options,
+) (trials []scheme.Trial, err error) {
 	dry := place.DryRun()
 	s.Known = true
 	if trials, _, err = Fastest(ctx, p, dry, s, o); errors.Is(err, streams.ErrOutOfMemory) {
@@ -201,9 +221,9 @@ func Fit(p *Problem, place *halo.Placement) error {
 	return err
 }
 
-// Deviation compares the field with an exact solution, an expression that may
-// depend on t; it is an error if it is not finite at a point. When the context ends, so does Deviation, with its error. Where processes share the grid all call it, rank 0
-// has the result, and it goes on to its end.
+// Deviation compares the field with an exact solution, an expression that may depend on t; it is an error if it is not
+// finite at a point. When the context ends, so does Deviation, with its error. Where processes share the grid all call
+// it, rank 0 has the result, and it goes on to its end.
 func (s *Solver) Deviation(ctx context.Context, exact *stencil.Expression) (Deviation, error) {
 	if s.problem.Real == kernels.Float32 {
 		return deviation[float32](ctx, s.Field(), s.problem, exact, s.Done())
@@ -243,4 +263,113 @@ func (s *Solver) read(dst []float64, read func(wide []float64, narrow []float32)
 		dst[i] = float64(v)
 	}
 	return err
+}
+
+// groupsTried are the numbers of steps between two exchanges that are tried, where subdomains have the layers.
+var groupsTried = [...]int{1, 2, 4, 8}
+
+// FastestGroup is Fastest over several numbers of steps between two exchanges too: 1, 2, 4 and 8, as far as subdomains
+// own the layers that their neighbours then need, and there is memory. Each trial says of which it is. Without
+// neighbours there is nothing to exchange, and 1 is tried alone, but for a scheme that exchanges within a device.
+func FastestGroup(
+	ctx context.Context,
+	p *Problem,
+	place *halo.Placement,
+	s scheme.Search,
+	o scheme.Options,
+) (trials []scheme.Trial, known bool, err error) {
+	return eachGroup(p, place, s, func(of *Problem) ([]scheme.Trial, bool, error) {
+		if of.Group > 1 {
+			s.Ahead = nil // that is for other widths
+		}
+		return Fastest(ctx, of, place, s, o)
+	})
+}
+
+// RecallGroup returns the trials of FastestGroup that are remembered, none unless all are.
+func RecallGroup(
+	ctx context.Context,
+	p *Problem,
+	place *halo.Placement,
+	s scheme.Search,
+	o scheme.Options,
+) ([]scheme.Trial, error) {
+	trials, known, err := eachGroup(p, place, s, func(of *Problem) ([]scheme.Trial, bool, error) {
+		some, err := Recall(ctx, of, place, s, o)
+		return some, len(some) > 0, err
+	})
+	if !known {
+		return nil, err
+	}
+	return trials, err
+}
+
+// eachGroup joins the trials of the problem with each number of steps between two exchanges, the shortest first. known
+// says that all were.
+func eachGroup(
+	p *Problem,
+	place *halo.Placement,
+	s scheme.Search,
+	try func(of *Problem) ([]scheme.Trial, bool, error),
+) (all []scheme.Trial, known bool, err error) {
+	if err := p.check(place); err != nil {
+		return nil, false, err
+	}
+	known = true
+	for _, steps := range groupsTried {
+		of := *p
+		of.Group = steps
+		if steps > 1 &&
+			(alone(place) && !within(s.Scheme) || !groups(s.Scheme) || place.CheckWidth(of.Width()) != nil) {
+			break
+		}
+		trials, ok, err := try(&of)
+		if errors.Is(err, streams.ErrOutOfMemory) && steps > 1 {
+			break
+		}
+		if err != nil {
+			return nil, false, err
+		}
+		known = known && ok
+		all = append(all, trials...)
+	}
+	slices.SortStableFunc(all, func(a, b scheme.Trial) int { return cmp.Compare(a.Step, b.Step) })
+	return all, known, nil
+}
+
+// groups reports whether a scheme makes several steps between two exchanges, or Auto may be one that does.
+func groups(name scheme.Scheme) bool {
+	needs, err := scheme.NeedsOf(name)
+	return err != nil || needs.Groups
+}
+
+// within reports whether a scheme exchanges within a device too.
+func within(name scheme.Scheme) bool {
+	needs, err := scheme.NeedsOf(name)
+	return err == nil && needs.Within
+}
+
+// alone reports whether no subdomain has a neighbour.
+func alone(place *halo.Placement) bool {
+	for _, side := range domain.Faces(place.Grid.Dims) {
+		if _, ok := place.Neighbour(0, side); ok {
+			return false
+		}
+	}
+	return true
+}
+
+// ExtraPoints returns how many points that others own all subdomains sweep in the steps between two exchanges.
+func (p *Problem) ExtraPoints(place *halo.Placement) (extra int64) {
+	r := p.Stencil.Radius()
+	var layers domain.Radius
+	for range max(1, p.Group) - 1 {
+		for a := range 3 {
+			layers.Minus[a], layers.Plus[a] = layers.Minus[a]+r.Minus[a], layers.Plus[a]+r.Plus[a]
+		}
+		for rank, s := range place.Subdomains {
+			extra += place.Grown(rank, layers).Points() - s.Box.Points()
+		}
+	}
+	return extra
 }

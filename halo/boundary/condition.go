@@ -1,13 +1,25 @@
+// Package boundary keeps the ghosts behind the physical faces of a grid right: what lies
+// beyond the first and the last point of an axis that is not periodic.
+//
+// In edges and corners periodic axes and neighbours are followed first, then Neumann and
+// repeating faces; of several Dirichlet faces that of the last axis counts. Of a component with
+// ghosts of its own, see halo.Spec.Widths, they are set as far as an exchange brings those that
+// they are made from; what lies beyond is undefined.
 package boundary
 
 import (
+	"errors"
 	"fmt"
 	"math"
+	"runtime"
 	"slices"
+	"sync"
+	"time"
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
 	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/kernels/pack"
 	"github.com/halox/halox/streams"
 )
 
@@ -38,12 +50,13 @@ type Condition struct {
 	// there, or what Profile gives. Faces of other kinds have none.
 	Values []float64
 
-	// Profile, where set in place of Values, makes the values of a Dirichlet face that change along it and with
-	// time, for fields of float32 or float64. Faces of other kinds have none. It is called for each subdomain at the face, and again for each goroutine that shares
-	// a large one; what it returns is used by one goroutine at a time.
+	// Profile, where set in place of Values, makes the values of a Dirichlet face that change along it and with time,
+	// for fields of float32 or float64. Faces of other kinds have none. It is called for each subdomain at the face,
+	// and again for each goroutine that shares a large one; what it returns is used by one goroutine at a time.
 	Profile func() Profile
 
-	// Uniform says that Profile has one value all along the face, which changes with time alone. It is asked for that of one ghost then.
+	// Uniform says that Profile has one value all along the face, which changes with time alone. It is asked for that
+	// of one ghost then.
 	Uniform bool
 
 	// Odd gives the second layer behind a Dirichlet face twice the first less the owned
@@ -155,11 +168,15 @@ func (c *Condition) check(f *halo.Field, side domain.Direction, reach Reach) err
 	case c.moves() && layers > 1 && !c.Odd:
 		return fail("a profile of %d layers that is not odd; 1 is possible", layers)
 	case c.moves() && reach.Connectivity > halo.Faces:
-		return fail("it changes with time: that is possible with stencils that lie along the axes, not where ghosts in edges are read")
+		return fail(
+			"values that change with time: stencils must lie along the axes, and this one reads ghosts in edges",
+		)
 	case c.Kind == Custom && c.Kernel == nil:
 		return fail("no kernel")
 	case c.Kind == Custom && reach != reachOf(f):
-		return fail("a kernel of its own, which sets no ghosts beyond those of neighbours: these are swept where several steps go between two exchanges")
+		return fail(
+			"its own kernel sets no ghosts beyond those of neighbours: steps between exchanges must be 1",
+		)
 	}
 	if c.Kind != Neumann {
 		return nil
@@ -170,7 +187,8 @@ func (c *Condition) check(f *halo.Field, side domain.Direction, reach Reach) err
 	return nil
 }
 
-// CheckMirror returns an error unless all subdomains at a side of the grid have the layers that a Neumann face mirrors there.
+// CheckMirror returns an error unless all subdomains at a side of the grid have the layers that a Neumann face mirrors
+// there.
 func CheckMirror(cut *domain.Decomposition, side domain.Direction, layers int) error {
 	a := side.Axis()
 	for _, s := range cut.Subdomains {
@@ -179,7 +197,14 @@ func CheckMirror(cut *domain.Decomposition, side domain.Direction, layers int) e
 			if cut.Parts[a] == 1 {
 				do = "use a larger grid or a smaller stencil"
 			}
-			return fmt.Errorf("subdomain %d owns %d layers along %c and would mirror %d: %s", s.Rank, have, "xyz"[a], layers, do)
+			return fmt.Errorf(
+				"subdomain %d owns %d layers along %c and would mirror %d: %s",
+				s.Rank,
+				have,
+				"xyz"[a],
+				layers,
+				do,
+			)
 		}
 	}
 	return nil
@@ -199,3 +224,146 @@ func layersAt(w domain.Radius, side domain.Direction) int {
 		return w.Minus[a]
 	}
 }
+
+// Reach is how far a step reads a field behind faces, and beyond how many of them at once. A field whose ghosts of
+// neighbours are swept, as where several steps go between two exchanges, has more of these than a step reads.
+type Reach struct {
+	Width        domain.Radius
+	Connectivity halo.Connectivity
+}
+
+// reachOf returns the reach that uses all ghosts of a field.
+func reachOf(f *halo.Field) Reach { return Reach{f.Spec.Width, f.Spec.Connectivity} }
+
+// movingFace is a Dirichlet face of one array whose values change with time. The host
+// evaluates them anew for every step, into pinned memory; the device copies and unpacks them
+// into the first layer of ghosts. Further layers follow by reflection.
+type movingFace struct {
+	what, field string // for errors
+
+	ghosts     domain.Box
+	grid       domain.Grid
+	single     bool // float32
+	uniform    bool
+	evaluators []rowEvaluator // of rows, side by side
+	slots      [2]faceValues  // for even and for odd steps
+}
+
+// rowEvaluator evaluates some of the rows of a face.
+type rowEvaluator struct {
+	profile Profile
+	row     []float64
+}
+
+// pointsEach is how many points of a face are worth a goroutine.
+const pointsEach = 1 << 13
+
+// faceValues is the way of a face's values into the ghosts.
+type faceValues struct {
+	host, device *streams.Memory
+	unpack       *pack.Copies
+	used         *streams.Event // the values have been copied: host may change
+}
+
+// ask gets the profile of a condition, for each goroutine that evaluates rows.
+func (m *movingFace) ask(c *Condition) (err error) {
+	defer streams.Caught(&err, m.what, m.field)
+	n := 1
+	if m.uniform = c.Uniform; !m.uniform {
+		n = max(1, min(runtime.GOMAXPROCS(0), int(m.ghosts.Points()/pointsEach)))
+	}
+	for range n {
+		profile := c.Profile()
+		if profile == nil {
+			return fmt.Errorf("%s %q returned no profile (nil)", m.what, m.field)
+		}
+		m.evaluators = append(m.evaluators, rowEvaluator{profile, make([]float64, m.ghosts.Size()[0])})
+	}
+	return nil
+}
+
+// queue sets the ghosts to the values at time t.
+func (m *movingFace) queue(s *streams.Stream, step int64, t float64) error {
+	v := &m.slots[step&1]
+	if err := v.used.Sync(profileLimit); err != nil {
+		return err
+	}
+	if err := m.evaluateInto(v.host.Bytes(), t); err != nil {
+		return err
+	}
+	if err := s.CopyAs(streams.OtherWork, v.device.All(), v.host.All()); err != nil {
+		return err
+	}
+	if err := s.Record(v.used); err != nil {
+		return err
+	}
+	return s.Launch(v.unpack.Kernel)
+}
+
+// evaluateInto fills bytes with the values of the face at time t.
+func (m *movingFace) evaluateInto(bytes []byte, t float64) error {
+	rows := int(m.ghosts.Points()) / len(m.evaluators[0].row)
+	if len(m.evaluators) == 1 {
+		return m.evaluateRows(&m.evaluators[0], bytes, 0, rows, t)
+	}
+	var all sync.WaitGroup
+	errs := make([]error, len(m.evaluators))
+	for i := range m.evaluators {
+		first, end := rows*i/len(m.evaluators), rows*(i+1)/len(m.evaluators)
+		all.Go(func() { errs[i] = m.evaluateRows(&m.evaluators[i], bytes, first, end, t) })
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+// evaluateRows evaluates the rows from the first to before the end.
+func (m *movingFace) evaluateRows(s *rowEvaluator, bytes []byte, first, end int, t float64) (err error) {
+	defer streams.Caught(&err, m.what, m.field)
+	if m.single {
+		evaluate(m, s, streams.View[float32](bytes), first, end, t)
+	} else {
+		evaluate(m, s, streams.View[float64](bytes), first, end, t)
+	}
+	return nil
+}
+
+// evaluate sets values to some rows of the face, x fastest.
+func evaluate[T float32 | float64](m *movingFace, s *rowEvaluator, values []T, first, end int, t float64) {
+	size := m.ghosts.Size()
+	if m.uniform {
+		m.setRow(rowEvaluator{s.profile, s.row[:1]}, m.ghosts.Lo, t)
+		v := T(s.row[0])
+		for i := range values {
+			values[i] = v
+		}
+		return
+	}
+	for row := first; row < end; row++ {
+		m.setRow(*s, m.ghosts.Lo.Add(domain.Vec{0, row % size[1], row / size[1]}), t)
+		into := values[row*len(s.row):][:len(s.row)]
+		for i, v := range s.row {
+			into[i] = T(v)
+		}
+	}
+}
+
+// setRow sets the row of an evaluator to the values from a ghost on. Ghosts beyond the ends of periodic axes have those
+// of the points that they stand for.
+func (m *movingFace) setRow(s rowEvaluator, from domain.Vec, t float64) {
+	for done := 0; done < len(s.row); {
+		at, n := from.Add(domain.Vec{done}), len(s.row)-done
+		for a, size := range m.grid.Size {
+			if m.grid.Periodic[a] {
+				at[a] = ((at[a] % size) + size) % size
+			}
+		}
+		if m.grid.Periodic[0] {
+			n = min(n, m.grid.Size[0]-at[0])
+		}
+		s.profile(s.row[done:][:n], at, t)
+		done += n
+	}
+}
+
+// profileLimit is how long a device may take to take the values of a profile.
+const profileLimit = 60 * time.Second
