@@ -229,32 +229,6 @@ func at(dims, axes int) []Part {
 	return box(dims, 1, func(o domain.Vec) bool { return abs(o[0])+abs(o[1])+abs(o[2]) == axes })
 }
 
-// box returns those points of a box around the centre, of that radius along all axes, that
-// are wanted: a part for each layer of the last axis, upwards, and in it x fastest.
-func box(dims, radius int, wanted func(domain.Vec) bool) (layers []Part) {
-	low, high := domain.Vec{}, domain.Vec{}
-	for a := range dims {
-		low[a], high[a] = -radius, radius
-	}
-	for z := low[2]; z <= high[2]; z++ {
-		for y := low[1]; y <= high[1]; y++ {
-			for x := low[0]; x <= high[0]; x++ {
-				o := domain.Vec{x, y, z}
-				if !wanted(o) {
-					continue
-				}
-				if n := len(layers); n == 0 || layers[n-1][0][dims-1] != o[dims-1] {
-					layers = append(layers, nil)
-				}
-				layers[len(layers)-1] = append(layers[len(layers)-1], o)
-			}
-		}
-	}
-	return layers
-}
-
-func abs(n int) int { return max(n, -n) }
-
 // StarWeights is the stencil of 2*Dims+1 points that reaches one point along each
 // axis. Where the weights of all axes are the same (Equal), a sweep computes
 //
@@ -373,13 +347,4 @@ func (s Stencil) AsStar() (StarWeights, bool) {
 	}
 	same := func(a, b Group) bool { return a.Weight == b.Weight && slices.EqualFunc(a.Parts, b.Parts, slices.Equal) }
 	return star, slices.EqualFunc(star.Stencil().Groups, s.Groups, same)
-}
-
-// along returns the points d steps along each axis.
-func along(dims, d int) Part {
-	points := make(Part, dims)
-	for a := range points {
-		points[a][a] = d
-	}
-	return points
 }

@@ -181,3 +181,38 @@ func (f Footprint) Check(dims int) error {
 	}
 	return nil
 }
+
+// along returns the points d steps along each axis.
+func along(dims, d int) Part {
+	points := make(Part, dims)
+	for a := range points {
+		points[a][a] = d
+	}
+	return points
+}
+
+// box returns those points of a box around the centre, of that radius along all axes, that
+// are wanted: a part for each layer of the last axis, upwards, and in it x fastest.
+func box(dims, radius int, wanted func(domain.Vec) bool) (layers []Part) {
+	low, high := domain.Vec{}, domain.Vec{}
+	for a := range dims {
+		low[a], high[a] = -radius, radius
+	}
+	for z := low[2]; z <= high[2]; z++ {
+		for y := low[1]; y <= high[1]; y++ {
+			for x := low[0]; x <= high[0]; x++ {
+				o := domain.Vec{x, y, z}
+				if !wanted(o) {
+					continue
+				}
+				if n := len(layers); n == 0 || layers[n-1][0][dims-1] != o[dims-1] {
+					layers = append(layers, nil)
+				}
+				layers[len(layers)-1] = append(layers[len(layers)-1], o)
+			}
+		}
+	}
+	return layers
+}
+
+func abs(n int) int { return max(n, -n) }
