@@ -1,3 +1,13 @@
+// Package kernels holds what all code that runs on devices has in common: the CUDA C++ sources under
+// cu/, the Compiler that compiles a Program of them when a GPU needs it and keeps it in a cache, and
+// arrays as kernels see them. Each kernel has a host version, in Go. Sweeps and copies give the same
+// bits on both; sums are taken in another order.
+//
+// Launch and Points make kernels of the caller's own ready, from a Source. Those of halox itself are
+// made ready by the packages below: pack copies and adds, reduce makes one number of many, flags has
+// devices wait for each other, sweep computes point functions, and step makes many steps on chip.
+// Each launch is a streams.Kernel with its arguments fixed, so that queuing it costs nothing but the
+// launch.
 package kernels
 
 import (
@@ -51,4 +61,18 @@ func (a Array) Span(box domain.Box) streams.Span {
 	offset, n := a.Layout.Range(box)
 	size := int64(a.Layout.ElementSize)
 	return a.Data.Memory.Span(a.Data.Offset+offset*size, n*size)
+}
+
+// Number is the type of a value that kernels add and compare: "float32",
+// "float64", "int32", "int64", "complex64" or "complex128".
+type Number string
+
+// GhostStore says where boundary points go beside their own place: into the ghosts of a
+// rank, maybe the same one. For ghosts behind walls that fields are odd about, Odd says
+// where, from each point, the value of such a wall lies, a ghost of this rank that no store
+// writes: v becomes 2*wall - v, for one wall after the other.
+type GhostStore struct {
+	Send, Ghost domain.Box // of equal size, owned by this rank and ghosts of the other
+	To          int        // rank
+	Odd         []domain.Vec
 }

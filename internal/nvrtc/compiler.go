@@ -8,6 +8,7 @@ package nvrtc
 import "C"
 
 import (
+	"bytes"
 	"fmt"
 	"path/filepath"
 	"unsafe"
@@ -99,4 +100,117 @@ func (c *Compiler) check(call string, rc C.int) error {
 
 func (c *Compiler) failure(call string, rc C.int) *Error {
 	return &Error{Call: call, Code: int(rc), Text: C.GoString(C.halox_nvrtc_error(c.table, rc))}
+}
+
+// program is one compilation.
+type program struct {
+	*Compiler
+	source string // its name
+	handle *C.halox_program
+}
+
+// Compile compiles the source with options such as --gpu-architecture=sm_90,
+// -std=c++17 and --ptxas-options=-v. The error is an [*Error] with the log.
+func (c *Compiler) Compile(src Source, options []string) (Result, error) {
+	p, err := c.create(src)
+	if err != nil {
+		return Result{}, err
+	}
+	defer C.halox_nvrtc_destroy(c.table, p.handle)
+	log, err := p.compile(options)
+	if err != nil {
+		return Result{Log: log}, err
+	}
+	image, err := p.image()
+	return Result{Image: image, Log: log}, err
+}
+
+func (c *Compiler) create(src Source) (*program, error) {
+	p := &program{Compiler: c, source: src.Name}
+	unit := newStrings([]string{src.Text, src.Name})
+	defer unit.free()
+	texts, names := src.headers()
+	headerTexts, headerNames := newStrings(texts), newStrings(names)
+	defer headerTexts.free()
+	defer headerNames.free()
+	rc := C.halox_nvrtc_create(c.table, &p.handle, unit[0], unit[1], C.int(len(names)), headerTexts.first(), headerNames.first())
+	return p, p.check("nvrtcCreateProgram", rc)
+}
+
+func (s Source) headers() (texts, names []string) {
+	for _, h := range s.Headers {
+		texts, names = append(texts, h.Text), append(names, h.Name)
+	}
+	return texts, names
+}
+
+// compile gives the log, which the error has too.
+func (p *program) compile(options []string) (string, error) {
+	args := newStrings(options)
+	defer args.free()
+	rc := C.halox_nvrtc_compile(p.table, p.handle, C.int(len(options)), args.first())
+	log, err := p.output(C.HALOX_LOG, "nvrtcGetProgramLog")
+	text := string(bytes.TrimRight(log, "\x00"))
+	if rc == 0 {
+		return text, err
+	}
+	e := p.failure("nvrtcCompileProgram", rc)
+	e.Source, e.Log = p.source, text
+	return text, e
+}
+
+// image is the cubin, or the PTX when there is no cubin: NVRTC makes none for
+// a virtual architecture.
+func (p *program) image() ([]byte, error) {
+	cubin, err := p.output(C.HALOX_CUBIN, "nvrtcGetCUBIN")
+	if err != nil || len(cubin) > 0 {
+		return cubin, err
+	}
+	ptx, err := p.output(C.HALOX_PTX, "nvrtcGetPTX")
+	return bytes.TrimRight(ptx, "\x00"), err
+}
+
+func (p *program) output(which C.enum_halox_output, call string) ([]byte, error) {
+	var size C.size_t
+	if rc := C.halox_nvrtc_size(p.table, p.handle, which, &size); rc != 0 || size == 0 {
+		return nil, p.check(call+"Size", rc)
+	}
+	out := make([]byte, size)
+	rc := C.halox_nvrtc_bytes(p.table, p.handle, which, (*C.char)(unsafe.Pointer(&out[0])))
+	return out, p.check(call, rc)
+}
+
+func (p *program) check(call string, rc C.int) error {
+	if rc == 0 {
+		return nil
+	}
+	e := p.failure(call, rc)
+	e.Source = p.source
+	return e
+}
+
+// cStrings is a char *[] in C memory: cgo forbids to give C an array in Go
+// memory, and its strings are C's to begin with.
+type cStrings []*C.char
+
+func newStrings(texts []string) cStrings {
+	if len(texts) == 0 {
+		return nil
+	}
+	array := (**C.char)(C.calloc(C.size_t(len(texts)), C.size_t(unsafe.Sizeof((*C.char)(nil)))))
+	s := cStrings(unsafe.Slice(array, len(texts)))
+	for i, text := range texts {
+		s[i] = C.CString(text)
+	}
+	return s
+}
+
+// first is what C takes for the array, nil for an empty one.
+func (s cStrings) first() **C.char { return unsafe.SliceData(s) }
+
+func (s cStrings) free() {
+	for _, text := range s {
+		C.free(unsafe.Pointer(text))
+	}
+	C.free(unsafe.Pointer(s.first()))
 }

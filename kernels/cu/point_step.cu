@@ -36,7 +36,7 @@ struct Stage {
 	Neighbour neighbour[MAX_NEIGHBOURS]; // whose blocks, before this stage, are to be so many
 	Frame frame;
 };
-static_assert(sizeof(Stage) == STAGE_BYTES, "fused_gpu.go lays it out");
+static_assert(sizeof(Stage) == STAGE_BYTES, "fused.go lays it out");
 
 // wait_for_neighbour waits, in one thread for each neighbour, until one of a slab has finished the stage
 // before.
@@ -88,7 +88,7 @@ template <bool MEASURED> __device__ __forceinline__ void make_stage(const Stage 
 	if constexpr (MEASURED) reduce_block(totals, s.totals + TOTALS * (i64)block_of_grid());
 }
 
-// Build options, which fused_gpu.go writes: FUSED_THREADS, FUSED_BLOCKS and the same of FUSED_MEASURED, the
+// Build options, which fused.go writes: FUSED_THREADS, FUSED_BLOCKS and the same of FUSED_MEASURED, the
 // launch bounds.
 
 extern "C" __global__ void __launch_bounds__(FUSED_THREADS, FUSED_BLOCKS) fused(const __grid_constant__ Stage s) {

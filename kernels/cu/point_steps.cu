@@ -6,7 +6,7 @@
 //
 // All blocks must run at the same time.
 //
-// stages.cuh, which steps_source.go of kernels/sweep writes, has of each stage a namespace with its
+// stages.cuh, which resident_plan.go of kernels/sweep writes, has of each stage a namespace with its
 // point function and stage.cuh:
 //
 //	STAGES(X)                  X(0) X(1) ... for the stages
@@ -37,7 +37,7 @@ struct Steps {
 	STAGES(MEMBER)
 #undef MEMBER
 };
-static_assert(sizeof(Steps) == STEPS_BYTES, "resident_gpu.go lays it out");
+static_assert(sizeof(Steps) == STEPS_BYTES, "resident.go lays it out");
 
 // Added to the count of blocks, it ends the steps.
 #define STOP (1ull << 63)

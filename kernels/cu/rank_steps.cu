@@ -41,7 +41,7 @@ struct Tile {
 	int stride[3];                    // the threads of a block, counted in columns along x, y and the layers
 	unsigned first_partner, partners; // among all of this GPU
 };
-static_assert(sizeof(Tile) == 52, "rank_tables.go lays it out");
+static_assert(sizeof(Tile) == 52, "ranks.go lays it out");
 
 // What the ranks of a GPU share, in its memory.
 struct RankSteps {
@@ -52,7 +52,7 @@ struct RankSteps {
 	const int *partners; // ranks of the world
 	Frame frame;
 };
-static_assert(sizeof(RankSteps) == RANK_STEPS_BYTES, "rank_tables.go lays it out");
+static_assert(sizeof(RankSteps) == RANK_STEPS_BYTES, "ranks.go lays it out");
 
 // The data of a launch: the steps are counted as those of Moment are.
 struct RankSpan {

@@ -1,4 +1,4 @@
-// The stages of point_steps.cu, as steps_source.go of kernels/sweep writes them.
+// The stages of point_steps.cu, as resident_plan.go of kernels/sweep writes them.
 #pragma once
 
 #include "access.cuh"

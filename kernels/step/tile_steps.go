@@ -4,14 +4,117 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
+	"time"
 	"unsafe"
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/kernels/flags"
 	"github.com/halox/halox/kernels/internal/launch"
+	"github.com/halox/halox/kernels/internal/scalar"
+	"github.com/halox/halox/kernels/internal/source"
 	"github.com/halox/halox/kernels/reduce"
+	"github.com/halox/halox/kernels/sums"
+	"github.com/halox/halox/stencil"
 	"github.com/halox/halox/streams"
 )
+
+// NewTileGroup cuts the fields of ranks, on different GPUs that reach each other, into tiles. It returns
+// ErrNoTiles unless the stencil is a star that reaches one point, every store is of one whole side and to
+// whoever stores back, and every field fits. Sums of norms are taken in a mode. limit is how long a device waits for a neighbour.
+func NewTileGroup(c *kernels.Compiler, s stencil.Stencil, real kernels.Real, mode sums.Mode, ranks []TileRank, limit time.Duration) (n *TileGroup, err error) {
+	n = &TileGroup{tileRanks: newTileRanks(c, s, real, mode, ranks, limit)}
+	if err := n.cut(); err != nil {
+		return nil, err
+	}
+	if err := n.connect(n.neighbours(), maxFaces); err != nil {
+		return nil, err
+	}
+	made := n
+	defer func() {
+		if err != nil {
+			n, err = nil, errors.Join(err, made.Close())
+		}
+	}()
+	for i, rank := range ranks {
+		if err := n.flags.Open(i, &n.resources); err != nil {
+			return nil, err
+		}
+		if n.inbox[i], err = streams.Upload(rank.Device, n.emptyInbox(i)); err != nil {
+			return nil, err
+		}
+		n.resources.Add(n.inbox[i])
+		programs := n.programs(i)
+		c.BeginSteps(rank.Device, programs[:]...)
+	}
+	return n, nil
+}
+
+func newTileRanks(c *kernels.Compiler, s stencil.Stencil, real kernels.Real, mode sums.Mode, ranks []TileRank, limit time.Duration) tileRanks {
+	return tileRanks{compiler: c, stencil: s, real: real, mode: mode, ranks: ranks, limit: limit, inbox: make([]*streams.Memory, len(ranks))}
+}
+
+// connect makes the network of ranks, of which each has no more neighbours than most.
+func (n *tileRanks) connect(neighbours [][]int, most int) (err error) {
+	var devices []*streams.Device
+	for _, rank := range n.ranks {
+		if slices.Contains(devices, rank.Device) {
+			return fmt.Errorf("step: two ranks of a step on device %v", rank.Device)
+		}
+		devices = append(devices, rank.Device)
+	}
+	n.flags, err = flags.NewNetwork(devices, neighbours, most, 1, 0)
+	return err
+}
+
+// cut cuts all fields into tiles.
+func (n *TileGroup) cut() error {
+	if _, ok := n.stencil.AsStar(); !ok || n.real.Size() == 0 {
+		return ErrNoTiles
+	}
+	for i, rank := range n.ranks {
+		if rank.Device == nil {
+			return fmt.Errorf("step: rank %d has no device", i)
+		}
+		sides, ok := n.sideStores(i)
+		if !ok || rank.Device.GoKernels || rank.Fields[0].Layout != rank.Fields[1].Layout || !rank.Fields[0].Layout.Padded() {
+			return ErrNoTiles
+		}
+		room := tileRoom{int64(rank.Device.Cores), rank.Device.Shared - tileReserve}
+		box, ok := bestTiling(n.stencil.Dims, n.size(i), int64(n.real.Size()), room)
+		if !ok {
+			return ErrNoTiles
+		}
+		n.boxes, n.sides = append(n.boxes, box), append(n.sides, sides)
+	}
+	for i := range n.sides {
+		for axis := range n.sides[i] {
+			for high, s := range n.sides[i][axis] {
+				if s.store < 0 {
+					continue
+				}
+				if back := n.sides[s.to][axis][side(s.high)]; back.store < 0 || back.to != i || side(back.high) != high {
+					return ErrNoTiles
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// neighbours returns those of each rank: the ranks that it stores into, which store into it.
+func (n *TileGroup) neighbours() [][]int {
+	neighbours := make([][]int, len(n.ranks))
+	for i, rank := range n.ranks {
+		for _, s := range rank.Stores {
+			if s.To != i && !slices.Contains(neighbours[i], s.To) {
+				neighbours[i] = append(neighbours[i], s.To)
+			}
+		}
+	}
+	return neighbours
+}
 
 // TileSteps launches the steps of one rank. All ranks queue the same steps, each by one thread. A rank that
 // fails leaves the others waiting, up to their limit.
@@ -207,3 +310,244 @@ func (s *TileSteps) Checked() (norms []reduce.Norms, ended int64) {
 // Err returns an error if the device has waited in vain for a neighbour, or its thread blocks for each
 // other.
 func (s *TileSteps) Err() error { return s.group.flags.Err(s.rank, "a step") }
+
+// tileArgs is struct Tiles of tile.cuh, tileSide its struct Side.
+type (
+	tileArgs struct {
+		span        tileSpan `cu:"inline"`
+		field       [2]uint64
+		strides     launch.Strides
+		size, tiles [3]int64
+		held        int64
+		side        [3][2]tileSide
+		inbox       [3]uint64
+		neighbour   [maxFaces]flags.Neighbour
+		norms       [2]uint64
+		limit       int64
+		failed      uint64
+		checks      tileChecks
+	}
+	tileSide struct {
+		out     uint64
+		ghost   [2]uint64
+		strides launch.Strides
+		other   int64
+	}
+)
+
+// nobody is what a side has instead of a neighbour where nothing is stored; -1 is the rank
+// itself.
+const nobody = -2
+
+// tileSpan is the first step of a launch, how many it makes, how many launches were before, by what packets are numbered, and the
+// checks.
+type tileSpan struct {
+	first, count, launch, base int64
+	watch                      tileWatch
+}
+
+// tileWatch is struct Watch of watch.cuh, tileChecks its struct Checks.
+type (
+	tileWatch struct {
+		every, until, before, squares, finite int64
+		limit                                 float64
+	}
+	tileChecks struct {
+		tiles, votes, voted uint64
+		rank, ranks         int64
+		host, report        uint64
+	}
+)
+
+// tileProgram is many steps with a star that reaches one point, of a field in shared memory and registers, by threads as a tiling has
+// them.
+func tileProgram(s stencil.Stencil, r kernels.Real, b *tiling, defines ...string) kernels.Program {
+	return kernels.Program{
+		File: "tiles.cu",
+		Defines: append([]string{
+			scalar.Real(r), fmt.Sprintf("WIDTH=%d", b.block[0]), fmt.Sprintf("HEIGHT=%d", b.block[1]*b.rows()),
+			fmt.Sprintf("LAYERS=%d", b.block[2]), fmt.Sprintf("REG_LAYERS=%d", b.regLayers),
+		}, defines...),
+		Headers: []kernels.Header{{Name: source.StencilHeader, Text: source.Stencil(s, r.Size())}},
+		Mirrors: []kernels.Mirror{
+			{Name: "NormSum", Value: reduce.Norms{}}, {Name: "Tiles", Value: tileArgs{}}, {Name: "NOBODY", Value: nobody},
+			{Name: "THIS_DEVICE", Value: flags.Itself}, {Name: "NORMS_OF", Value: flags.NormsOf}, {Name: "sizeof(FaceItem)", Value: itemBytes},
+			{Name: "THREADS", Value: int(b.threads())}, {Name: "ROWS", Value: int(b.rows())}, {Name: "PLANE", Value: int(b.plane())},
+			{Name: "sizeof(Packet)", Value: 2 * r.Size()}, {Name: "CHECK_SLOTS", Value: checkSlots}, {Name: "sizeof(CheckPacket)", Value: checkPacketBytes},
+		},
+	}
+}
+
+// tilePrograms are those without norms, and with norms of the last step, whose sums are taken in a mode. They are two programs because they
+// are compiled at the same time.
+func tilePrograms(s stencil.Stencil, r kernels.Real, b *tiling, mode sums.Mode) [2]kernels.Program {
+	return [2]kernels.Program{tileProgram(s, r, b), tileProgram(s, r, b, append([]string{"WITH_NORMS"}, mode.Defines()...)...)}
+}
+
+// checkedTiles is the program that takes norms of other steps too, see Checks.
+func checkedTiles(s stencil.Stencil, r kernels.Real, b *tiling, mode sums.Mode) kernels.Program {
+	p := tileProgram(s, r, b, append([]string{"CHECKS"}, mode.Defines()...)...)
+	if mode != sums.Fast { // whose sums take less
+		p.Mirrors = append(p.Mirrors, kernels.Mirror{Name: "sizeof(TileNorms)", Value: int(b.checkBytes())})
+	}
+	return p
+}
+
+// programs returns those of a rank.
+func (n *TileGroup) programs(i int) [2]kernels.Program {
+	return tilePrograms(n.stencil, n.real, &n.boxes[i], n.mode)
+}
+
+// checkedProgram returns that of a rank with checks.
+func (n *TileGroup) checkedProgram(i int) kernels.Program {
+	b := n.checking(i)
+	return checkedTiles(n.stencil, n.real, &b, n.mode)
+}
+
+// checking returns the tiling of a rank with checks.
+func (n *TileGroup) checking(i int) tiling {
+	b, _ := n.boxes[i].checking(n.ranks[i].Device.Shared - tileReserve)
+	return b
+}
+
+// canCheck reports whether all tiles have room for checks.
+func (n *TileGroup) canCheck() bool {
+	for i, rank := range n.ranks {
+		b := &n.boxes[i]
+		_, ok := b.checking(rank.Device.Shared - tileReserve)
+		if !ok || b.size[0]*b.size[1]*b.size[2] > checkedSum {
+			return false
+		}
+	}
+	return true
+}
+
+// PrepareChecks makes ready what checks need, on all ranks, before the Steps of a rank are. ok is false where tiles have no room for
+// them. Otherwise QueueChecked may be called.
+func (n *TileGroup) PrepareChecks() (ok bool, err error) {
+	if n.checks != nil || !n.canCheck() {
+		return n.checks != nil, nil
+	}
+	for i, rank := range n.ranks {
+		n.compiler.BeginSteps(rank.Device, n.checkedProgram(i))
+	}
+	return true, n.makeChecks(n.Tiles)
+}
+
+// makeChecks makes what the checks of all ranks leave, which have so many tiles.
+func (n *tileRanks) makeChecks(tiles func(rank int) int64) (err error) {
+	ranks := int64(len(n.ranks))
+	addresses, checks := make([]uint64, ranks), make([]checkRoom, ranks)
+	for i, rank := range n.ranks {
+		if checks[i].votes, err = streams.Upload(rank.Device, make([]byte, checkSlots*ranks*checkPacketBytes)); err != nil {
+			return err
+		}
+		n.resources.Add(checks[i].votes)
+		addresses[i] = checks[i].votes.Address()
+	}
+	for i, rank := range n.ranks {
+		c := &checks[i]
+		packets := make([]byte, checkSlots*tiles(i)*normsBytes/8*checkPacketBytes)
+		if c.tiles, err = streams.Upload(rank.Device, packets); err != nil {
+			return err
+		}
+		n.resources.Add(c.tiles)
+		if c.voted, err = streams.Upload(rank.Device, addresses); err != nil {
+			return err
+		}
+		n.resources.Add(c.voted)
+		if c.host, err = rank.Device.AllocPinned(MostChecks*normsBytes + reportBytes); err != nil {
+			return err
+		}
+		n.resources.Add(c.host)
+	}
+	n.checks = checks
+	return nil
+}
+
+// checkArgs returns where the checks of a rank leave what, and adds that to what a launch uses.
+func (n *tileRanks) checkArgs(spec *streams.KernelSpec, i int) tileChecks {
+	c, ranks := n.checks[i], int64(len(n.ranks))
+	spec.Uses = append(spec.Uses, c.votes.All(), c.tiles.All(), c.voted.All(), c.host.All())
+	for other := range n.checks {
+		if other != i {
+			spec.Reaches = append(spec.Reaches, n.checks[other].votes.All())
+		}
+	}
+	return tileChecks{
+		tiles: c.tiles.Address(), votes: c.votes.Address(), voted: c.voted.Address(),
+		rank: int64(i), ranks: ranks, host: c.host.Address(), report: c.host.Address() + uint64(MostChecks*normsBytes),
+	}
+}
+
+// watch returns the checks as a launch has them.
+func (c Checks) watch(before int64) tileWatch {
+	w := tileWatch{every: c.Every, until: c.Until, before: before, limit: c.Tolerance}
+	if c.Finite {
+		w.finite = 1
+	}
+	if c.L2 {
+		w.squares = 1
+		if c.Tolerance >= 0 { // and what sums of squares are off by
+			w.limit = c.Tolerance*c.Tolerance*(1+1e-12) + 1e-300
+		}
+	}
+	return w
+}
+
+// Checks are norms that a launch takes of some of its steps but the last, and what ends it there. A launch that ends before its last step has
+// stored nothing: the fields are as they were before it. It ends no later than the norms of all ranks say, rounded; so where they are close
+// to the tolerance it may end at a check that does not say so.
+type Checks struct {
+	Until, Every int64   // steps of the launch before the first, and from one to the next
+	Tolerance    float64 // a change, of all ranks, that is not larger ends the launch; negative: none does
+	L2           bool    // the change is the root of the sum of its squares, not the largest
+	Finite       bool    // what is not finite ends the launch
+}
+
+// MostChecks is how many checks a launch may have.
+const MostChecks = 1 << 10
+
+const (
+	checkSlots       = 32 // CHECK_SLOTS of watch.cuh
+	checkPacketBytes = 16
+	normsBytes       = int64(unsafe.Sizeof(reduce.Norms{}))
+	reportBytes      = 16
+	checkedSum       = 1 << 23 // points, of which a GPU joins the sums as 64-bit integers
+	foldedNumbers    = 4       // of a sum in struct SumRows of folding.cuh, beside its window
+)
+
+// maxCheckThreads is the most threads of a block that takes norms within a launch: more have too few registers.
+const maxCheckThreads = 512
+
+// checking returns the tiling with the threads of blocks that take norms within a launch: a warp at least, some of whose threads may have
+// no points. ok is false where there is no room for that, in a GPU's shared memory.
+func (b tiling) checking(room int64) (c tiling, ok bool) {
+	layer := b.block[0] * b.block[1]
+	if !b.whole() || layer > maxCheckThreads {
+		return b, false
+	}
+	b.block[2] = min(b.block[2], maxCheckThreads/layer)
+	if least := ceil(warpThreads, layer); b.block[2] < least {
+		b.block[2] = least
+		b.share()
+	}
+	return b, b.shared+b.checkBytes() <= room
+}
+
+const warpThreads = 32
+
+// checkBytes is the shared memory in which such a block joins norms: struct TileNorms of checks.cuh.
+func (b *tiling) checkBytes() int64 {
+	const sums = 2
+	rows := b.threads()/warpThreads + b.threads()%warpThreads
+	return rows*sums*(8*foldedNumbers+4) + normsBytes + 4*sums*warpThreads
+}
+
+// exchangesIn returns how many exchanges a launch of so many steps has, see Place of wide_tiles.cu.
+func exchangesIn(steps, wide int64) int64 {
+	if 1 < steps && steps <= wide {
+		return 1
+	}
+	return (steps - 1) / wide
+}

@@ -1,5 +1,96 @@
 package step
 
+import (
+	"fmt"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/kernels/flags"
+	"github.com/halox/halox/kernels/internal/launch"
+	"github.com/halox/halox/kernels/internal/scalar"
+	"github.com/halox/halox/kernels/internal/source"
+	"github.com/halox/halox/kernels/reduce"
+	"github.com/halox/halox/kernels/sums"
+	"github.com/halox/halox/stencil"
+	"github.com/halox/halox/streams"
+)
+
+// WideTileGroup is the ranks that make steps together with an exchange after some of them.
+type WideTileGroup struct {
+	tileRanks
+	steps   int        // between two exchanges
+	ranksOf []wideRank // by rank
+	boxes   []wideTiling
+	lists   []wideLists
+	odd     int64 // packets of even exchanges, for which each inbox has room
+	tables  []wideTables
+}
+
+// wideTables is where the lists of a rank lie on its device.
+type wideTables struct{ tiles, items, senders, copies, inboxes, neighbours *streams.Memory }
+
+// wideLists is what the tiles of a rank send and receive.
+type wideLists struct {
+	tiles   []wideTile
+	items   []uint64 // struct Item of wide_tile.cuh
+	senders []uint8  // beside items
+	most    int64    // items of a tile
+}
+
+// Tiles returns how many thread blocks a rank has, a tile each.
+func (n *WideTileGroup) Tiles(rank int) int64 { return int64(len(n.lists[rank].tiles)) }
+
+// wideRank is the box of a rank with wide ghosts, along the axes of tiles and from its first point on.
+type wideRank struct {
+	size    [3]int
+	inside  [3][2]bool    // whether there is a neighbour behind a side
+	mirrors [3][2]bool    // whether ghosts behind it are the points before it; else they keep their values
+	owners  [27]wideOwner // by codeOf a direction: who owns the ghosts there
+	bounds  [3][]int      // where tiles begin, and in the end the size
+	tileAt  [3][]int      // which tile along an axis has a point
+}
+
+// wideOwner is a rank, and what leads from a ghost to its point there.
+type wideOwner struct {
+	known bool
+	rank  int
+	shift [3]int
+}
+
+// codeOf numbers directions.
+func codeOf(d [3]int) int { return 13 + d[0] + 3*d[1] + 9*d[2] }
+
+// wide says along which axes there are neighbours.
+func (r *wideRank) wide() (wide [3]bool) {
+	for a := range wide {
+		wide[a] = r.inside[a][0] || r.inside[a][1]
+	}
+	return wide
+}
+
+// cut cuts the box into so many tiles along each axis.
+func (r *wideRank) cut(tiles [3]int64) {
+	for a := range tiles {
+		for i := range int(tiles[a]) + 1 {
+			r.bounds[a] = append(r.bounds[a], r.size[a]*i/int(tiles[a]))
+		}
+		for i := range int(tiles[a]) {
+			for range r.bounds[a][i+1] - r.bounds[a][i] {
+				r.tileAt[a] = append(r.tileAt[a], i)
+			}
+		}
+	}
+}
+
+// tileOf returns the tile that has a point, and its first point.
+func (r *wideRank) tileOf(p [3]int) (tile int, lo [3]int) {
+	at := [3]int{r.tileAt[0][p[0]], r.tileAt[1][p[1]], r.tileAt[2][p[2]]}
+	for a := range at {
+		lo[a] = r.bounds[a][at[a]]
+	}
+	return at[0] + (len(r.bounds[0])-1)*(at[1]+(len(r.bounds[1])-1)*at[2]), lo
+}
+
 // wideReserve is what a block of wide_tiles.cu needs of shared memory beside its tile: struct Tile, and the sums of a block.
 const wideReserve = 4 << 10
 
@@ -147,10 +238,76 @@ func (b wideTiling) checking() (c wideTiling, ok bool) {
 	return b, ok
 }
 
-// exchangesIn returns how many exchanges a launch of so many steps has, see Place of wide_tiles.cu.
-func exchangesIn(steps, wide int64) int64 {
-	if 1 < steps && steps <= wide {
-		return 1
+// wideArgs is struct Tiles of wide_tile.cuh, wideTile its struct WideTile, ghostCopy its struct GhostCopy.
+type (
+	wideArgs struct {
+		span           tileSpan `cu:"inline"`
+		field          [2]uint64
+		strides        launch.Strides
+		mirrors        [3][2]int64
+		tiles          uint64
+		items          uint64
+		senders        uint64
+		copies         uint64
+		odd            int64
+		inboxes        uint64
+		neighbours     uint64
+		neighbourCount int64
+		norms          [2]uint64
+		limit          int64
+		failed         uint64
+		checks         tileChecks
 	}
-	return (steps - 1) / wide
+	wideTile struct {
+		lo, n, from, to [3]int32
+		sent, received  int32
+		items, packets  int64
+		near, copies    uint64
+	}
+	ghostCopy struct {
+		lo, hi  [3]int32
+		field   [2]uint64
+		strides launch.Strides
+	}
+)
+
+// wideCopy is points of a rank that lie in ghosts of a rank too. ghost is where the first point of its box would lie there.
+type wideCopy struct {
+	to     int
+	lo, hi [3]int32
+	ghost  domain.Vec
+}
+
+// maxWideNeighbours is NEIGHBOURS of wide_tile.cuh: how many a rank has at most. hereCode is HERE: how items name the rank itself.
+const (
+	maxWideNeighbours = 26
+	hereCode          = maxWideNeighbours
+)
+
+// wideProgram is groups of steps with a star that reaches one point, of a field in shared memory, by threads as a tiling has them.
+func wideProgram(s stencil.Stencil, r kernels.Real, b *wideTiling, defines ...string) kernels.Program {
+	return kernels.Program{
+		File: "wide_tiles.cu",
+		Defines: append([]string{
+			scalar.Real(r), fmt.Sprintf("STEPS=%d", b.steps), fmt.Sprintf("WIDTH=%d", b.extent(0)), fmt.Sprintf("HEIGHT=%d", b.extent(1)), fmt.Sprintf("PLANES=%d", b.extent(2)),
+			fmt.Sprintf("GHOSTS_X=%d", b.ghosts[0]), fmt.Sprintf("GHOSTS_Y=%d", b.ghosts[1]), fmt.Sprintf("GHOSTS_DEPTH=%d", b.ghosts[2]), fmt.Sprintf("LAYERS=%d", b.layers),
+		}, defines...),
+		Headers: []kernels.Header{{Name: source.StencilHeader, Text: source.Stencil(s, r.Size())}},
+		Mirrors: []kernels.Mirror{
+			{Name: "NormSum", Value: reduce.Norms{}}, {Name: "Tiles", Value: wideArgs{}}, {Name: "WideTile", Value: wideTile{}}, {Name: "GhostCopy", Value: ghostCopy{}},
+			{Name: "THIS_DEVICE", Value: flags.Itself}, {Name: "NORMS_OF", Value: flags.NormsOf}, {Name: "sizeof(Item)", Value: itemBytes}, {Name: "HERE", Value: hereCode},
+			{Name: "COLUMNS", Value: int(b.columns())}, {Name: "PLANE", Value: int(b.plane())}, {Name: "COLUMN", Value: int(b.column())},
+			{Name: "sizeof(Packet)", Value: 2 * r.Size()}, {Name: "CHECK_SLOTS", Value: checkSlots}, {Name: "sizeof(CheckPacket)", Value: checkPacketBytes},
+		},
+	}
+}
+
+// widePrograms are as tilePrograms.
+func widePrograms(s stencil.Stencil, r kernels.Real, b *wideTiling, mode sums.Mode) [2]kernels.Program {
+	return [2]kernels.Program{wideProgram(s, r, b), wideProgram(s, r, b, append([]string{"WITH_NORMS"}, mode.Defines()...)...)}
+}
+
+// checkedWideTiles is as checkedTiles.
+func checkedWideTiles(s stencil.Stencil, r kernels.Real, b *wideTiling, mode sums.Mode) kernels.Program {
+	return wideProgram(s, r, b, append([]string{"CHECKS"}, mode.Defines()...)...)
 }

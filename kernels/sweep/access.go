@@ -1,8 +1,17 @@
+// Package sweep applies point functions to boxes of a subdomain: on a GPU by kernels that keep
+// what neighbouring points read in registers, on a host device row by row.
+//
+// A [Point] is what one point of a stage computes, as CUDA C++ and as Go. An [Access] is what
+// it reads or writes, under the name that the source uses. A [Sweeper] joins the two for a
+// device; it makes launches ready, with norms and reductions on the way where they are wanted.
+// A constant linear stencil is such a point function, see [Linear].
 package sweep
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/stencil"
@@ -166,3 +175,50 @@ func findAccess(all []Access, name string) int {
 	}
 	return -1
 }
+
+var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// keywords are the words of C++ and CUDA that a source cannot use as names.
+var keywords = strings.Fields(`alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t char32_t char8_t class
+	compl concept const const_cast consteval constexpr constinit continue co_await co_return co_yield decltype default delete do double
+	dynamic_cast else enum explicit export extern false float for friend goto if inline int long mutable namespace new noexcept not not_eq
+	nullptr operator or or_eq private protected public register reinterpret_cast requires return short signed sizeof static static_assert
+	static_cast struct switch template this thread_local throw true try typedef typeid typename union unsigned using virtual void volatile
+	wchar_t while xor xor_eq
+	threadIdx blockIdx blockDim gridDim warpSize NULL NAN INFINITY assert errno`)
+
+// taken are the macros of kernels/cu and of source.go, and the function call that source.go writes.
+var taken = strings.Fields(`call ADD ALL ALL_READ_ONLY ARGUMENTS ARRAY_OF BYTES_OF CLASS_OF DIMS EACH_PART FEW_ARRAYS FIELDS FILL FORWARD FRAME_BYTES GHOSTS GHOSTS_DEPTH GHOSTS_X GHOSTS_Y
+	HEIGHT IDENTITY INITIAL INNER_STORES LAYERED LAYERS LAYERS_ LOAD MAKE MEASURES MEMBER NEVER_LINKED NEXT NORM NORMS NUMBER ONE_LAYER ONE_MORE
+	OPERATIONS PLANES POINTER PREFETCH RANK_BLOCKS RANK_CALLED RANK_COPY RANK_LAYERS RANK_STEPS_BYTES RANK_TAGS RANK_THREADS RANK_WORDS READS REAL REDUCED REDUCTIONS REFLECTS REG_LAYERS SCARCE SEVERAL_LAYERS SLOT_PLACES STAGE STAGES STAGE_BYTES STEP
+	STEPS STEPS_BYTES STEPS_THREADS STOP STORE STREAMS SWEEP_BYTES TARGETS TOTAL TOTALS WIDTH WRITES WRITTEN`)
+
+// checkName returns an error unless a source can use a name.
+func checkName(name string) error {
+	switch {
+	case !identifier.MatchString(name):
+		return fmt.Errorf("%q is no identifier of C", name)
+	case slices.Contains(keywords, name) || strings.HasPrefix(name, "__"):
+		return fmt.Errorf("%q is a word of C++ or CUDA, which no source can use as a name", name)
+	case slices.Contains(taken, name):
+		return fmt.Errorf("%q is a name that the kernels around the source have: take another, or write it small", name)
+	}
+	return nil
+}
+
+// Coordinates say where points lie: index i of an axis at (i + Shift) * Spacing. The end 0 of the axis is at 0 with shift
+// 1 at a Dirichlet face, 0.5 at a Neumann face, and 0 where the axis is periodic.
+type Coordinates struct{ Shift, Spacing [3]float64 }
+
+// Moment says which time step a sweep is of. Steps are counted from 1, and Length is that of each;
+// the first begins at the time Start.
+type Moment struct {
+	Step          int64
+	Start, Length float64
+}
+
+// time returns the time at which the step begins, computed as kernels do.
+func (m Moment) time() float64 { return m.Start + float64(float64(m.Step-1)*m.Length) }
+
+// frameNumbers are those of struct Frame of site.cuh before the parameters.
+const frameNumbers = 3 + 6

@@ -4,6 +4,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/kernels/sums"
+	"github.com/halox/halox/stencil"
 )
 
 // Shape is how a large box is swept on a GPU: by which kernel and thread blocks, and how many
@@ -205,3 +209,277 @@ func (f form) grid(s Shape, groups int64, n [3]int) (grid [3]int, layers int, ok
 
 // ceil returns n/by, rounded up.
 func ceil[T int | int64](n, by T) T { return (n + by - 1) / by }
+
+// layersAThread are the kernels sweep_layers… of point.cu where threads take several.
+func layersAThread() []int { return []int{2, 4, 8} }
+
+// shapesOf returns all shapes of these blocks and layers, the blocks of the first layers first.
+func shapesOf(layers []int, blocks ...[2]int) (all []Shape) {
+	for _, l := range layers {
+		for _, b := range blocks {
+			all = append(all, Shape{Block: b, Layers: l})
+		}
+	}
+	return all
+}
+
+// formOf returns the form of a point function.
+func (n *plan) form() form {
+	if s := n.point.linear; s != nil {
+		f := linearForm(*s, kernels.Real(n.writes[0].element))
+		if n.point.Sums != sums.Fast {
+			f.reproducible(s, n.group)
+		}
+		return f
+	}
+	f := form{dims: n.point.Dims, rows: 1}
+	switch {
+	case !n.reuse():
+		f.oneLayer(n)
+	case f.dims == 2 && n.depth() <= 2:
+		f.severalLayers(n)
+	case f.dims == 2:
+		f.prefetch, f.bounds = 2, n.bounds(n.registers(1))
+		f.shapes = shapesOf([]int{8, 32, 16, 4}, [2]int{256, 1}, [2]int{128, 1})
+	default:
+		f.bounds = n.bounds(n.registers(1))
+		f.shapes = shapesOf([]int{4, 5, 6, 8, 12, 3}, [2]int{32, 8}, [2]int{64, 4}, [2]int{32, 4})
+		if n.depth() > 2 {
+			f.prefetch, f.shapes = 2, shapesOf([]int{12, 16, 8, 6}, [2]int{32, 8}, [2]int{64, 4}, [2]int{32, 4})
+		}
+	}
+	f.measured = n.bounds(n.registers(1) + n.measuredRegisters())
+	if f.way == severalLayers {
+		f.measured = f.bounds
+	} else if n.point.Sums != sums.Fast && !f.scarce() { // slabs have sums of few terms and of many
+		f.fused = fusedBounds{f.bounds, n.bounds(n.registers(1) + n.measuredRegisters()*3/2)}
+	}
+	return f
+}
+
+// oneLayer has each thread take points of one layer, of which none is read again by the thread's next.
+func (f *form) oneLayer(n *plan) {
+	f.way = oneLayer
+	f.bounds = n.bounds(n.registers(1))
+	blocks := [][2]int{{128, 1}, {64, 2}, {32, 4}, {64, 4}}
+	if f.dims == 2 {
+		blocks = [][2]int{{128, 1}, {256, 1}}
+	}
+	f.shapes = shapesOf([]int{1}, blocks...)
+	if n.registers(1) > scarce {
+		f.scarceSingles(n)
+		return
+	}
+	for _, s := range shapesOf([]int{1}, blocks...) {
+		s.Single = true
+		f.shapes = append(f.shapes, s)
+	}
+}
+
+// severalLayers has each thread take points of several layers at once, as many as leave registers.
+func (f *form) severalLayers(n *plan) {
+	f.way = severalLayers
+	f.bounds = launchBounds{256, 1}
+	for _, layers := range layersAThread() {
+		if n.registers(layers) < maxRegisters || layers == singleLayers {
+			f.several = append(f.several, layers)
+		}
+	}
+	blocks := [][2]int{{128, 1}, {256, 1}}
+	if n.registers(singleLayers) > scarce { // small blocks leave few registers over
+		blocks = append([][2]int{{64, 1}}, blocks...)
+	}
+	f.shapes = shapesOf([]int{4, 2, 8}, blocks...)
+	f.shapes = slices.DeleteFunc(f.shapes, func(s Shape) bool { return !slices.Contains(f.several, s.Layers) })
+	if n.registers(singleLayers) > scarce {
+		f.shapes = append(f.shapes, f.single(f.shapes[0]), f.single(f.shapes[1]))
+	}
+}
+
+// scarceSingles puts shapes of single points first, with launch bounds of their own. Blocks narrow along x
+// come first, as they leave fewer threads idle where rows are short.
+func (f *form) scarceSingles(n *plan) {
+	one, measured := n.singleRegisters(), n.measuredRegisters()
+	f.singles = singleBounds{boundsOfSingles(one), boundsOfSingles(one + measured)}
+	blocks := [][2]int{{64, 2}, {128, 1}, {32, 4}}
+	if f.dims == 2 {
+		blocks = [][2]int{{128, 1}, {64, 1}}
+	}
+	singles := shapesOf([]int{1}, blocks...)
+	for i := range singles {
+		singles[i].Single = true
+	}
+	f.shapes = append(singles, f.shapes...)
+}
+
+// scarce is how many registers a thread may need for a group before it rather has one point;
+// maxRegisters is how many a kernel may need at all. Both are estimates.
+const (
+	scarce       = 128
+	maxRegisters = 180
+)
+
+// depth is the most layers, beside one, that any array is read in.
+func (n *plan) depth() (most int) {
+	for _, r := range n.reads {
+		if s := n.span(r.footprint); !r.sparse {
+			most = max(most, s.high-s.low)
+		}
+	}
+	return most
+}
+
+// registers estimates how many registers a thread needs that holds the windows of a group in so
+// many layers, and what it writes.
+func (n *plan) registers(layers int) int {
+	bytes := 0
+	for _, r := range n.reads {
+		if r.sparse {
+			bytes += n.group * max(4, r.element.size())
+			continue
+		}
+		high, low := n.parts(r.footprint)
+		radius := r.footprint.Radius()
+		width := [3]int{radius.Minus[0], n.group, radius.Plus[0]}
+		for row := range high {
+			for part, points := range width {
+				if high[row][part] >= low[row][part] {
+					bytes += points * (high[row][part] - low[row][part] + layers) * max(4, r.element.size())
+				}
+			}
+		}
+	}
+	for _, w := range n.writes {
+		bytes += n.group * max(4, w.element.size())
+	}
+	const others = 24
+	return bytes/4 + others + 2*n.arrays
+}
+
+// singleRegisters estimates how few registers a thread can do with that has one point. It holds what is
+// read, or what is written where that is more: results are stored as they come.
+func (n *plan) singleRegisters() int {
+	read, written := 0, 0
+	for _, r := range n.reads {
+		points := 1
+		if !r.sparse {
+			points = len(r.footprint)
+		}
+		read += points * max(4, r.element.size())
+	}
+	for _, w := range n.writes {
+		written += max(4, w.element.size())
+	}
+	const others = 24
+	return max(read, written)/4 + others + n.arrays/2
+}
+
+// measuredRegisters are those that norms and reductions take: a sum the two of a double, or, if it is
+// reproducible, those of three and of the limit of its terms, and
+// more where terms have signs.
+func (n *plan) measuredRegisters() (all int) {
+	const largest = 2
+	sum, signed := 2, 2
+	if n.point.Sums != sums.Fast {
+		sum, signed = 7, 12
+	}
+	for i, part := range n.slot {
+		if part.op == Sum && i >= 4*len(n.norms) {
+			all += signed
+		} else if part.op == Sum {
+			all += sum
+		} else {
+			all += largest
+		}
+	}
+	return all
+}
+
+// allRegisters are those of a multiprocessor.
+const allRegisters = 65536
+
+// bounds has as many blocks as there are registers for.
+func (n *plan) bounds(registers int) launchBounds {
+	const threads = 256
+	return launchBounds{threads, min(8, max(1, allRegisters/(threads*registers)))}
+}
+
+// boundsOfSingles has as many blocks of single points as there are registers for, but not more than hide
+// the latency of memory: a function may need more registers than what is estimated. Blocks are small, so
+// that few registers are left over.
+func boundsOfSingles(registers int) launchBounds {
+	const threads, most = 128, 6
+	return launchBounds{threads, min(most, max(1, allRegisters/(threads*registers)))}
+}
+
+// linearForm returns what was the fastest on an H200, of those whose kernels the compiler can
+// keep in registers.
+func linearForm(s stencil.Stencil, r kernels.Real) form {
+	f := form{dims: s.Dims, rows: 1, layered: layered(s)}
+	if s.Dims == 2 && s.AxisRadius(1) <= 1 {
+		f.way, f.several = severalLayers, layersAThread()
+	}
+	switch points := s.Points(); {
+	case f.way == severalLayers:
+		f.linearRows(points, r)
+	case s.Dims == 2:
+		f.prefetch, f.bounds, f.measured = 2, launchBounds{256, 3}, launchBounds{256, 2}
+		f.shapes = shapesOf([]int{8, 32, 16, 4}, [2]int{256, 1}, [2]int{128, 1})
+	case layered(s) && points <= 19 && r == kernels.Float32:
+		f.rows, f.prefetch, f.bounds, f.measured = 2, 4, launchBounds{128, 5}, launchBounds{128, 4}
+		f.shapes = shapesOf([]int{8, 12, 6, 4}, [2]int{32, 4}, [2]int{64, 2})
+	case layered(s):
+		f.rows, f.prefetch, f.bounds, f.measured = 2, 4, launchBounds{256, 2}, launchBounds{256, 2}
+		f.shapes = shapesOf([]int{12, 8, 16, 6}, [2]int{32, 8}, [2]int{32, 4}, [2]int{64, 4})
+	case points <= 7:
+		f.bounds, f.measured = launchBounds{512, 4}, launchBounds{256, 5}
+		f.fused = fusedBounds{launchBounds{256, 5}, launchBounds{256, 4}}
+		if len(s.Groups) > 1 { // more weights
+			f.measured.blocks = 4
+		}
+		f.shapes = shapesOf([]int{4, 6, 8, 12, 16, 5, 3, 2}, [2]int{32, 16}, [2]int{64, 8}, [2]int{32, 8}, [2]int{64, 4}, [2]int{16, 16})
+	case points <= 13 && r == kernels.Float32:
+		f.bounds, f.measured = launchBounds{512, 2}, launchBounds{256, 3}
+		f.shapes = shapesOf([]int{4, 6, 8, 12}, [2]int{32, 16}, [2]int{64, 8}, [2]int{32, 8})
+	case points <= 13:
+		f.prefetch, f.bounds, f.measured = 2, launchBounds{512, 2}, launchBounds{256, 3}
+		f.shapes = shapesOf([]int{12, 16, 8, 6}, [2]int{32, 16}, [2]int{64, 8}, [2]int{32, 8})
+	default:
+		f.bounds, f.measured = launchBounds{256, 1}, launchBounds{256, 1}
+		f.shapes = shapesOf([]int{8, 16, 4}, [2]int{32, 8}, [2]int{64, 4})
+	}
+	return f
+}
+
+// reproducible leaves the registers that reproducible sums of norms need to threads with so many points.
+func (f *form) reproducible(s *stencil.Stencil, group int) {
+	switch {
+	case f.layered && s.Points() > 19:
+		f.measured = launchBounds{128, 3}
+		f.fused = fusedBounds{f.bounds, launchBounds{f.bounds.threads, 1}}
+	case f.measured.threads == blockSize:
+		most := 4
+		if group > 2 || len(s.Groups) > 1 {
+			most = 3
+		}
+		f.measured.blocks, f.fused.measured.blocks = min(f.measured.blocks, most), min(f.fused.measured.blocks, most)
+	}
+}
+
+// linearRows is the form of stencils that reach one row in two dimensions.
+func (f *form) linearRows(points int, r kernels.Real) {
+	f.bounds, f.measured = launchBounds{256, 1}, launchBounds{256, 1}
+	wide, narrow := [2]int{256, 1}, [2]int{128, 1}
+	switch {
+	case r == kernels.Float64:
+		f.shapes = shapesOf([]int{4, 8, 2}, narrow, wide)
+	case points > 5:
+		f.shapes = shapesOf([]int{4, 8, 2}, wide, narrow)
+	default:
+		f.measured.blocks = 4
+		f.shapes = shapesOf([]int{8, 4, 2}, wide, narrow)
+	}
+}
+
+// blockSize is the threads of a block of kernels for small boxes.
+const blockSize = 256

@@ -16,7 +16,7 @@ func TestMacrosAreNoNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	macro := regexp.MustCompile(`#define (\w+)`)
-	for _, file := range append(files, "source.go", "steps_source.go", "stage_options.go", "fused_gpu.go", "resident_gpu.go", "form.go", "new_form.go") {
+	for _, file := range append(files, "source.go", "linear.go", "resident_plan.go", "stage.go", "fused.go", "resident.go", "form.go") {
 		for _, m := range macro.FindAllStringSubmatch(string(readSource(t, file)), -1) {
 			if name := m[1]; checkName(name) == nil {
 				t.Errorf("%s defines %s, which is not refused as a name", file, name)

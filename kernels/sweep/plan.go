@@ -2,10 +2,14 @@ package sweep
 
 import (
 	"slices"
+	"unsafe"
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/kernels/rows"
+	"github.com/halox/halox/kernels/sums"
 	"github.com/halox/halox/stencil"
+	"github.com/halox/halox/streams"
 )
 
 // plan is a point function with its accesses, array by array.
@@ -172,6 +176,145 @@ func (n *plan) split(arrays []kernels.Array) (all Arrays) {
 	for _, a := range n.accesses {
 		all = append(all, arrays[:a.components()])
 		arrays = arrays[a.components():]
+	}
+	return all
+}
+
+// classes are which arrays have the same strides: the class of each array.
+type classes []int
+
+func (c classes) count() int {
+	n := 0
+	for _, one := range c {
+		n = max(n, one+1)
+	}
+	return n
+}
+
+// strides are those of a class of arrays.
+type strides struct{ pitch, plane int64 }
+
+func stridesOf(a kernels.Array) strides { return strides{a.Layout.Pitch, a.Layout.Plane} }
+
+// classesOf tells which arrays have the same strides.
+func classesOf(arrays []kernels.Array) (c classes, all []strides) {
+	for _, a := range arrays {
+		s, at := stridesOf(a), 0
+		for at < len(all) && all[at] != s {
+			at++
+		}
+		if at == len(all) {
+			all = append(all, s)
+		}
+		c = append(c, at)
+	}
+	return c, all
+}
+
+// usualClasses are those of arrays with the same ghosts: elements of one size have one padding.
+func (n *plan) usualClasses() (c classes) {
+	var sizes []int
+	for _, a := range n.accesses {
+		at := slices.Index(sizes, a.Element.size())
+		if at < 0 {
+			at = len(sizes)
+			sizes = append(sizes, a.Element.size())
+		}
+		for range a.components() {
+			c = append(c, at)
+		}
+	}
+	return c
+}
+
+// slot is what a block, or a launch on a host device, finds of norms and reductions: rows.Norms of each norm,
+// then of each reduction a sums.Sum or a float64.
+type slot []byte
+
+// normBytes is the size of rows.Norms.
+const normBytes = int(unsafe.Sizeof(rows.Norms{}))
+
+// bytes is the size of what a reduction has in a slot.
+func (o Operation) bytes() int {
+	if o == Sum {
+		return sums.Bytes
+	}
+	return 8
+}
+
+// slotPart is a part of a slot that is joined by itself.
+type slotPart struct {
+	op    Operation
+	place int
+}
+
+// slotParts returns all parts of a slot with so many norms.
+func slotParts(count int, reductions []Reduction) (all []slotPart) {
+	var norms rows.Norms
+	at := 0
+	for range count {
+		all = append(all, slotPart{Max, at + int(unsafe.Offsetof(norms.MaxChange))}, slotPart{Sum, at + int(unsafe.Offsetof(norms.SumChange2))},
+			slotPart{Max, at + int(unsafe.Offsetof(norms.Max))}, slotPart{Sum, at + int(unsafe.Offsetof(norms.Sum2))})
+		at += normBytes
+	}
+	for _, r := range reductions {
+		all = append(all, slotPart{r.Op, at})
+		at += r.Op.bytes()
+	}
+	return all
+}
+
+// in returns something that lies in a slot.
+func in[T any](s slot, place int) *T {
+	var zero T
+	return &streams.View[T](s[place : place+int(unsafe.Sizeof(zero))])[0]
+}
+
+// totals is the size of a slot in numbers of 8 bytes.
+func (n *plan) totals() int {
+	if len(n.slot) == 0 {
+		return 0
+	}
+	last := n.slot[len(n.slot)-1]
+	return (last.place + last.op.bytes()) / 8
+}
+
+// placeOf returns where a reduction begins in a slot.
+func (n *plan) placeOf(reduction int) int { return n.slot[4*len(n.norms)+reduction].place }
+
+// clear sets a slot to what is found at no point.
+func (n *plan) clear(s slot) {
+	clear(s)
+	for i, r := range n.point.Reductions {
+		if r.Op != Sum {
+			*in[float64](s, n.placeOf(i)) = r.Op.identity()
+		}
+	}
+}
+
+// join sets a slot to what others have together.
+func (n *plan) join(total slot, slots []slot) {
+	n.clear(total)
+	for _, part := range n.slot {
+		for _, s := range slots {
+			if part.op == Sum {
+				in[sums.Sum](total, part.place).Join(*in[sums.Sum](s, part.place))
+				continue
+			}
+			value := in[float64](total, part.place)
+			*value = part.op.join(*value, *in[float64](s, part.place))
+		}
+	}
+}
+
+// values returns the numbers of a slot.
+func (n *plan) values(s slot) (all []float64) {
+	for _, part := range n.slot {
+		if part.op == Sum {
+			all = append(all, in[sums.Sum](s, part.place).Value())
+		} else {
+			all = append(all, *in[float64](s, part.place))
+		}
 	}
 	return all
 }

@@ -2,15 +2,21 @@ package sweep
 
 import (
 	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
 	"regexp"
 	"slices"
 	"strings"
+	"unsafe"
 
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/kernels/sums"
 	"github.com/halox/halox/stencil"
+	"github.com/halox/halox/streams"
 )
 
 // Point is what one point of a stage computes from what it reads.
@@ -162,4 +168,267 @@ func (p Point) check(accesses []Access) error {
 		}
 	}
 	return nil
+}
+
+// cNumbers are the names in C of the kinds that Go and C store alike.
+var cNumbers = map[reflect.Kind]string{
+	reflect.Bool: "bool", reflect.Int8: "signed char", reflect.Uint8: "unsigned char", reflect.Int16: "short", reflect.Uint16: "unsigned short",
+	reflect.Int32: "int", reflect.Uint32: "unsigned", reflect.Int64: "long long", reflect.Uint64: "unsigned long long",
+	reflect.Float32: "float", reflect.Float64: "double",
+}
+
+// maxParameters bounds the bytes of parameters, which lie in the argument of a launch.
+const maxParameters = 1024
+
+// checkParameters returns an error unless values of the type can be parameters.
+func checkParameters(t reflect.Type) error {
+	if t == nil || t.Kind() != reflect.Struct || t.NumField() == 0 {
+		return fmt.Errorf("parameters of type %v: a struct of numbers is needed", t)
+	}
+	if t.Size() > maxParameters {
+		return fmt.Errorf("parameters of %d bytes; up to %d are possible", t.Size(), maxParameters)
+	}
+	return checkFields(t)
+}
+
+func checkFields(t reflect.Type) error {
+	switch {
+	case cNumbers[t.Kind()] != "":
+		return nil
+	case t.Kind() == reflect.Array && t.Len() > 0:
+		return checkFields(t.Elem())
+	case t.Kind() == reflect.Struct && t.NumField() > 0:
+		blank := false
+		for i := range t.NumField() {
+			f := t.Field(i)
+			if err := checkName(f.Name); err != nil {
+				return fmt.Errorf("parameters with a field that a source could not name: %w", err)
+			}
+			if f.Name == "_" && blank {
+				return errors.New("parameters with two fields _: give each a name")
+			}
+			blank = blank || f.Name == "_"
+			if err := checkFields(f.Type); err != nil {
+				return fmt.Errorf("%s: %w", f.Name, err)
+			}
+		}
+		return nil
+	}
+	return fmt.Errorf("a kernel cannot be given a %v: parameters are numbers of fixed size, and arrays and structs of them", t)
+}
+
+// parametersSource declares struct Parameters, with the names that the fields have in Go.
+func parametersSource(p any) string {
+	if p == nil {
+		return "struct Parameters {\n\tlong long none;\n};\n"
+	}
+	t := parametersType(p)
+	return fmt.Sprintf("struct Parameters %s;\nstatic_assert(sizeof(Parameters) == %d, \"as in Go\");\n", structBody(t, 1), t.Size())
+}
+
+func structBody(t reflect.Type, depth int) string {
+	var b strings.Builder
+	indent := strings.Repeat("\t", depth)
+	b.WriteString("{\n")
+	for i := range t.NumField() {
+		f, of, lengths := t.Field(i), t.Field(i).Type, ""
+		for of.Kind() == reflect.Array {
+			lengths += fmt.Sprintf("[%d]", of.Len())
+			of = of.Elem()
+		}
+		name := cNumbers[of.Kind()]
+		if of.Kind() == reflect.Struct {
+			name = "struct " + structBody(of, depth+1)
+		}
+		fmt.Fprintf(&b, "%s%s %s%s;\n", indent, name, f.Name, lengths)
+	}
+	b.WriteString(indent[1:] + "}")
+	return b.String()
+}
+
+// parameterBytes are the parameters as they lie in memory, in whole words of 8 bytes. p may be a
+// struct or a pointer to one.
+func parameterBytes(p any) []byte {
+	if p == nil {
+		return make([]byte, 8)
+	}
+	t := parametersType(p)
+	bytes := make([]byte, (t.Size()+7)/8*8)
+	if v := reflect.ValueOf(p); v.Kind() == reflect.Pointer {
+		copy(bytes, unsafe.Slice((*byte)(v.UnsafePointer()), t.Size()))
+	} else {
+		holder := reflect.New(t)
+		holder.Elem().Set(v)
+		copy(bytes, unsafe.Slice((*byte)(holder.UnsafePointer()), t.Size()))
+	}
+	return bytes
+}
+
+// parametersType is the struct that Parameters is or points to.
+func parametersType(p any) reflect.Type {
+	t := reflect.TypeOf(p)
+	if t != nil && t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return t
+}
+
+// Reduction is a number made of one value of each point, in float64.
+type Reduction struct {
+	Name string // in the source
+	Op   Operation
+}
+
+// Operation joins the values of a reduction.
+type Operation string
+
+// The operations. A NaN among the values makes each of them NaN.
+const (
+	Sum Operation = "sum"
+	Max Operation = "max"
+	Min Operation = "min"
+)
+
+// identity is what joining with changes nothing.
+func (o Operation) identity() float64 {
+	return map[Operation]float64{Max: math.Inf(-1), Min: math.Inf(1)}[o]
+}
+
+// join joins two values that are no sums, as join of totals.cuh does.
+func (o Operation) join(a, b float64) float64 {
+	if o == Max {
+		return max(a, b)
+	}
+	return min(a, b)
+}
+
+// Reduced is a reduction over some points.
+type Reduced struct {
+	op    Operation
+	value float64 // unless it is a sum
+	sum   sums.Sum
+}
+
+// Join adds what the same reduction is over other points.
+func (r *Reduced) Join(other Reduced) {
+	r.sum.Join(other.sum)
+	if r.op != Sum {
+		r.value = r.op.join(r.value, other.value)
+	}
+}
+
+// Stored is what a Reduced holds beside its operation, for other processes.
+type Stored struct {
+	Value float64
+	Sum   sums.Sum
+}
+
+// Stored returns what it holds.
+func (r Reduced) Stored() Stored { return Stored{r.value, r.sum} }
+
+// With returns the same reduction over the points that another process has stored.
+func (r Reduced) With(s Stored) Reduced { return Reduced{r.op, s.Value, s.Sum} }
+
+// Value returns its value.
+func (r Reduced) Value() float64 {
+	if r.op == Sum {
+		return r.sum.Value()
+	}
+	return r.value
+}
+
+// Row is a row of points along x that a Go twin computes. It is valid during the call.
+type Row struct {
+	N       int // points
+	I, J, K int // indices of the first in the whole grid
+
+	function    string // the name of the point function
+	accesses    []Access
+	reductions  []Reduction
+	coordinates Coordinates
+	parameters  uintptr // bytes; 0: there are none
+	arrays      Arrays
+	frame       []byte
+	reduced     [][]float64 // a row of values for each reduction; nil where none are wanted
+}
+
+// Number is what an access' values can be.
+type Number interface {
+	float32 | float64 | int8 | uint8 | int16 | uint16 | int32 | uint32 | int64 | uint64
+}
+
+// At returns the values of an access at an offset from the points of the row. Values at the points
+// of a written access are the row to fill. It panics where the source would not compile: of an
+// unknown name, another type, or an offset beside the footprint.
+func At[T Number](r *Row, access string, dx, dy, dz int) []T {
+	return AtComponent[T](r, access, 0, dx, dy, dz)
+}
+
+// AtComponent is At for a component of an access.
+func AtComponent[T Number](r *Row, access string, component, dx, dy, dz int) []T {
+	i := findAccess(r.accesses, access)
+	if i < 0 || component < 0 || component >= len(r.arrays[i]) {
+		panic(fmt.Sprintf("sweep: point function %q has no access %q, or no component %d of it", r.function, access, component))
+	}
+	o, a := (domain.Vec{dx, dy, dz}), &r.accesses[i]
+	if o != (domain.Vec{}) || !a.Write {
+		if !a.footprint(component).Has(o) {
+			panic(fmt.Sprintf("sweep: point function %q reads %q at %v, beside its footprint %v", r.function, access, o, a.footprint(component)))
+		}
+	}
+	var zero T
+	if size := a.Element.size(); int(unsafe.Sizeof(zero)) != size {
+		panic(fmt.Sprintf("sweep: access %q has elements of type %s, not %T", access, a.Element, zero))
+	}
+	array := &r.arrays[i][component]
+	at := array.Layout.Offset(domain.Vec{r.I + dx, r.J + dy, r.K + dz})
+	return values[T](array)[at : at+int64(r.N) : at+int64(r.N)]
+}
+
+// values returns all elements of an array of a host device.
+func values[T any](a *kernels.Array) []T {
+	return streams.View[T](a.Data.Memory.Bytes()[a.Data.Offset:][:a.Layout.Bytes()])
+}
+
+// Reduced returns the row of values of a reduction, which the twin fills. Where the launch takes
+// none they are dropped.
+func (r *Row) Reduced(name string) []float64 {
+	for i, one := range r.reductions {
+		if one.Name == name {
+			return r.reduced[i][:r.N]
+		}
+	}
+	panic(fmt.Sprintf("sweep: point function %q has no reduction %q", r.function, name))
+}
+
+// X returns where point i of the row lies.
+func (r *Row) X(i int) float64 { return r.coordinate(0, r.I+i) }
+
+// Y and Z return where the row lies.
+func (r *Row) Y() float64 { return r.coordinate(1, r.J) }
+
+// Z is described at Y.
+func (r *Row) Z() float64 { return r.coordinate(2, r.K) }
+
+func (r *Row) coordinate(axis, index int) float64 {
+	c := &r.coordinates
+	return (float64(index) + c.Shift[axis]) * c.Spacing[axis]
+}
+
+// Step returns the number of the time step.
+func (r *Row) Step() int64 { return int64(binary.NativeEndian.Uint64(r.frame)) }
+
+// Time returns the time at which the step begins, see Moment.
+func (r *Row) Time() float64 {
+	start, length := binary.NativeEndian.Uint64(r.frame[8:]), binary.NativeEndian.Uint64(r.frame[16:])
+	return Moment{r.Step(), math.Float64frombits(start), math.Float64frombits(length)}.time()
+}
+
+// Parameters returns the parameters of the launch, which are of type T.
+func Parameters[T any](r *Row) *T {
+	var zero T
+	if r.parameters == 0 || unsafe.Sizeof(zero) != r.parameters {
+		panic(fmt.Sprintf("sweep: point function %q has no parameters of type %T", r.function, zero))
+	}
+	return (*T)(unsafe.Pointer(&r.frame[frameNumbers*8]))
 }

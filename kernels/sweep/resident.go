@@ -1,11 +1,17 @@
 package sweep
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
+	"slices"
 	"time"
 
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/kernels/rows"
 	"github.com/halox/halox/kernels/step"
+	"github.com/halox/halox/streams"
 )
 
 // ResidentSteps are time steps of which a launch makes many without the host: on each device one kernel,
@@ -70,4 +76,391 @@ func (r *ResidentSteps) Close() error {
 		return nil
 	}
 	return r.group.resources.Close()
+}
+
+// ResidentRank is the steps on one device, made ready.
+type ResidentRank struct {
+	group    *stageGroup
+	rank     int
+	plain    *streams.Kernel
+	measured *streams.Kernel // the same, which takes norms and reductions; nil where there are none
+	tiles    *step.TileSteps // instead of both, where the arrays stay on the multiprocessors
+	totals   [][]*Totals     // by phase and stage; nil where it takes none
+	made     int64           // steps that were queued
+}
+
+// maxSteps is how many steps a launch may make.
+const maxSteps = step.MaxTileSteps
+
+// Queue queues steps behind those queued before, up to 2^30, the first of them at a moment; with norms
+// and reductions of the last if they are wanted and there are some. It returns an error also if the device
+// has waited in vain before.
+func (r *ResidentRank) Queue(at *streams.Stream, m Moment, steps int64, measured bool) error {
+	if steps < 1 || steps > maxSteps {
+		return fmt.Errorf("sweep: %d steps in one launch", steps)
+	}
+	if err := r.Err(); err != nil {
+		return err
+	}
+	if r.tiles != nil {
+		return r.tiles.Queue(at, m.Step, steps, measured && r.totals[0][0] != nil)
+	}
+	if !measured || r.measured == nil {
+		return r.queue(at, r.plain, m, steps)
+	}
+	if steps > 1 {
+		if err := r.queue(at, r.plain, m, steps-1); err != nil {
+			return err
+		}
+		m.Step += steps - 1
+	}
+	return r.queue(at, r.measured, m, 1)
+}
+
+// Checks are norms that a launch takes of some of its steps but the last, and what ends it there.
+type Checks = step.Checks
+
+// MostChecks is how many steps of a launch beside the last may have their norms taken, see QueueChecked: 0 where none may.
+func (r *ResidentRank) MostChecks() int64 {
+	if r.tiles == nil || r.totals[0][0] == nil || !r.tiles.CanCheck() {
+		return 0
+	}
+	return step.MostChecks
+}
+
+// QueueChecked is Queue with totals of the last step, and with checks of those before it.
+func (r *ResidentRank) QueueChecked(at *streams.Stream, m Moment, steps int64, c Checks) error {
+	if r.MostChecks() == 0 {
+		return errors.New("sweep: checks of steps that take none")
+	}
+	return r.tiles.QueueChecked(at, m.Step, steps, c)
+}
+
+// Checked is to be called when such a launch is done, before another is queued: see step.TileSteps.
+func (r *ResidentRank) Checked() (norms []rows.Norms, ended int64) { return r.tiles.Checked() }
+
+// queue queues one launch.
+func (r *ResidentRank) queue(at *streams.Stream, k *streams.Kernel, m Moment, steps int64) error {
+	putSpan(k.Argument(), r.made, steps, m)
+	r.made += steps
+	return at.Launch(k)
+}
+
+// putSpan puts the beginning of struct Steps of point_steps.cu.
+func putSpan(argument []byte, first, count int64, m Moment) {
+	for i, v := range []uint64{uint64(first), uint64(count), uint64(m.Step), math.Float64bits(m.Start), math.Float64bits(m.Length)} {
+		binary.NativeEndian.PutUint64(argument[8*i:], v)
+	}
+}
+
+// Totals returns what a measured step of a phase takes of a stage, nil if that is nothing.
+func (r *ResidentRank) Totals(phase, stage int) *Totals { return r.totals[phase][stage] }
+
+// Err returns an error if the device has waited in vain for another, or its blocks for each other.
+func (r *ResidentRank) Err() error {
+	if r.tiles != nil {
+		return r.tiles.Err()
+	}
+	return r.group.flags.Err(r.rank, "a step")
+}
+
+// tileGroup is ranks whose arrays stay on the multiprocessors as tiles.
+type tileGroup interface {
+	PrepareChecks() (ok bool, err error)
+	Tiles(rank int) int64
+	Steps(rank int, norms [2]streams.Span) (*step.TileSteps, error)
+	Close() error
+}
+
+// onTiles makes the steps of all ranks ready as tiles that stay on the multiprocessors: steps of one stage
+// that leads by a star from one of two arrays to the other. It returns step.ErrNoTiles where that cannot
+// be.
+func (g *stageGroup) onTiles(group int, checks bool) (all []*ResidentRank, err error) {
+	tiles, err := g.newTiles(group)
+	if err != nil {
+		return nil, err
+	}
+	g.resources.Add(tiles)
+	if checks {
+		if _, err := tiles.PrepareChecks(); err != nil {
+			return nil, err
+		}
+	}
+	for rank, d := range g.devices {
+		one := &ResidentRank{group: g, rank: rank}
+		var norms [2]streams.Span
+		var totals [2]*Totals
+		for field := range norms {
+			if totals[field], norms[field], err = g.tileTotals(d, g.ranks[field][0][rank].Sweeper, tiles.Tiles(rank)); err != nil {
+				return nil, err
+			}
+		}
+		for phase := range g.ranks {
+			one.totals = append(one.totals, []*Totals{totals[phase%2]})
+		}
+		if one.tiles, err = tiles.Steps(rank, norms); err != nil {
+			return nil, err
+		}
+		all = append(all, one)
+	}
+	return all, nil
+}
+
+// newTiles cuts the arrays of all ranks into tiles.
+func (g *stageGroup) newTiles(group int) (tileGroup, error) {
+	ranks, err := g.tileRanks()
+	if err != nil {
+		return nil, err
+	}
+	s := g.ranks[0][0][0].Sweeper
+	linear, real, mode := *s.plan.point.linear, kernels.Real(s.plan.writes[0].element), s.plan.point.Sums
+	if group > 1 {
+		return orNone(step.NewWideTileGroup(s.compiler, linear, real, mode, ranks, group, g.limit))
+	}
+	return orNone(step.NewTileGroup(s.compiler, linear, real, mode, ranks, g.limit))
+}
+
+// orNone returns no group with an error.
+func orNone[G tileGroup](made G, err error) (tileGroup, error) {
+	if err != nil {
+		return nil, err
+	}
+	return made, nil
+}
+
+// tileTotals makes the totals of so many tiles, and returns where the tiles leave their norms. Where nobody
+// asks for norms there are no totals, and the kernel has a place for norms all the same.
+func (g *stageGroup) tileTotals(d *streams.Device, s *Sweeper, tiles int64) (t *Totals, place streams.Span, err error) {
+	if s.plan.totals() > 0 {
+		if t, err = g.newTotals(d, s, tiles, tiles); err != nil {
+			return nil, place, err
+		}
+		return t, t.slots(tiles), nil
+	}
+	m, err := d.Alloc(tiles * int64(normBytes))
+	if err != nil {
+		return nil, place, err
+	}
+	g.resources.Add(m)
+	return nil, m.All(), nil
+}
+
+// tileRanks returns the ranks as step.TileGroup has them, or step.ErrNoTiles where the steps are others. Stores are those of phase 0, which ends a group.
+func (g *stageGroup) tileRanks() (all []step.TileRank, err error) {
+	others := fmt.Errorf("%w: tiles make steps of one stage, which leads by a linear stencil from one array to another, on GPUs", step.ErrNoTiles)
+	if len(g.ranks)%2 > 0 || len(g.ranks[0]) != 1 {
+		return nil, others
+	}
+	for rank, d := range g.devices {
+		one := step.TileRank{Device: d}
+		for phase, stages := range g.ranks {
+			r := stages[0][rank]
+			n := r.Sweeper.plan
+			if n.point.linear == nil || len(n.point.Reductions) > 0 {
+				return nil, others
+			}
+			if phase < 2 {
+				one.Fields[phase] = r.Arrays[1][0]
+			}
+		}
+		for phase, stages := range g.ranks {
+			if a := stages[0][rank].Arrays; a[1][0] != one.Fields[phase%2] || a[0][0] != one.Fields[1-phase%2] {
+				return nil, others
+			}
+		}
+		for _, s := range g.ranks[0][0][rank].Stores {
+			one.Stores = append(one.Stores, kernels.GhostStore{Send: s.Send, Ghost: s.Ghost, To: s.To, Odd: s.Odd})
+		}
+		all = append(all, one)
+	}
+	return all, nil
+}
+
+// onGPU makes the launches of a rank ready.
+func (r *ResidentRank) onGPU(slabs [][][]slab) error {
+	g := r.group
+	p := residentPlan{threads: g.residentThreads(r.rank, false)}
+	p.blocks = int64(g.devices[r.rank].Cores)
+	for stage := range slabs {
+		needed := blocksOf(slabs[stage][r.rank])
+		if !g.ranks[0][stage][r.rank].Interior.Empty() {
+			needed++
+		}
+		p.blocks = max(p.blocks, needed)
+	}
+	for stage := range slabs {
+		s, err := r.planStage(stage, slabs[stage][r.rank])
+		if err != nil {
+			return err
+		}
+		p.stages = append(p.stages, s)
+	}
+	if err := r.placeTargets(&p); err != nil {
+		return err
+	}
+	measures, err := r.takeTotals(&p)
+	if err != nil {
+		return err
+	}
+	var before []int64
+	for _, some := range g.blocksBefore(r.rank, slabs) {
+		before = append(before, append(some, make([]int64, maxNeighbours-len(some))...)...)
+	}
+	table, err := streams.Upload(g.devices[r.rank], before)
+	if err != nil {
+		return err
+	}
+	g.resources.Add(table)
+	p.before = table.All()
+	all := before[len(slabs)*maxNeighbours:]
+	if r.plain, err = r.kernel(&p, all); err != nil || !measures {
+		return err
+	}
+	p.measured, p.threads = true, g.residentThreads(r.rank, true)
+	r.measured, err = r.kernel(&p, all)
+	return err
+}
+
+// planStage makes the tables of a stage.
+func (r *ResidentRank) planStage(stage int, slabs []slab) (s residentStagePlan, err error) {
+	g := r.group
+	first := g.ranks[0][stage][r.rank]
+	s = residentStagePlan{plan: first.Sweeper.plan, form: first.Sweeper.form, slabs: slabs, interior: first.Interior, core: first.core}
+	s.single = s.form.scarce() // whatever the shape of sweeps: threadsFor counts on it
+	for _, phase := range g.ranks {
+		one := phase[stage][r.rank]
+		arrays := slices.Concat(one.Arrays...)
+		c, strides := classesOf(arrays)
+		if len(s.arrays) > 0 && (!slices.Equal(c, s.classes) || !slices.Equal(strides, s.strides)) {
+			return s, fmt.Errorf("%w: arrays of one access with different strides in different phases", ErrImpossible)
+		}
+		shape, err := one.shape(arrays)
+		if err != nil {
+			return s, err
+		}
+		s.classes, s.strides = c, strides
+		s.single = s.single || shape.Single
+		s.to.reflects, s.to.inner = s.to.reflects || one.reflects(), one.storesInside()
+		s.arrays, s.targets = append(s.arrays, arrays), append(s.targets, newTargets(one, slabs))
+	}
+	return s, nil
+}
+
+// placeTargets has the targets of all stages in the argument of launches, where that has room, else in
+// device memory.
+func (r *ResidentRank) placeTargets(p *residentPlan) error {
+	room := true
+	for i := range p.stages {
+		s := &p.stages[i]
+		for phase := range s.targets {
+			here := s.targets[phase].room()
+			s.to.room, room = max(s.to.room, here), room && here > 0
+		}
+	}
+	if _, bytes := p.program(); room && bytes <= maxArgument {
+		return nil
+	}
+	for i := range p.stages {
+		s := &p.stages[i]
+		s.to.room = 0
+		for phase := range s.targets {
+			if err := s.targets[phase].upload(r.group.devices[r.rank], &r.group.resources); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// takeTotals makes the totals of all stages. It reports whether there are some.
+func (r *ResidentRank) takeTotals(p *residentPlan) (measures bool, err error) {
+	g := r.group
+	for phase := range g.ranks {
+		totals := make([]*Totals, len(p.stages))
+		for i := range p.stages {
+			s := &p.stages[i]
+			if s.plan.totals() == 0 {
+				s.totals = append(s.totals, 0)
+				continue
+			}
+			measures = true
+			if totals[i], err = g.newTotals(g.devices[r.rank], g.ranks[phase][i][r.rank].Sweeper, p.blocks, p.blocks); err != nil {
+				return false, err
+			}
+			s.totals = append(s.totals, totals[i].slot(0).Address())
+		}
+		r.totals = append(r.totals, totals)
+	}
+	return measures, nil
+}
+
+// kernel makes one launch ready; all is the blocks of each neighbour that finish stages of a step.
+func (r *ResidentRank) kernel(p *residentPlan, all []int64) (*streams.Kernel, error) {
+	g := r.group
+	for i := range p.stages {
+		s := &p.stages[i]
+		s.prefetch = prefetchFor(s.plan, p.threads, p.measured)
+		s.cut(s.interior, p.threads, p.blocks-blocksOf(s.slabs))
+		if terms := s.warpTerms(p.blocks - blocksOf(s.slabs)); p.measured && terms > maxWarpTerms {
+			return nil, fmt.Errorf("%w: resident steps of %v points, of which a warp would measure %d; %d are possible", ErrImpossible, s.interior.Size(), terms, maxWarpTerms)
+		}
+	}
+	program, bytes := p.program()
+	if bytes > maxArgument {
+		return nil, fmt.Errorf("%w: resident steps of %d stages, whose argument would have %d bytes; %d are possible", ErrImpossible, len(p.stages), bytes, maxArgument)
+	}
+	sweeper := g.ranks[0][0][r.rank].Sweeper
+	function, err := sweeper.load(g.devices[r.rank], program, "steps")
+	if err != nil {
+		return nil, err
+	}
+	block := blockOf(p.threads)
+	spec := streams.KernelSpec{
+		Name: "resident", Work: streams.Sweep, Function: function, Grid: [3]int{int(p.blocks), 1, 1}, Block: [3]int{block[0], block[1], 1},
+		Uses:    []streams.Span{g.flags.Memory(r.rank).All(), g.flags.Report(r.rank).All(), p.before},
+		Reaches: g.reaches(r.rank), Argument: r.argument(p, all), Cooperative: true,
+	}
+	for i, s := range p.stages {
+		for phase, arrays := range s.arrays {
+			spec.Uses = append(append(spec.Uses, spansOf(arrays)...), s.targets[phase].uses()...)
+			spec.Reaches = append(spec.Reaches, g.ranks[phase][i][r.rank].reaches(r.rank)...)
+		}
+		for phase := range g.ranks {
+			if t := r.totals[phase][i]; t != nil {
+				spec.Uses = append(spec.Uses, t.device.All())
+			}
+		}
+	}
+	k, err := g.devices[r.rank].NewKernel(spec)
+	if err == nil {
+		g.resources.Add(k)
+	}
+	return k, err
+}
+
+// argument returns struct Steps of point_steps.cu.
+func (r *ResidentRank) argument(p *residentPlan, all []int64) (w words) {
+	g := r.group
+	w.put(make([]int64, spanBytes/8)...)
+	w.put(int64(len(g.flags.Neighbours(r.rank))), g.limit.Nanoseconds())
+	w.put(int64(g.flags.Report(r.rank).Address()), int64(g.flags.OwnLine(r.rank, 0).Address()), int64(p.before.Address()))
+	w.putNeighbours(g, r.rank, all)
+	for _, s := range p.stages {
+		w.putBoundary(s.slabs, s.core)
+	}
+	for _, s := range p.stages {
+		for _, arrays := range s.arrays {
+			w.putArrays(arrays, s.strides)
+		}
+		for _, t := range s.targets {
+			w.putTargets(t, s.to.room, len(s.plan.writes))
+		}
+		for _, t := range s.totals {
+			w.put(int64(t))
+		}
+		w.put(s.layers, s.tiles[0], s.tiles[1], s.tiles[2])
+		w.putPart(s.part, s.strides)
+		w = append(w, s.plan.frame()...)
+	}
+	return w
 }

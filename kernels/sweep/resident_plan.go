@@ -1,8 +1,12 @@
 package sweep
 
 import (
+	"fmt"
+	"strings"
+
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/kernels/sums"
 	"github.com/halox/halox/streams"
 )
 
@@ -97,3 +101,143 @@ func (s *residentStagePlan) bytes() int {
 	return 8*(phases*(s.plan.arrays+2*classes+1)+4+partNumbers+classes) +
 		phases*targetsBytes(s.to.room, len(s.plan.writes)) + s.plan.frameBytes()
 }
+
+// residentSlabs returns the slabs of phase 0 by stage and rank.
+func (g *stageGroup) residentSlabs() (all [][][]slab) {
+	for _, stage := range g.ranks[0] {
+		var slabs [][]slab
+		for rank, r := range stage {
+			some := g.slabsOf(rank, r)
+			threads, blocks := g.residentThreads(rank, false), max(g.devices[rank].Cores, len(some)+1)
+			shareSome(some, r.Interior.Points(), int64(threads), int64(blocks))
+			slabs = append(slabs, some)
+		}
+		all = append(all, slabs)
+	}
+	return all
+}
+
+// blocksBefore returns for each stage of a phase and neighbour how many blocks of the neighbour finish earlier stages
+// of a step, and in the end all stages.
+func (g *stageGroup) blocksBefore(rank int, slabs [][][]slab) (before [][]int64) {
+	neighbours := g.flags.Neighbours(rank)
+	sum := make([]int64, len(neighbours))
+	for _, stage := range slabs {
+		before = append(before, append([]int64(nil), sum...))
+		for at, other := range neighbours {
+			sum[at] += finishing(stage[other], g.flags.Place(rank, other))
+		}
+	}
+	return append(before, sum)
+}
+
+// residentThreads is how many threads the blocks of a rank's kernel have.
+func (g *stageGroup) residentThreads(rank int, measured bool) int {
+	var plans []*plan
+	for _, stage := range g.ranks[0] {
+		plans = append(plans, stage[rank].Sweeper.plan)
+	}
+	return threadsFor(plans, measured)
+}
+
+// threadsFor returns as many threads as there are registers for in all stages, by estimates that were
+// compared with what the compiler needs. Where threads have one point each, that need not be a power of two.
+func threadsFor(stages []*plan, measured bool) int {
+	threads := 1024
+	for _, n := range stages {
+		f := n.form()
+		registers, many, some := n.registers(f.atOnce(false))+20*(len(stages)-1), 64, 104
+		if measured {
+			registers, many, some = registers+n.measuredRegisters(), 50, 112
+			if n.point.Sums != sums.Fast && n.point.linear == nil {
+				some = 104 // sums of a tile and of all
+			}
+		} else if f.way == streaming {
+			many = 76
+		}
+		switch {
+		case f.scarce():
+			threads = min(threads, n.scarceThreads())
+		case registers <= many && !f.layered:
+		case registers <= some && !(f.layered && measured):
+			threads = min(threads, 512)
+		default:
+			threads = min(threads, 256)
+		}
+	}
+	return threads
+}
+
+// scarceThreads is how many threads there are registers for where each has one point: a quarter more than
+// the point takes, some for what a thread knows of slabs and tiles, and the addresses of the many arrays,
+// which differ from phase to phase.
+func (n *plan) scarceThreads() int {
+	const fewest, most, few, others = 256, 1024, 128, 16
+	registers := n.singleRegisters()*5/4 + others + n.arrays + n.measuredRegisters()
+	return max(fewest, min(most, allRegisters/registers/few*few))
+}
+
+// prefetchFor returns how many layers a thread of a stage loads at once: more than one, if there are
+// registers for them.
+func prefetchFor(n *plan, threads int, measured bool) int {
+	if f := n.form(); f.way == streaming && !f.layered && !measured && threads == 1024 && n.registers(2) <= 72 {
+		return 2
+	}
+	return 1
+}
+
+// program returns what is compiled for resident steps, and the size of struct Steps.
+func (p *residentPlan) program() (kernels.Program, int) {
+	bytes := spanBytes + 8*(5+maxNeighbours*3+len(p.stages)*boundaryWords)
+	for i := range p.stages {
+		bytes += p.stages[i].bytes()
+	}
+	return p.stages[0].plan.programOf("point_steps.cu", p.accessesSource(), kernels.Header{Name: "stages.cuh", Text: p.stagesSource(bytes)}), bytes
+}
+
+// stageMacros are the macros of accesses.cuh that differ from stage to stage.
+var stageMacros = []string{
+	"STAGE", "TOTALS", "SWEEP_BYTES", "FRAME_BYTES", "FEW_ARRAYS", "READS", "WRITES", "NORMS", "REDUCTIONS", "OPERATIONS", "SLOT_PLACES",
+	"STREAMS", "SEVERAL_LAYERS", "ONE_LAYER", "LAYERS_2", "LAYERS_4", "LAYERS_8", "LAYERED", "SCARCE", "TARGETS", "REFLECTS", "INNER_STORES",
+}
+
+// sharedHeaders are those that stages share: what has a guard is included before their namespaces.
+var sharedHeaders = []string{"access.cuh", "slab.cuh", "totals.cuh"}
+
+// stagesSource returns stages.cuh, see point_steps.cu, which holds struct Steps to its size unless that is 0.
+func (p *residentPlan) stagesSource(bytes int) string {
+	var b strings.Builder
+	b.WriteString("// The stages of point_steps.cu, as resident_plan.go of kernels/sweep writes them.\n#pragma once\n\n")
+	for _, shared := range sharedHeaders {
+		fmt.Fprintf(&b, "#include %q\n", shared)
+	}
+	b.WriteString("\n// clang-format off\n")
+	fmt.Fprintf(&b, "#define STAGES(X)%s\n#define STEPS_THREADS %d\n", repeat(len(p.stages)), p.threads)
+	if bytes > 0 {
+		fmt.Fprintf(&b, "#define STEPS_BYTES %d\n", bytes)
+	}
+	if p.measured {
+		b.WriteString("#define MEASURES\n")
+	}
+	fmt.Fprintf(&b, "enum { STAGE_COUNT = %d };\n", len(p.stages))
+	for i := range p.stages {
+		fmt.Fprintf(&b, "\n#define STAGE %d\nnamespace stage%d {\n#include \"swept.cuh\"\n}\n", i, i)
+		for _, name := range stageMacros {
+			fmt.Fprintf(&b, "#undef %s\n", name)
+		}
+	}
+	return b.String()
+}
+
+// accessesSource returns accesses.cuh, of which each stage has a part.
+func (p *residentPlan) accessesSource() string {
+	var b strings.Builder
+	for i := range p.stages {
+		s := &p.stages[i]
+		fmt.Fprintf(&b, "#if STAGE == %d\n%s\n#endif\n", i, s.plan.source(s.classes, s.form, stageOptions(s.form, Shape{Layers: int(s.layers), Single: s.single}, max(1, s.prefetch), len(s.arrays), s.to)))
+	}
+	return b.String()
+}
+
+// spanBytes is the size of what putSpan puts.
+const spanBytes = 5 * 8

@@ -73,7 +73,7 @@ func TestStagesOfEditors(t *testing.T) {
 	p := residentPlanOf(t, 3, true, waveSample())
 	want := p.stagesSource(0)
 	if got := readSource(t, file); string(got) != want {
-		t.Errorf("%s is not what steps_source.go writes:\n%s", file, want)
+		t.Errorf("%s is not what resident_plan.go writes:\n%s", file, want)
 		if os.Getenv("UPDATE") != "" {
 			os.WriteFile(file, []byte(want), 0o644)
 		}

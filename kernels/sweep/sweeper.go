@@ -1,9 +1,14 @@
 package sweep
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
+	"reflect"
+	"regexp"
 	"slices"
+	"unsafe"
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/kernels"
@@ -174,4 +179,69 @@ func (n *plan) checkOverlap(arrays []kernels.Array) error {
 		}
 	}
 	return nil
+}
+
+// Launch is a sweep made ready. It is launched any number of times; each takes the moment and the
+// parameters that were set last, by the thread that launches.
+type Launch struct {
+	*streams.Kernel
+	plan  *plan
+	frame []byte // in the argument
+}
+
+// SetMoment sets that of launches to come. It allocates nothing.
+func (l *Launch) SetMoment(m Moment) { putMoment(l.frame, m) }
+
+// putMoment puts struct Moment of site.cuh.
+func putMoment(frame []byte, m Moment) {
+	binary.NativeEndian.PutUint64(frame, uint64(m.Step))
+	binary.NativeEndian.PutUint64(frame[8:], math.Float64bits(m.Start))
+	binary.NativeEndian.PutUint64(frame[16:], math.Float64bits(m.Length))
+}
+
+// SetParameters sets those of launches to come: p points to a struct of the type of
+// Point.Parameters. It allocates nothing.
+func (l *Launch) SetParameters(p any) error {
+	t := parametersType(l.plan.point.Parameters)
+	if given := reflect.TypeOf(p); t == nil || given == nil || given.Kind() != reflect.Pointer || given.Elem() != t {
+		return fmt.Errorf("sweep: point function %q takes parameters by a pointer to %v, not %T", l.plan.point.Name, t, p)
+	}
+	if reflect.ValueOf(p).IsNil() {
+		return fmt.Errorf("sweep: point function %q: the pointer to its parameters, a %T, is nil", l.plan.point.Name, p)
+	}
+	copy(l.frame[frameNumbers*8:], unsafe.Slice((*byte)(reflect.ValueOf(p).UnsafePointer()), t.Size()))
+	return nil
+}
+
+// ErrFootprint says that a point function reads what its accesses do not say.
+var ErrFootprint = errors.New("a point function reads an offset that is no constant of the footprint")
+
+var (
+	besideFootprint  = regexp.MustCompile(`offset_beside_the_footprint_of_(\w+)`)
+	outsideComponent = regexp.MustCompile(`component_outside_of_an_access`)
+	unknownName      = regexp.MustCompile(`identifier "(\w+)" is undefined|['‘](\w+)['’] was not declared`) // by NVRTC, by g++
+	otherFunction    = regexp.MustCompile(`NameOfAnotherFunction`)
+)
+
+// explain says what it means that the compiler found no function of certain names, see access.cuh.
+func (n *plan) explain(err error) error {
+	if m := besideFootprint.FindStringSubmatch(err.Error()); m != nil {
+		a := n.accesses[n.find(m[1])]
+		all := a.footprint(0)
+		for q := range a.components() {
+			all = all.Join(a.footprint(q))
+		}
+		return fmt.Errorf("sweep: %s: at(%s, ...): %w, which is %v: unroll loops over offsets, or name the offset in the footprint", n.point.file(), m[1], ErrFootprint, all)
+	}
+	if outsideComponent.MatchString(err.Error()) {
+		return fmt.Errorf("sweep: %s: a component that its access does not have, or that is no constant: unroll loops over components: %w", n.point.file(), ErrFootprint)
+	}
+	if otherFunction.MatchString(err.Error()) {
+		return fmt.Errorf("sweep: point function %q uses a name that is no access or reduction of its own, but one in Point.Elsewhere: %w", n.point.Name, err)
+	}
+	if m := unknownName.FindStringSubmatch(err.Error()); m != nil {
+		return fmt.Errorf("sweep: point function %q has no access %q: a source is compiled for each of its functions with the names of that one; those of others are for Point.Elsewhere: %w",
+			n.point.Name, m[1]+m[2], err)
+	}
+	return fmt.Errorf("sweep: point function %q: %w", n.point.Name, err)
 }

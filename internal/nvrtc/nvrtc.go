@@ -1,3 +1,11 @@
+// Package nvrtc binds NVRTC, the library that compiles CUDA C++ at run time.
+//
+// NVRTC needs neither a GPU nor a driver. It is opened at run time: [Find]
+// looks for it where CUDA toolkits and Python wheels put it, [Open] loads it,
+// and [Compiler.Compile] turns a source into a cubin or PTX.
+//
+// Where cgo is off, and on other systems than Linux, Find and Open return
+// [ErrUnsupported].
 package nvrtc
 
 import (
@@ -5,6 +13,25 @@ import (
 	"fmt"
 	"strings"
 )
+
+// Source is a translation unit: the main file, and the headers that it and they include.
+type Source struct {
+	Name    string // what messages call it, as a file name
+	Text    string // CUDA C++
+	Headers []Header
+}
+
+// Header is what #include "Name" stands for.
+type Header struct{ Name, Text string }
+
+// Result is what came of a source.
+type Result struct {
+	// Image is a cubin when the options name a real architecture (sm_90), and
+	// PTX text without a final zero when they name a virtual one (compute_90).
+	Image []byte
+	// Log has the warnings, and the usage that [ParseUsage] reads.
+	Log string
+}
 
 var (
 	// ErrNotFound says that NVRTC is not installed where Find looked.
