@@ -4,11 +4,61 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/streams"
 )
+
+// Cutting says how a grid is cut over the devices of a session. All but Size may be
+// left out.
+type Cutting struct {
+	Size     []int      // points along x, y and maybe z, see domain.NewGrid
+	Periodic [3]bool    // which axes are
+	Fields   []Spec     // what is exchanged in a step, which says how wide the ghosts are and what messages take
+	Parts    domain.Vec // subdomains along each axis, 0 counts as 1; all 0: by domain.AutoParts, for the widest ghosts of the fields
+	Devices  int        // the first so many of the session's take part; 0: as many as Parts has subdomains, or all
+	Path     p2p.Path   // what messages are to travel by, see Placement; "" is p2p.Auto
+}
+
+// width returns the widest ghosts of the fields, on each side.
+func (c Cutting) width() (w domain.Radius) {
+	for _, f := range c.Fields {
+		w = wider(w, f.filled().Width)
+	}
+	return w
+}
+
+// path returns the path that is wanted.
+func (c Cutting) path() p2p.Path {
+	if c.Path == "" {
+		return p2p.Auto
+	}
+	return c.Path
+}
+
+// withPath gives the path to a placement that the cutting has led to.
+func (c Cutting) withPath(p *Placement, err error) (*Placement, error) {
+	if err != nil {
+		return nil, err
+	}
+	p.Path = c.Path
+	return p, nil
+}
+
+// check returns an error if what is said beside the size and the parts makes no sense.
+func (c Cutting) check(g domain.Grid) error {
+	for i, f := range c.Fields {
+		if err := f.checkIn(g); err != nil {
+			return optionError("Cutting.Fields", "field %d, %q: %w", i, f.Name, err)
+		}
+	}
+	if path := c.path(); path != p2p.Auto && !slices.Contains(p2p.Paths(), path) {
+		return optionError("Cutting.Path", "%q is no path: %s", path, p2p.Choices(p2p.LinksFirst()))
+	}
+	return nil
+}
 
 // Cut cuts a grid into a subdomain a device and says which device owns which.
 //
@@ -156,4 +206,123 @@ func (s *Session) costBy(path p2p.Path) func(from, to *streams.Device, bytes int
 		}
 		return took.Seconds()
 	}
+}
+
+// A seat is a device of a process.
+type seat struct{ process, device int }
+
+// seats returns the devices of all processes, host by host, and how many each host has.
+func (s *Session) seats() (all []seat, byHost []int) {
+	nodes := s.asked.Processes.Nodes
+	for rank, node := range nodes {
+		if node == len(byHost) { // hosts are numbered in the order of their first ranks
+			byHost = append(byHost, 0)
+		}
+		byHost[node] += s.counts[rank]
+	}
+	for node := range byHost {
+		for rank, count := range s.counts {
+			if nodes[rank] != node {
+				continue
+			}
+			for device := range count {
+				all = append(all, seat{rank, device})
+			}
+		}
+	}
+	return all, byHost
+}
+
+// cutAmong cuts the grid over all devices of all processes: where every host has as many, first
+// over the hosts, so that least goes between them, and then over the devices of each. All
+// processes call it.
+func (s *Session) cutAmong(ctx context.Context, c Cutting) (*Placement, error) {
+	place, err := s.placeAmong(c)
+	if err == nil && c.path() == p2p.Auto && len(s.Devices) > 1 {
+		err = s.Measure(ctx)
+	}
+	if err := s.asked.agree(ctx, "cut the grid", err); err != nil {
+		return nil, err
+	}
+	return place, nil
+}
+
+// placeAmong is cutAmong without the others.
+func (s *Session) placeAmong(c Cutting) (*Placement, error) {
+	if c.Devices > 0 {
+		return nil, optionError("Cutting.Devices", "%d are to take part; where processes share a grid, all devices do", c.Devices)
+	}
+	grid, err := domain.NewGrid(c.Size, c.Periodic)
+	if err != nil {
+		return nil, &OptionError{"Cutting.Size", err}
+	}
+	if err := c.check(grid); err != nil {
+		return nil, err
+	}
+	seats, byHost := s.seats()
+	parts, seatOf, err := partsAmong(grid, c, len(seats), byHost)
+	if err != nil {
+		return nil, err
+	}
+	cut, err := domain.Decompose(grid, parts)
+	if err == nil {
+		err = cut.CheckWidth(c.width())
+	}
+	if err != nil {
+		return nil, &OptionError{"Cutting.Parts", err}
+	}
+	var owners []int
+	devices := make([]*streams.Device, len(seats))
+	for rank, sub := range cut.Subdomains {
+		at := seats[seatOf(sub)]
+		owners = append(owners, at.process)
+		if at.process == s.asked.Processes.Rank {
+			devices[rank] = s.Devices[at.device]
+		}
+	}
+	return c.withPath(PlaceAmong(s.asked.Processes, cut, owners, devices))
+}
+
+// partsAmong returns how many subdomains there are along each axis, and which seat has which.
+func partsAmong(grid domain.Grid, c Cutting, seats int, byHost []int) (parts domain.Vec, seatOf func(domain.Subdomain) int, err error) {
+	inOrder := func(s domain.Subdomain) int { return s.Rank }
+	switch {
+	case c.Parts != (domain.Vec{}):
+		for a := range parts {
+			parts[a] = max(1, c.Parts[a])
+		}
+		if made := parts.Product(); made != int64(seats) {
+			return parts, nil, optionError("Cutting.Parts", "%v is for %d devices; the processes have %d", parts, made, seats)
+		}
+		return parts, inOrder, nil
+	case !equal(byHost):
+		if parts, err = domain.AutoParts(grid, seats, c.width()); err != nil {
+			return parts, nil, tooSmall(err, grid, seats, c.width())
+		}
+		return parts, inOrder, nil
+	}
+	outer, inner, err := domain.NestedParts(grid, len(byHost), byHost[0], c.width())
+	if err != nil {
+		return parts, nil, tooSmall(err, grid, seats, c.width())
+	}
+	for a := range parts {
+		parts[a] = outer[a] * inner[a]
+	}
+	return parts, func(s domain.Subdomain) int {
+		host := domain.BlockOf(s.Coord, inner)
+		within := domain.Vec{s.Coord[0] % inner[0], s.Coord[1] % inner[1], s.Coord[2] % inner[2]}
+		return index(host, outer)*byHost[0] + index(within, inner)
+	}, nil
+}
+
+// index returns the place of coordinates among so many along each axis, x fastest.
+func index(coord, of domain.Vec) int { return (coord[2]*of[1]+coord[1])*of[0] + coord[0] }
+
+func equal(numbers []int) bool {
+	for _, n := range numbers {
+		if n != numbers[0] {
+			return false
+		}
+	}
+	return true
 }

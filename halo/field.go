@@ -1,14 +1,21 @@
 package halo
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"math"
+	"runtime"
+	"runtime/debug"
 	"slices"
+	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/streams"
+	"golang.org/x/sync/errgroup"
 )
 
 // Field is a Spec with memory: for each subdomain a block on its device, with
@@ -209,4 +216,314 @@ func (f *Field) Component(c int) (*Field, error) {
 		one.Parts = append(one.Parts, f.Array(rank, c))
 	}
 	return one, nil
+}
+
+// Fit returns an error, which is streams.ErrOutOfMemory, with the numbers, if so many copies of fields of
+// each Spec do not fit into the memory that is free now. Nothing is allocated to find out.
+func Fit(p *Placement, copies int, specs ...Spec) error {
+	if err := p.usable(); err != nil {
+		return err
+	}
+	if copies < 0 {
+		return fmt.Errorf("halo: %d fields", copies)
+	}
+	var all []streams.Demand
+	for _, s := range specs {
+		s = s.filled()
+		if err := s.check(p.Decomposition); err != nil {
+			return err
+		}
+		count, bytes := s.Arrays()
+		for _, sub := range p.Staggered(s.Stagger).Subdomains {
+			if !p.IsLocal(sub.Rank) {
+				continue
+			}
+			l, err := domain.NewLayout(sub.Box, s.Width, bytes)
+			if err != nil {
+				return err
+			}
+			one := l.Bytes() * int64(count) // up to 2^60, see checkSize
+			d := streams.Demand{Device: p.Devices[sub.Rank], Held: streams.Held{Memory: math.MaxInt64}}
+			if int64(copies) <= math.MaxInt64/one {
+				d.Memory = one * int64(copies)
+			}
+			all = append(all, d)
+		}
+	}
+	if err := streams.Fit(all); err != nil {
+		return fmt.Errorf("halo: %s: %w", counted(copies, specs), err)
+	}
+	return nil
+}
+
+// counted names fields.
+func counted(copies int, specs []Spec) string {
+	switch {
+	case copies == 1 && len(specs) == 1:
+		return fmt.Sprintf("field %q", specs[0].Name)
+	case len(specs) == 1:
+		return fmt.Sprintf("%d fields %q", copies, specs[0].Name)
+	}
+	return fmt.Sprintf("%d fields of each of %d kinds", copies, len(specs))
+}
+
+// DryRun returns the placement on devices that stand for its own and only count what is allocated on them,
+// see streams.DryRun. Fields there are filled and read with nothing. streams.CloseAll closes its Devices.
+func (p *Placement) DryRun() *Placement {
+	dry := *p
+	var here []*streams.Device
+	for _, d := range p.Devices {
+		if d != nil {
+			here = append(here, d)
+		}
+	}
+	made := streams.DryRun(here)
+	dry.Devices = make([]*streams.Device, len(p.Devices))
+	for rank, d := range p.Devices {
+		if d != nil {
+			dry.Devices[rank], made = made[0], made[1:]
+		}
+	}
+	return &dry
+}
+
+// On returns the plan for another placement of the same subdomains.
+func (p *Plan) On(other *Placement) *Plan {
+	moved := *p
+	moved.Placement = other
+	return &moved
+}
+
+// stageBytes is how much of a field is on its way to or from the host at once.
+const stageBytes = 32 << 20
+
+// transferLimit is how long one piece of a field may take between host and
+// device.
+const transferLimit = 60 * time.Second
+
+// Row sets or takes the values of a row of points: at, at+(1,0,0), ... in
+// global indices. It is called by one goroutine.
+type Row[T any] func(values []T, at domain.Vec)
+
+// stage is pinned memory on the way between the host and one subdomain.
+type stage struct {
+	sync.Mutex
+	stream *streams.Stream
+	memory *streams.Memory
+}
+
+// stages are those of all subdomains, made when they are first used. Fields of one layout share them, and
+// the last that is closed closes them: a run that writes its field asks for them again and again.
+type stages struct {
+	mu        sync.Mutex
+	resources streams.Resources
+	byRank    []*stage
+	fields    int
+}
+
+func newStages(ranks int) *stages { return &stages{byRank: make([]*stage, ranks)} }
+
+// share counts one more field.
+func (s *stages) share() *stages {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fields++
+	return s
+}
+
+// leave counts one field less.
+func (s *stages) leave() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.fields--; s.fields > 0 {
+		return nil
+	}
+	clear(s.byRank)
+	return s.resources.Close()
+}
+
+// of returns the stage of a subdomain, whose array is given.
+func (s *stages) of(rank int, part kernels.Array, device *streams.Device) (*stage, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if st := s.byRank[rank]; st != nil {
+		return st, nil
+	}
+	memory, err := device.AllocPinned(min(stageBytes, part.Layout.Bytes()))
+	if err != nil {
+		return nil, err
+	}
+	s.resources.Add(memory)
+	stream, err := device.NewStream(streams.Normal)
+	if err != nil {
+		return nil, err
+	}
+	s.resources.Add(stream)
+	s.byRank[rank] = &stage{stream: stream, memory: memory}
+	return s.byRank[rank], nil
+}
+
+// stageAs is a stage of elements of type T, for one array.
+type stageAs[T any] struct {
+	*stage
+	part   kernels.Array
+	values []T
+}
+
+// eachPiece cuts the box along its slowest axis into pieces that fit the stage
+// and calls f for each. In a dry run there is nothing to bring.
+func (s *stageAs[T]) eachPiece(box domain.Box, f func(piece domain.Box) error) error {
+	if s.stream.Device().IsDry() {
+		return nil
+	}
+	if _, n := s.part.Layout.Range(box); n <= int64(len(s.values)) {
+		return f(box)
+	}
+	for a := 2; a >= 0; a-- {
+		if n := box.Size()[a]; n > 1 {
+			low, high := box, box
+			low.Hi[a] = box.Lo[a] + n/2
+			high.Lo[a] = low.Hi[a]
+			if err := s.eachPiece(low, f); err != nil {
+				return err
+			}
+			return s.eachPiece(high, f)
+		}
+	}
+	return fmt.Errorf("halo: a stage of %d elements holds no point", len(s.values))
+}
+
+// eachRow calls a Row for every row of the piece in the stage, on all cores. A panic in one ends
+// it, and is the error; so does the context.
+func (s *stageAs[T]) eachRow(ctx context.Context, piece domain.Box, rows func() Row[T]) error {
+	n := piece.Size()
+	count := int64(n[1]) * int64(n[2])
+	var next atomic.Int64
+	var group errgroup.Group
+	for range min(int64(runtime.GOMAXPROCS(0)), count) {
+		group.Go(func() (err error) {
+			defer func() {
+				if p := recover(); p != nil {
+					next.Store(count) // the others stop
+					err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+				}
+			}()
+			row := rows()
+			if row == nil {
+				next.Store(count)
+				return errors.New("no function for the rows of a subdomain")
+			}
+			for i := next.Add(1) - 1; i < count; i = next.Add(1) - 1 {
+				at := domain.Vec{piece.Lo[0], piece.Lo[1] + int(i%int64(n[1])), piece.Lo[2] + int(i/int64(n[1]))}
+				if err := ctx.Err(); err != nil {
+					return err
+				}
+				row(s.row(piece, at), at)
+			}
+			return nil
+		})
+	}
+	return group.Wait()
+}
+
+// row returns the values of a row of the piece, which begins at a point.
+func (s *stageAs[T]) row(piece domain.Box, at domain.Vec) []T {
+	offset, _ := s.part.Layout.Range(piece)
+	first := s.part.Layout.Offset(at) - offset
+	return s.values[first : first+int64(piece.Size()[0])]
+}
+
+// spans returns where the piece lies in the field and in the stage.
+func (s *stageAs[T]) spans(piece domain.Box) (field, staged streams.Span) {
+	offset, n := s.part.Layout.Range(piece)
+	size := int64(s.part.Layout.ElementSize)
+	return s.part.Data.Memory.Span(s.part.Data.Offset+offset*size, n*size), s.memory.Span(0, n*size)
+}
+
+func (s *stageAs[T]) upload(piece domain.Box) error {
+	field, staged := s.spans(piece)
+	if err := s.stream.Copy(field, staged); err != nil {
+		return err
+	}
+	return s.stream.Sync(transferLimit)
+}
+
+func (s *stageAs[T]) download(piece domain.Box) error {
+	field, staged := s.spans(piece)
+	if err := s.stream.Copy(staged, field); err != nil {
+		return err
+	}
+	return s.stream.Sync(transferLimit)
+}
+
+// read copies a piece of a box to the values of the box.
+func (s *stageAs[T]) read(dst []T, box, piece domain.Box) error {
+	if err := s.download(piece); err != nil {
+		return err
+	}
+	return s.eachRow(context.Background(), piece, func() Row[T] {
+		return func(values []T, at domain.Vec) { copy(dst[placeIn(box, at):], values) }
+	})
+}
+
+// placeIn returns the place of a point among those of the box, x fastest.
+func placeIn(box domain.Box, at domain.Vec) int64 {
+	size, p := box.Size(), at.Sub(box.Lo)
+	return (int64(p[2])*int64(size[1])+int64(p[1]))*int64(size[0]) + int64(p[0])
+}
+
+var errNoPlan = errors.New("halo: the plan is nil")
+
+// fits returns an error unless there is a field for each Spec of the plan, in that
+// order and placed as the plan is.
+func (p *Plan) fits(fields []*Field) error {
+	if p == nil {
+		return errNoPlan
+	}
+	if len(fields) != len(p.Specs) {
+		return fmt.Errorf("halo: %d fields for a plan of %d", len(fields), len(p.Specs))
+	}
+	for i, f := range fields {
+		if err := f.Usable(); err != nil {
+			return err
+		}
+		if f.Placement != p.Placement {
+			return fmt.Errorf("halo: field %q has another placement than the plan", f.Spec.Name)
+		}
+		if !f.Spec.alike(p.Specs[i]) {
+			return fmt.Errorf("halo: field %q is %+v, the plan is for %+v", f.Spec.Name, f.Spec, p.Specs[i])
+		}
+	}
+	return nil
+}
+
+// Suits returns an error unless there is a stream for every subdomain of this process, by rank,
+// of its device.
+func (p *Placement) Suits(at []*streams.Stream) error {
+	if err := p.usable(); err != nil {
+		return err
+	}
+	if len(at) != len(p.Devices) {
+		return fmt.Errorf("halo: %d streams for %d subdomains", len(at), len(p.Devices))
+	}
+	for rank, s := range at {
+		if !p.IsLocal(rank) {
+			continue
+		}
+		if err := p.suits(rank, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// suits returns an error unless the stream is one of the device of a subdomain.
+func (p *Placement) suits(rank int, s *streams.Stream) error {
+	if s == nil {
+		return fmt.Errorf("halo: there is no stream for subdomain %d", rank)
+	}
+	if want := p.Devices[rank]; s.Device() != want {
+		return fmt.Errorf("halo: the stream for subdomain %d is one of device %v; the subdomain lies on device %v", rank, s.Device(), want)
+	}
+	return nil
 }

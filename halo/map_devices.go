@@ -1,7 +1,11 @@
 package halo
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
+	"math"
+	"slices"
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/streams"
@@ -58,4 +62,181 @@ func (s *search) explain() Explanation {
 		e.Order = given
 	}
 	return e
+}
+
+// search is the messages of a plan whose ranks have no devices yet.
+type search struct {
+	devices  []int // by place in the order given: which of the distinct devices
+	distinct []*streams.Device
+	flows    [][]flow // by the higher of the two ranks
+	ask      func(from, to *streams.Device, bytes int64) float64
+	sizes    []int64     // of messages, each once
+	costs    [][]float64 // by size, then by the two distinct devices; NaN where not asked for
+	err      error       // the first cost that is none
+}
+
+// flow is a message between two ranks.
+type flow struct {
+	from, to int
+	size     int // an index into the sizes
+}
+
+func newSearch(p *Plan, devices []*streams.Device, cost func(from, to *streams.Device, bytes int64) float64) *search {
+	s := &search{flows: make([][]flow, len(devices)), ask: cost}
+	for _, d := range devices {
+		if !slices.Contains(s.distinct, d) {
+			s.distinct = append(s.distinct, d)
+		}
+		s.devices = append(s.devices, slices.Index(s.distinct, d))
+	}
+	for _, m := range p.Messages {
+		size := slices.Index(s.sizes, m.Bytes)
+		if size < 0 {
+			size = len(s.sizes)
+			s.sizes = append(s.sizes, m.Bytes)
+			s.costs = append(s.costs, slices.Repeat([]float64{math.NaN()}, len(s.distinct)*len(s.distinct)))
+		}
+		late := max(m.From, m.To)
+		s.flows[late] = append(s.flows[late], flow{m.From, m.To, size})
+	}
+	return s
+}
+
+// cost returns what a message costs between two distinct devices.
+func (s *search) cost(f flow, from, to int) float64 {
+	known := &s.costs[f.size][from*len(s.distinct)+to]
+	if math.IsNaN(*known) {
+		a, b, bytes := s.distinct[from], s.distinct[to], s.sizes[f.size]
+		*known = s.ask(a, b, bytes)
+		if c := *known; !(c >= 0) {
+			*known = 0
+			s.err = cmp.Or(s.err, fmt.Errorf("halo: the cost of %d bytes from device %v to %v is %v: it must be a number, not negative", bytes, a, b, c))
+		}
+	}
+	return *known
+}
+
+// load is what the messages among the ranks placed so far cost every device.
+type load struct {
+	sent, got []float64 // by distinct device
+	total     float64
+}
+
+func (s *search) newLoad() load {
+	return load{sent: make([]float64, len(s.distinct)), got: make([]float64, len(s.distinct))}
+}
+
+func (l load) clone() load { return load{slices.Clone(l.sent), slices.Clone(l.got), l.total} }
+
+func (l load) cost() Cost { return Cost{max(slices.Max(l.sent), slices.Max(l.got)), l.total} }
+
+// add adds the messages of a flow; order gives ranks their place.
+func (s *search) add(l *load, order []int, flows []flow) {
+	for _, f := range flows {
+		from, to := s.devices[order[f.from]], s.devices[order[f.to]]
+		c := s.cost(f, from, to)
+		l.sent[from] += c
+		l.got[to] += c
+		l.total += c
+	}
+}
+
+// of returns the cost of a whole order.
+func (s *search) of(order []int) Cost {
+	l := s.newLoad()
+	for _, flows := range s.flows {
+		s.add(&l, order, flows)
+	}
+	return l.cost()
+}
+
+// greedy gives each rank in turn the place that is cheapest with the ranks before
+// it; among equals the first.
+func (s *search) greedy() []int {
+	var order []int
+	l := s.newLoad()
+	for rank := range s.devices {
+		var best load
+		place := -1
+		for p := range s.devices {
+			if slices.Contains(order, p) {
+				continue
+			}
+			next := l.clone()
+			s.add(&next, append(order, p), s.flows[rank])
+			if place < 0 || next.cost().less(best.cost()) {
+				best, place = next, p
+			}
+		}
+		order, l = append(order, place), best
+	}
+	return order
+}
+
+// exact returns the best of all orders, or the one to beat if none is better. It
+// leaves a branch when what is placed, and the least that the rest can cost, is no
+// less than the best order known.
+func (s *search) exact(beat []int) []int {
+	best, bestCost := beat, s.of(beat)
+	least := s.least()
+	var branch func(order []int, l load)
+	branch = func(order []int, l load) {
+		rank := len(order)
+		c := l.cost()
+		if c = (Cost{max(c.Busiest, least[0].Busiest), c.Total + least[rank].Total}); !c.less(bestCost) {
+			return
+		}
+		if rank == len(s.devices) {
+			best, bestCost = slices.Clone(order), l.cost()
+			return
+		}
+		for p := range s.devices {
+			if slices.Contains(order, p) {
+				continue
+			}
+			next := l.clone()
+			longer := append(slices.Clone(order), p)
+			s.add(&next, longer, s.flows[rank])
+			branch(longer, next)
+		}
+	}
+	branch(nil, s.newLoad())
+	return best
+}
+
+// least returns what no order can go below, were each message to take the cheapest
+// link that it might: by rank, the total of the messages that come with it and the
+// ranks after it, and what the busiest of all ranks sends or gets.
+func (s *search) least() []Cost {
+	n := len(s.devices)
+	sent, got, least := make([]float64, n), make([]float64, n), make([]Cost, n+1)
+	for rank := n - 1; rank >= 0; rank-- {
+		least[rank].Total = least[rank+1].Total
+		for _, f := range s.flows[rank] {
+			c := s.cheapest(f)
+			sent[f.from] += c
+			got[f.to] += c
+			least[rank].Total += c
+		}
+	}
+	for rank := range least {
+		least[rank].Busiest = max(slices.Max(sent), slices.Max(got))
+	}
+	return least
+}
+
+// cheapest returns the least that a message costs between any devices that its two
+// ranks may get.
+func (s *search) cheapest(f flow) float64 {
+	least := math.Inf(1)
+	apart := len(s.distinct) == len(s.devices) // no two ranks share a device
+	for from := range s.distinct {
+		for to := range s.distinct {
+			if f.from == f.to && from != to || f.from != f.to && from == to && apart {
+				continue
+			}
+			least = min(least, s.cost(f, from, to))
+		}
+	}
+	return least
 }

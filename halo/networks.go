@@ -3,9 +3,18 @@ package halo
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"math"
 	"slices"
+	"strings"
+	"time"
 
+	"github.com/halox/halox/internal/cache"
+	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/p2p/mpi"
+	"github.com/halox/halox/streams"
 )
 
 // prove returns an error, on all processes, unless a network can be had and carries data right.
@@ -58,4 +67,171 @@ func (s networks) take(ctx context.Context, n usedNetworks) error {
 func (s networks) follow(ctx context.Context, others *mpi.Processes) error {
 	within, across := others.Used()
 	return s.take(ctx, usedNetworks{within, across})
+}
+
+// NetworkTrial is what came of trying a network between the processes.
+type NetworkTrial struct {
+	Network        mpi.Network   `json:"network"`
+	Library        string        `json:"library"`       // that carries messages, in its own words
+	Why            string        `json:"why,omitempty"` // it is not to be had; "" where it is
+	Within, Across *ProcessCurve `json:",omitempty"`    // what messages take between processes of a host, and of two; nil where there are none
+}
+
+// usedNetworks are those within a host and between hosts.
+type usedNetworks struct{ within, across mpi.Network }
+
+// fastest returns the networks over which messages take the least time, Pieces where nothing is known.
+func fastest(trials []NetworkTrial) usedNetworks {
+	best := usedNetworks{mpi.Pieces, mpi.Pieces}
+	for _, kind := range []struct {
+		to    *mpi.Network
+		curve func(NetworkTrial) *ProcessCurve
+	}{
+		{&best.within, func(t NetworkTrial) *ProcessCurve { return t.Within }},
+		{&best.across, func(t NetworkTrial) *ProcessCurve { return t.Across }},
+	} {
+		least := math.Inf(1)
+		for _, t := range trials {
+			if c := kind.curve(t); t.Why == "" && c != nil && c.mean() < least {
+				least, *kind.to = c.mean(), t.Network
+			}
+		}
+	}
+	return best
+}
+
+// The sizes at which networks are compared, in powers of 4: those of faces that a step sends.
+const (
+	leastCompared = 4 << 10
+	mostCompared  = 4 << 20
+)
+
+// mean returns the geometric mean of the seconds that messages take.
+func (c *ProcessCurve) mean() float64 {
+	sum, n := 0.0, 0
+	for bytes := int64(leastCompared); bytes <= mostCompared; bytes *= 4 {
+		sum, n = sum+math.Log(c.Curve.Time(bytes).Seconds()), n+1
+	}
+	return math.Exp(sum / float64(n))
+}
+
+// words returns an error on one line.
+func words(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
+
+// What trials of networks found is an entry of the cache of rank 0. What cannot be read, or is of others, is tried again.
+
+// networksVersion changes when what is tried, or how, does.
+const networksVersion = 1
+
+// networksFile is the form of the file.
+type networksFile struct {
+	Version int            `json:"version"`
+	Of      networksOf     `json:"of"`
+	Trials  []NetworkTrial `json:"trials"`
+}
+
+// networksOf is what trials hold for.
+type networksOf struct {
+	Library string   `json:"library"` // of MPI: where it lies, and its own words
+	Driver  string   `json:"driver"`  // of the GPUs
+	Devices []string `json:"devices"` // names of the GPUs of rank 0
+	Nodes   []int    `json:"nodes"`   // by process: the number of its host
+}
+
+// networks are those between the devices of processes.
+type networks struct {
+	*mpi.Processes
+	devices []*streams.Device // of this process
+	driver  string            // version of the GPUs' driver
+}
+
+// key returns what trials hold for.
+func (s networks) key() networksOf {
+	k := networksOf{Library: s.LibraryFile() + " " + s.Library, Driver: s.driver, Nodes: s.Nodes}
+	for _, d := range s.devices {
+		k.Devices = append(k.Devices, d.Name)
+	}
+	return k
+}
+
+func (k networksOf) equal(l networksOf) bool {
+	return k.Library == l.Library && k.Driver == l.Driver && slices.Equal(k.Devices, l.Devices) && slices.Equal(k.Nodes, l.Nodes)
+}
+
+// entry returns where trials are kept.
+func (k networksOf) entry() cache.Entry {
+	text, _ := json.Marshal(k) // of strings and numbers
+	return cache.At("").Entry(fmt.Sprintf("networks-%.8x.json", sha256.Sum256(text)))
+}
+
+// keep keeps trials, on rank 0. Where that fails, networks are tried again.
+func (s networks) keep(trials []NetworkTrial) {
+	if s.Rank != 0 {
+		return
+	}
+	k := s.key()
+	if text, err := json.MarshalIndent(networksFile{networksVersion, k, trials}, "", "\t"); err == nil {
+		_ = k.entry().Write(text, []byte("\n"))
+	}
+}
+
+// recall returns the trials that rank 0 has kept, on all processes, nil where there are none. All call it.
+func (s networks) recall(ctx context.Context) (trials []NetworkTrial, err error) {
+	var text []byte
+	if s.Rank == 0 {
+		text, _ = s.key().entry().Read() // without it nothing is known
+	}
+	var f networksFile
+	if json.Unmarshal(text, &f) != nil || !f.valid() || !f.Of.equal(s.key()) {
+		text = nil
+	}
+	if text, err = s.Broadcast(ctx, "what is known of networks", text, 0); err != nil || len(text) == 0 {
+		return nil, err
+	}
+	if err := json.Unmarshal(text, &f); err != nil {
+		return nil, s.Fail(err)
+	}
+	return f.Trials, nil
+}
+
+// valid reports whether the file makes sense.
+func (f networksFile) valid() bool {
+	for _, t := range f.Trials {
+		for _, c := range []*ProcessCurve{t.Within, t.Across} {
+			if c != nil && len(c.Curve) == 0 {
+				return false
+			}
+		}
+	}
+	return f.Version == networksVersion
+}
+
+// ProcessModel is what messages between processes take, which are packed, sent by MPI and unpacked: measured between two
+// processes of one host, and between two hosts. Others of the kind count as alike.
+type ProcessModel struct {
+	Nodes  []int // by rank of the process: the number of its host
+	Within *ProcessCurve
+	Across *ProcessCurve
+}
+
+// ProcessCurve is what messages between two processes take.
+type ProcessCurve struct {
+	From, To int // the processes, by rank
+	Curve    p2p.Curve
+}
+
+// Time returns how long a message takes from one process to another, from its first call on the host to its arrival. ok is
+// false where that was not measured.
+func (m *ProcessModel) Time(from, to int, bytes int64) (took time.Duration, ok bool) {
+	if m == nil {
+		return 0, false
+	}
+	c := m.Within
+	if m.Nodes[from] != m.Nodes[to] {
+		c = m.Across
+	}
+	if c == nil {
+		return 0, false
+	}
+	return c.Curve.Time(bytes), true
 }

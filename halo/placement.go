@@ -1,9 +1,15 @@
 package halo
 
 import (
+	"cmp"
+	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
+	"time"
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/p2p"
@@ -118,4 +124,265 @@ func (p *Placement) onOneDevice(a, b int) bool {
 func (p *Placement) isDry() bool {
 	d := p.FirstDevice()
 	return d != nil && d.IsDry()
+}
+
+// agree returns the error, or where processes share grids an error if any of them has one. All
+// call it.
+func (d Devices) agree(ctx context.Context, what string, err error) error {
+	if d.Processes.IsAlone() {
+		return err
+	}
+	if ctx == nil { // which the others are told
+		ctx, err = context.Background(), cmp.Or(err, errNoContext)
+	}
+	return d.Processes.Agree(ctx, what, err)
+}
+
+// Agree returns the error, or where processes share the grid an error if any of them has one: it is how they do something in
+// step that each may fail at. All call it. In a dry run nobody is asked.
+func (p *Placement) Agree(ctx context.Context, what string, err error) error {
+	if p == nil || p.Processes.IsAlone() || p.isDry() {
+		return err
+	}
+	return p.Processes.Agree(ctx, "halo: "+what, err)
+}
+
+// share returns which of the ids this process takes, where several processes of a host see the
+// same devices: each as many as the others, or one more. Where each sees others, as schedulers
+// can have it, each takes all that it sees. All processes call it.
+func (d Devices) share(ctx context.Context, infos []streams.Info, ids []int) ([]int, error) {
+	var seen []string
+	for _, id := range ids {
+		seen = append(seen, infos[id].PCIBusID)
+	}
+	mine := strings.Join(seen, " ")
+	all, err := d.Processes.Gather(ctx, "compare the devices that processes see", []byte(mine))
+	if err != nil {
+		return nil, err
+	}
+	index, count := 0, 0
+	for rank, other := range all {
+		if d.Processes.Nodes[rank] != d.Processes.Nodes[d.Processes.Rank] || string(other) != mine {
+			continue
+		}
+		if rank < d.Processes.Rank {
+			index++
+		}
+		count++
+	}
+	return d.part(infos[ids[0]], ids, index, count)
+}
+
+// part returns part index of count of the ids, and of these the first so many that were asked
+// for. Host devices can be as many as anyone likes.
+func (d Devices) part(first streams.Info, ids []int, index, count int) ([]int, error) {
+	n := len(ids)
+	switch {
+	case first.HostCores && !d.open():
+		return ids, nil
+	case first.HostCores:
+		return ids[:max(1, n/count)], nil
+	case n < count:
+		return nil, optionError("Devices.Processes", "%d processes of host %s share %d %ss: start at most one a %s",
+			count, d.Processes.Hosts[d.Processes.Rank], n, first.Noun, first.Noun)
+	}
+	part := ids[n*index/count : n*(index+1)/count]
+	if d.Count > len(part) {
+		return nil, optionError("Devices.Count", "%d were asked for; of the %d %ss of host %s, which %d processes share, this one has %d",
+			d.Count, n, first.Noun, d.Processes.Hosts[d.Processes.Rank], count, len(part))
+	}
+	if d.Count > 0 && len(d.IDs) == 0 {
+		part = part[:d.Count]
+	}
+	return part, nil
+}
+
+// count returns how many devices each process has opened. All processes call it.
+func (d Devices) count(ctx context.Context, opened int) (counts []int, err error) {
+	all, err := d.Processes.Gather(ctx, "count devices", binary.LittleEndian.AppendUint64(nil, uint64(opened)))
+	if err != nil {
+		return nil, err
+	}
+	for _, b := range all {
+		counts = append(counts, int(binary.LittleEndian.Uint64(b)))
+	}
+	return counts, nil
+}
+
+var errNoContext = errors.New("halo: the context is nil: see context.Background")
+
+// live returns an error if there is no context, or it has ended.
+func live(ctx context.Context) error {
+	if ctx == nil {
+		return errNoContext
+	}
+	return ctx.Err()
+}
+
+// Split cuts what a subdomain owns into its boundary region, with the given layers
+// at the sides where there is a neighbour, and its interior, see domain.Split. One
+// who sweeps the boundary region first can exchange it while the interior is
+// swept. Neighbours need at a low side as many layers as their fields have ghosts
+// at the high side, and the other way round.
+func (p *Placement) Split(rank int, layers domain.Radius) (interior domain.Box, boundary []domain.Box) {
+	for _, side := range domain.Faces(p.Grid.Dims) {
+		if _, ok := p.Neighbour(rank, side); ok {
+			continue
+		}
+		if a := side.Axis(); side[a] < 0 {
+			layers.Minus[a] = 0
+		} else {
+			layers.Plus[a] = 0
+		}
+	}
+	return domain.Split(p.Subdomains[rank].Box, layers)
+}
+
+// Kernels makes two launches ready for every subdomain, by rank, one over the
+// boundary region and one over the interior that Split gives, and nil where that
+// has no points. kernel makes a launch over boxes; its error ends this, and so does a panic in it.
+func (p *Placement) Kernels(layers domain.Radius, kernel func(rank int, boxes []domain.Box) (*streams.Kernel, error)) (boundary, interior []*streams.Kernel, err error) {
+	if kernel == nil {
+		return nil, nil, errors.New("halo: kernels that no function makes")
+	}
+	made := func(rank int, boxes []domain.Box) (k *streams.Kernel, err error) {
+		defer streams.Caught(&err, "the function of Placement.Kernels for subdomain", strconv.Itoa(rank))
+		return kernel(rank, boxes)
+	}
+	boundary, interior = make([]*streams.Kernel, len(p.Subdomains)), make([]*streams.Kernel, len(p.Subdomains))
+	for rank := range p.Subdomains {
+		inner, outer := p.Split(rank, layers)
+		if len(outer) > 0 {
+			if boundary[rank], err = made(rank, outer); err != nil {
+				return nil, nil, err
+			}
+		}
+		if !inner.Empty() {
+			if interior[rank], err = made(rank, []domain.Box{inner}); err != nil {
+				return nil, nil, err
+			}
+		}
+	}
+	return boundary, interior, nil
+}
+
+// Streams is a stream for every subdomain of a placement, by rank, as Start and
+// Wait take them; nil for those of other processes.
+type Streams []*streams.Stream
+
+// NewStreams makes a stream for every subdomain, on its device.
+func (p *Placement) NewStreams() (Streams, error) {
+	if err := p.usable(); err != nil {
+		return nil, err
+	}
+	var at Streams
+	for _, d := range p.Devices {
+		if d == nil {
+			at = append(at, nil)
+			continue
+		}
+		s, err := d.NewStream(streams.Normal)
+		if err != nil {
+			return nil, errors.Join(err, at.Close())
+		}
+		at = append(at, s)
+	}
+	return at, nil
+}
+
+// Launch queues a kernel on every stream, by rank, and nothing where it is nil.
+func (at Streams) Launch(byRank []*streams.Kernel) error {
+	if len(byRank) != len(at) {
+		return fmt.Errorf("halo: %d kernels for %d subdomains", len(byRank), len(at))
+	}
+	for rank, k := range byRank {
+		if k == nil || at[rank] == nil {
+			continue
+		}
+		if err := at[rank].Launch(k); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Sync makes the host wait until every stream has done all that was queued, for
+// at most limit each.
+func (at Streams) Sync(limit time.Duration) error {
+	for _, s := range at {
+		if s == nil {
+			continue
+		}
+		if err := s.Sync(limit); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Close closes the streams. Those of several devices are waited for together.
+func (at Streams) Close() error {
+	var all streams.Resources
+	for _, s := range at {
+		if s != nil {
+			all.Add(s)
+		}
+	}
+	return all.Close()
+}
+
+// maxSearched is the largest number of subdomains whose orders are all searched.
+const maxSearched = 8
+
+// same is the relative difference of two costs that are taken for equal: they are
+// sums in any order.
+const same = 1e-9
+
+// margin is what share of the cost another order must save to be taken in place of
+// the given one: links that are alike never measure quite alike.
+const margin = 0.05
+
+// Cost is what an exchange costs under an order of the devices, in the unit of the
+// cost function. A device sends its messages one after the other, and gets its
+// messages one after the other at the same time.
+type Cost struct {
+	Busiest float64 // what the busiest device sends, or gets, whichever is more
+	Total   float64 // of all messages
+}
+
+// less compares the busiest devices, and among equals the totals.
+func (c Cost) less(d Cost) bool {
+	if c.Busiest < d.Busiest*(1-same) {
+		return true
+	}
+	return c.Busiest <= d.Busiest*(1+same) && c.Total < d.Total*(1-same)
+}
+
+// worthwhile reports whether c saves enough of d.
+func (c Cost) worthwhile(d Cost) bool {
+	const most = 1 - margin
+	return c.Busiest < most*d.Busiest || c.Busiest <= d.Busiest*(1+same) && c.Total < most*d.Total
+}
+
+// Explanation says how MapDevices came to its order.
+type Explanation struct {
+	Given    Cost  // of subdomain i on device i
+	Greedy   Cost  // of the greedy order
+	Exact    Cost  // of the best order of all; as Greedy where they are too many
+	Searched bool  // all orders were searched
+	Kept     bool  // the given order stays
+	Order    []int // by rank, an index into the devices given
+}
+
+// String gives the costs and the order in one line.
+func (e Explanation) String() string {
+	exact := fmt.Sprintf("not searched beyond %d subdomains", maxSearched)
+	if e.Searched {
+		exact = fmt.Sprintf("%.4g", e.Exact.Busiest)
+	}
+	taken := fmt.Sprintf("subdomains lie on devices %v of those given", e.Order)
+	if e.Kept {
+		taken = "the devices stay in the order given"
+	}
+	return fmt.Sprintf("cost of the busiest device: as given %.4g, greedy %.4g, exact %s: %s", e.Given.Busiest, e.Greedy.Busiest, exact, taken)
 }

@@ -1,8 +1,10 @@
 package halo
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
 	"strconv"
@@ -10,6 +12,7 @@ import (
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo/datatype"
+	"github.com/halox/halox/kernels/reduce"
 )
 
 // Element is the type of one value of a field, "float64" or "12 bytes". To an
@@ -270,3 +273,183 @@ func (s Spec) checkType() error {
 
 // sameType reports whether two types are made in the same way.
 func sameType(a, b *datatype.Type) bool { return a == b || reflect.DeepEqual(a, b) }
+
+// complex reports whether an element has a real and an imaginary part.
+func (e Element) complex() bool { return e == Complex64 || e == Complex128 }
+
+// whole reports whether an element is a whole number.
+func (e Element) whole() bool { return e == Int32 || e == Int64 }
+
+// scalarSize returns the size in bytes of what a number is made of, two scalars if
+// it is complex, and 1 if the element is no number.
+func (e Element) scalarSize() int {
+	switch e {
+	case Float32, Float64, Int32, Int64:
+		return e.Size()
+	case Complex64, Complex128:
+		return e.Size() / 2
+	}
+	return 1
+}
+
+// alignment returns what addresses of a field's arrays are multiples of, in bytes.
+func (s Spec) alignment() int {
+	if s.Type != nil {
+		return int(s.Type.Alignment())
+	}
+	return s.Element.scalarSize()
+}
+
+// holds reports whether the element can be v, rounded if it is a real: a whole
+// number of its range, or no finite number beyond the largest.
+func (e Element) holds(v float64) bool {
+	switch e {
+	case Int32, Int64:
+		limit := math.Exp2(float64(8*e.Size() - 1))
+		return v == math.Trunc(v) && v >= -limit && v < limit
+	case Float32, Complex64:
+		return math.IsInf(v, 0) || !math.IsInf(float64(float32(v)), 0)
+	}
+	return true
+}
+
+// Encode returns the number as devices hold it, rounded to what the element can
+// be; a complex element gets it as its real part. It is an error if the element
+// is no number, or cannot hold v.
+func (e Element) Encode(v float64) ([]byte, error) {
+	order := binary.NativeEndian
+	bytes := make([]byte, e.Size())
+	if !e.holds(v) {
+		return nil, fmt.Errorf("%v is no %s", v, e)
+	}
+	switch e {
+	case Float32, Complex64:
+		order.PutUint32(bytes, math.Float32bits(float32(v)))
+	case Float64, Complex128:
+		order.PutUint64(bytes, math.Float64bits(v))
+	case Int32:
+		order.PutUint32(bytes, uint32(int32(v)))
+	case Int64:
+		order.PutUint64(bytes, uint64(int64(v)))
+	default:
+		return nil, fmt.Errorf("elements of %s hold no numbers", e)
+	}
+	return bytes, nil
+}
+
+// Op is what a Reduction computes of the values of a field.
+type Op string
+
+// The operations. A NaN among reals makes the result NaN in all of them.
+const (
+	Sum Op = "sum"
+	Min Op = "min" // not of complex numbers
+	Max Op = "max" // not of complex numbers
+	L2  Op = "l2"  // the root of the sum of the squared magnitudes
+)
+
+// kernel returns the operation on the points of one subdomain.
+func (op Op) kernel() (k reduce.Op, ok bool) {
+	k, ok = map[Op]reduce.Op{Sum: reduce.Sum, Min: reduce.Min, Max: reduce.Max, L2: reduce.Squares}[op]
+	return k, ok
+}
+
+// join puts what subdomains gave together, but for sums of reals.
+func join[T float64 | int64](op Op, a, b T) T {
+	switch op {
+	case Min:
+		return min(a, b)
+	case Max:
+		return max(a, b)
+	}
+	return a + b
+}
+
+// WideHalo is a halo so wide that several steps go between two exchanges: it spares
+// the latency of all exchanges but one and pays with points that several
+// subdomains compute. With ghosts of Steps times the radius, the first step after
+// an exchange sweeps the owned points and all ghosts but the outermost Radius of
+// them, each step after it a region smaller by the radius, and the last one the
+// owned points alone. Every point that two subdomains compute gets the same bits
+// in both.
+type WideHalo struct {
+	Cut    *domain.Decomposition
+	Radius domain.Radius // of one step
+	Steps  int           // between two exchanges
+}
+
+// NewWideHalo returns the halo for so many steps between two exchanges. It is an error
+// if a subdomain owns fewer layers than its neighbours then need of it. The cut is
+// that of a placement, or of a staggered field.
+func NewWideHalo(cut *domain.Decomposition, radius domain.Radius, steps int) (*WideHalo, error) {
+	d := &WideHalo{cut, radius, steps}
+	if cut == nil {
+		return nil, errors.New("halo: a halo of no subdomains: the decomposition is nil")
+	}
+	if steps < 1 {
+		return nil, fmt.Errorf("halo: %d steps between two exchanges; at least 1", steps)
+	}
+	for _, r := range append(radius.Minus[:], radius.Plus[:]...) {
+		if r < 0 || r > math.MaxInt32/steps {
+			return nil, fmt.Errorf("halo: %d steps of radius %d between two exchanges: a radius is not negative, and ghosts have less than 2^31 layers", steps, r)
+		}
+	}
+	if err := cut.CheckWidth(d.Width()); err != nil {
+		return nil, fmt.Errorf("halo: %d steps between two exchanges: %w", steps, err)
+	}
+	return d, nil
+}
+
+// Width returns the width of the ghosts: Steps times the radius.
+func (d *WideHalo) Width() domain.Radius { return times(d.Radius, d.Steps) }
+
+func times(r domain.Radius, n int) domain.Radius {
+	for a := range 3 {
+		r.Minus[a] *= n
+		r.Plus[a] *= n
+	}
+	return r
+}
+
+// Spec returns the field with ghosts as wide as the halo needs. Ghosts that are
+// swept need edges and corners too, whatever the shape of the stencil, and of all components.
+// With one step no ghosts are swept, and the connectivity stays as it is: set it for stencils
+// that read edges or corners.
+func (d *WideHalo) Spec(s Spec) Spec {
+	s.Width = d.Width()
+	if d.Steps > 1 {
+		s.Connectivity, s.Widths = Corners, nil
+	}
+	return s
+}
+
+// Region returns what the subdomain of a rank sweeps in a step, 0 <= step < Steps
+// since the exchange: its box, grown by Steps-1-step times the radius towards
+// neighbours, but not beyond physical faces.
+func (d *WideHalo) Region(rank, step int) domain.Box {
+	return d.Cut.Grown(rank, times(d.Radius, d.Steps-1-step))
+}
+
+// Run queues steps 0 to steps-1. Before step 0 and every Steps steps after it,
+// exchange brings the ghosts of the field that the step reads; in every step, sweep
+// is called for each rank with the region to be swept. Ghosts behind physical faces
+// that change with the field are set by sweep, before it sweeps. The first error
+// ends the run.
+func (d *WideHalo) Run(steps int, exchange func(step int) error, sweep func(step, rank int, region domain.Box) error) error {
+	if exchange == nil || sweep == nil {
+		return errors.New("halo: steps of a wide halo without an exchange or a sweep")
+	}
+	for step := range steps {
+		if step%d.Steps == 0 {
+			if err := exchange(step); err != nil {
+				return err
+			}
+		}
+		for rank := range d.Cut.Subdomains {
+			if err := sweep(step, rank, d.Region(rank, step%d.Steps)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -6,9 +6,12 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/halox/halox/internal/cuda"
 )
 
 // Backend names a kind of device.
@@ -298,4 +301,207 @@ func (d *Device) alive() error {
 		return e
 	}
 	return nil
+}
+
+// Held is memory that was allocated on a device, in bytes.
+type Held struct {
+	Memory int64 // of the device
+	Pinned int64 // of the host
+}
+
+// Held returns what is allocated on the device.
+func (d *Device) Held() Held {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.held
+}
+
+// Peak returns the most of each that was allocated since the call before.
+func (d *Device) Peak() (most Held) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	most, d.most = d.most, d.held
+	return most
+}
+
+// count counts a block that was allocated, or with a sign of -1 freed.
+func (d *Device) count(m *Memory, sign int64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if m.pinned {
+		d.held.Pinned += sign * m.size
+	} else {
+		d.held.Memory += sign * m.size
+	}
+	d.most = Held{max(d.most.Memory, d.held.Memory), max(d.most.Pinned, d.held.Pinned)}
+}
+
+// Demand is memory that somebody wants of a device.
+type Demand struct {
+	Device *Device
+	Held
+}
+
+// Fit returns an error, which is ErrOutOfMemory, with the numbers for every device that has too little free
+// memory for all that is wanted of it, and one for the host, whose memory host devices and pinned memory
+// share. What is wanted of devices of a DryRun fits always. Who has allocated meanwhile may have left less.
+func Fit(all []Demand) error {
+	own := map[*Device]int64{}
+	var order []*Device
+	var host hostDemand
+	var errs []error
+	for _, n := range all {
+		if n.Device.IsDry() {
+			continue
+		}
+		if n.Memory < 0 || n.Pinned < 0 {
+			return n.Device.fail(fmt.Errorf("%w: more than 2^63 bytes are needed", ErrOutOfMemory), "make room")
+		}
+		if n.Device.HostMemory {
+			host.add(n.Device, n.Memory)
+		} else if n.Memory > 0 {
+			if _, seen := own[n.Device]; !seen {
+				order = append(order, n.Device)
+			}
+			own[n.Device] = plus(own[n.Device], n.Memory)
+		}
+		host.add(n.Device, n.Pinned)
+	}
+	for _, d := range order {
+		errs = append(errs, d.fit(own[d]))
+	}
+	return errors.Join(append(errs, host.fit())...)
+}
+
+// plus returns the sum of two sizes, or the greatest number there is.
+func plus(a, b int64) int64 {
+	if sum := a + b; sum >= a {
+		return sum
+	}
+	return 1<<63 - 1
+}
+
+// fit returns an error if the device has too little memory of its own.
+func (d *Device) fit(bytes int64) error {
+	free, total, err := d.MemoryInfo()
+	if err != nil || total == 0 || bytes <= free {
+		return err
+	}
+	needs, has := sizes(bytes, free)
+	return d.fail(fmt.Errorf("%w: %s are needed, and %s of %s are free", ErrOutOfMemory, needs, has, Size(total)), "make room")
+}
+
+// hostDemand is what is wanted of the host's memory.
+type hostDemand struct {
+	device *Device // any that wants it
+	bytes  int64
+}
+
+func (n *hostDemand) add(d *Device, bytes int64) {
+	if bytes > 0 {
+		n.device, n.bytes = d, plus(n.bytes, bytes)
+	}
+}
+
+// fit returns an error if the host has too little.
+func (n *hostDemand) fit() error {
+	if n.device == nil {
+		return nil
+	}
+	m, err := n.device.HostMemoryInfo()
+	if err != nil || m.Total == 0 || n.bytes <= m.Free {
+		return err
+	}
+	needs, has := sizes(n.bytes, m.Free)
+	return fmt.Errorf("streams: %w on the host: %s are needed, and %s of %s are available: %s", ErrOutOfMemory, needs, has, Size(m.Total), m.Source)
+}
+
+// HostInfo is the host's memory as its devices and their pinned memory share it, in bytes; zeros where it is
+// not known.
+type HostInfo struct {
+	Free, Total int64
+	Source      string // what Free is: what the system calls available, or what a limit leaves
+}
+
+// HostMemoryInfo returns what of the host's memory may be allocated.
+func (d *Device) HostMemoryInfo() (HostInfo, error) {
+	if err := d.usable(); err != nil {
+		return HostInfo{}, err
+	}
+	m, err := d.driver.host().free()
+	return HostInfo{m.Free, m.Total, m.Source}, d.fail(err, "ask for the memory of the host")
+}
+
+// Size writes a number of bytes as "3 MiB".
+func Size(bytes int64) string {
+	units := []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}
+	n, i := float64(bytes), 0
+	for n >= 1024 && i < len(units)-1 {
+		n, i = n/1024, i+1
+	}
+	text := strings.TrimSuffix(fmt.Sprintf("%.1f", n), ".0")
+	return text + " " + units[i]
+}
+
+// sizes writes what is needed and what there is less of, so that they differ.
+func sizes(needed, free int64) (string, string) {
+	if n, f := Size(needed), Size(free); n != f {
+		return n, f
+	}
+	return fmt.Sprintf("%d B", needed), fmt.Sprintf("%d B", free)
+}
+
+// ErrNoDriver says that there is no CUDA driver, or no GPU, on this machine.
+var ErrNoDriver = cuda.ErrNoDriver
+
+// ErrNoLibrary is the ErrNoDriver of a driver library that cannot be opened, unlike one that
+// shows no GPU.
+var ErrNoLibrary = cuda.ErrNoLibrary
+
+// ErrUnsuited says that a box lies as it should, but no device copies one that
+// lies so in a single copy: the caller has to go another way. See CopyBox.
+var ErrUnsuited = errors.New("no single copy does it")
+
+// ErrOutOfMemory says that a device, or the host, has less memory free than is needed.
+var ErrOutOfMemory = errors.New("out of memory")
+
+var (
+	errNoStream = errors.New("streams: the stream is nil")
+	errNoDevice = errors.New("streams: the device is nil")
+	errNoEvent  = errors.New("streams: the event is nil")
+	errNoGroup  = errors.New("streams: the worker group is nil")
+
+	errClosed = errors.New("it is closed")
+	errHangs  = errors.New("it hangs") // a stream that was to be closed and did not end
+)
+
+// Error is a failed call on a device.
+type Error struct {
+	Device string // as Device.String gives it
+	Doing  string // what was being done
+	Fatal  bool   // the device is dead
+	Err    error  // what the driver said; of type *cuda.Error behind CUDA
+}
+
+// Error names the device, what was being done and what the driver said.
+func (e *Error) Error() string { return fmt.Sprintf("device %s: %s: %v", e.Device, e.Doing, e.Err) }
+
+// Unwrap returns what the driver said.
+func (e *Error) Unwrap() error { return e.Err }
+
+// fail returns nil for a nil err, and else says on which device and at what it
+// failed. An error that a device does not recover from kills the device; what
+// fails on a dead device fails of what the device died of.
+func (d *Device) fail(err error, doing string, args ...any) error {
+	if err == nil {
+		return nil
+	}
+	e := &Error{Device: d.String(), Doing: fmt.Sprintf(doing, args...), Err: err, Fatal: errors.Is(err, errHangs) || d.driver.fatal(err)}
+	if e.Fatal {
+		d.dead.CompareAndSwap(nil, e)
+	}
+	if first := d.dead.Load(); first != nil {
+		return first
+	}
+	return e
 }

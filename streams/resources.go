@@ -3,8 +3,12 @@ package streams
 import (
 	"errors"
 	"io"
+	"math"
+	"runtime"
 	"slices"
 	"sync"
+	"time"
+	"unsafe"
 )
 
 // Resources are closed together, the last one first, but streams before all else: what is still
@@ -59,3 +63,103 @@ func closeStreams(all []*Stream) error {
 	group.Wait()
 	return errors.Join(errs...)
 }
+
+// UploadLimit is how long Upload waits for the device.
+const UploadLimit = 30 * time.Second
+
+// Upload allocates memory on a device and fills it with the bytes of the values; none are an error. T holds no pointers. It waits until they are there.
+func Upload[T any](d *Device, values []T) (m *Memory, err error) {
+	if len(values) == 0 {
+		return nil, errors.New("streams: upload of no values")
+	}
+	bytes := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(values))), len(values)*int(unsafe.Sizeof(values[0])))
+	var open Resources
+	defer func() { err = errors.Join(err, open.Close()) }()
+	host, err := d.AllocPinned(int64(len(bytes)))
+	if err != nil {
+		return nil, err
+	}
+	open.Add(host)
+	copy(host.Bytes(), bytes)
+	s, err := d.NewStream(Normal)
+	if err != nil {
+		return nil, err
+	}
+	open.Add(s)
+	if m, err = d.Alloc(int64(len(bytes))); err != nil {
+		return nil, err
+	}
+	if err = errors.Join(s.Copy(m.All(), host.All()), s.Sync(UploadLimit)); err != nil {
+		return nil, errors.Join(err, m.Close())
+	}
+	return m, nil
+}
+
+// WrapStream returns a stream that the caller made with CUDA, a CUstream or
+// cudaStream_t of this device, so that halox can order its work after and before
+// the caller's. Close leaves the caller's stream as it is.
+func (d *Device) WrapStream(handle uintptr) (*Stream, error) {
+	if err := d.usable(); err != nil {
+		return nil, err
+	}
+	w, ok := d.driver.(wrapper)
+	if !ok || handle == 0 {
+		return nil, d.fail(errNotWrapped, "take stream %#x of the caller", handle)
+	}
+	s := &Stream{device: d, queue: w.wrapQueue(handle), track: d.newTrack()}
+	return s, d.keep(s)
+}
+
+// Handle returns the stream as libraries of CUDA take it, a CUstream or cudaStream_t; 0 of a host device.
+func (s *Stream) Handle() uintptr {
+	if q, ok := s.queue.(handled); ok {
+		return q.handle()
+	}
+	return 0
+}
+
+// Within calls do on a thread whose current CUDA context is that of the device, as libraries of CUDA find it. It is an error on a
+// host device.
+func (d *Device) Within(do func() error) error {
+	if err := d.usable(); err != nil {
+		return err
+	}
+	e, ok := d.driver.(entered)
+	if !ok {
+		return d.fail(errNotEntered, "call a library of CUDA")
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := e.enter(); err != nil {
+		return d.fail(err, "call a library of CUDA")
+	}
+	return do()
+}
+
+var errNotEntered = errors.New("only a GPU has a context")
+
+// WrapMemory returns device memory that the caller has: its address on a GPU, a
+// CUdeviceptr, and its size in bytes. Close leaves the memory as it is; it must
+// outlive all that uses it here.
+func (d *Device) WrapMemory(address uint64, bytes int64) (*Memory, error) {
+	if err := d.usable(); err != nil {
+		return nil, err
+	}
+	if _, ok := d.driver.(wrapper); !ok || address == 0 || bytes < 1 || uint64(bytes) > math.MaxUint64-address {
+		return nil, d.fail(errNotWrapped, "take %d bytes of the caller at %#x", bytes, address)
+	}
+	return &Memory{device: d, size: bytes, addr: address}, nil
+}
+
+// WrapBytes returns memory of a host device that the caller has.
+func (d *Device) WrapBytes(bytes []byte) (*Memory, error) {
+	if err := d.usable(); err != nil {
+		return nil, err
+	}
+	if !d.HostMemory || len(bytes) == 0 {
+		return nil, d.fail(errNotWrapped, "take %d bytes of the caller", len(bytes))
+	}
+	return &Memory{device: d, size: int64(len(bytes)), bytes: bytes}, nil
+}
+
+var errNotWrapped = errors.New("only a GPU takes streams and addresses, which are not 0 and end within 64 bits, and only a host device bytes")

@@ -3,7 +3,9 @@ package streams
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"slices"
+	"sync"
 	"time"
 )
 
@@ -204,4 +206,212 @@ func (t *Trace) Err() error {
 		errs = append(errs, d.Err)
 	}
 	return errors.Join(errs...)
+}
+
+// Lane is a row of a trace for what is done for a device beside its streams, such as messages that a library carries. Of a device that is
+// not traced it is nil, and notes nothing. Its methods may be called from several goroutines.
+type Lane struct {
+	tape  *tape
+	name  string
+	mu    sync.Mutex
+	notes []note
+}
+
+// note is an operation by the host's clock.
+type note struct {
+	operation  Operation
+	begin, end time.Time
+}
+
+// NewLane makes a lane of that name, nil where the device is not traced.
+func (d *Device) NewLane(format string, args ...any) *Lane {
+	p := d.tape.Load()
+	if p == nil {
+		return nil
+	}
+	l := &Lane{tape: p, name: fmt.Sprintf(format, args...), notes: make([]note, 0, p.window.Steps())}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.lanes = append(p.lanes, l)
+	return l
+}
+
+// Note says what was done from one time to another, if the operation's step is one to be traced. Notes of a lane come in the order of
+// their times, and one a step has room.
+func (l *Lane) Note(o Operation, begin, end time.Time) {
+	if l == nil || !l.tape.window.holds(o.Step) {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.notes) == cap(l.notes) {
+		l.tape.lost.Add(1)
+		return
+	}
+	l.notes = append(l.notes, note{o, begin, end})
+}
+
+// since returns what was noted, with times since zero.
+func (l *Lane) since(zero time.Time) StreamTrace {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := StreamTrace{Name: l.name}
+	for _, n := range l.notes {
+		o := n.operation
+		o.Begin, o.End = n.begin.Sub(zero), n.end.Sub(zero)
+		s.Operations = append(s.Operations, o)
+	}
+	return s
+}
+
+// firstNote returns when the first note of all lanes begins, zero where there is none.
+func (p *tape) firstNote() (first time.Time) {
+	for _, l := range p.allLanes() {
+		l.mu.Lock()
+		if len(l.notes) > 0 && (first.IsZero() || l.notes[0].begin.Before(first)) {
+			first = l.notes[0].begin
+		}
+		l.mu.Unlock()
+	}
+	return first
+}
+
+func (p *tape) allLanes() []*Lane {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.lanes
+}
+
+// track is what a tracer knows of one stream. It belongs to the thread that feeds the
+// stream.
+//
+// Operations of a stream run one after another, so one mark after each is enough: it
+// ends one and begins the next. Only where the stream had nothing to do when an operation
+// was queued, a mark before it says when that was.
+type track struct {
+	tape *tape
+	name string
+	step int64
+	on   bool  // the step is one to be traced
+	last *mark // the last on the stream; nil if there is none
+}
+
+// newTrack returns the track of a new stream, nil where the device is not traced.
+func (d *Device) newTrack() *track {
+	p := d.tape.Load()
+	if p == nil {
+		return nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	t := &track{tape: p, name: fmt.Sprintf("stream %d", len(p.tracks))}
+	p.tracks = append(p.tracks, t)
+	return t
+}
+
+// SetName says what the stream is called in a trace. It is to be called before the
+// stream is used.
+func (s *Stream) SetName(format string, args ...any) {
+	if s.track != nil {
+		s.track.name = fmt.Sprintf(format, args...)
+	}
+}
+
+// BeginStep says that what is queued from here on belongs to step n, for a tracer. It
+// is to be called by the thread that feeds the stream.
+func (s *Stream) BeginStep(n int64) {
+	if t := s.track; t != nil {
+		t.step, t.on = n, t.tape.window.holds(n)
+		if !t.on {
+			t.last = nil
+		}
+	}
+}
+
+// Traced reports whether a tracer looks at any of the steps from first to last.
+func (s *Stream) Traced(first, last int64) bool {
+	return s.track != nil && first <= s.track.tape.window.Last && last >= s.track.tape.window.First
+}
+
+// Step returns the step that the stream is at, 0 where no tracer looks at it.
+func (s *Stream) Step() int64 {
+	if s.track == nil {
+		return 0
+	}
+	return s.track.step
+}
+
+// Follow makes s be at the step that the other stream is at.
+func (s *Stream) Follow(other *Stream) {
+	if other.track != nil {
+		s.BeginStep(other.track.step)
+	}
+}
+
+// before is called before an operation is queued.
+func (s *Stream) before() error {
+	if s.track == nil || !s.track.on || s.captured {
+		return nil
+	}
+	return s.track.before(s)
+}
+
+// after is called after an operation was queued.
+func (s *Stream) after(o Operation) error {
+	if s.track == nil || !s.track.on || s.captured || s.track.last == nil {
+		return nil
+	}
+	return s.track.mark(s, o)
+}
+
+func (t *track) before(s *Stream) error {
+	if t.tape.closed.Load() {
+		t.on, t.last = false, nil
+		return nil
+	}
+	if t.last != nil {
+		if done, err := t.last.event.Done(); !done || err != nil {
+			return err
+		}
+	}
+	return t.mark(s, Operation{})
+}
+
+// mark puts a mark on the stream, which ends the operation. Where no mark is left, the
+// stream has no last one: what comes next has no beginning.
+func (t *track) mark(s *Stream, o Operation) error {
+	t.last = nil
+	i := t.tape.next.Add(1) - 1
+	if i >= int64(len(t.tape.marks)) {
+		t.tape.lost.Add(1)
+		return nil
+	}
+	m := &t.tape.marks[i]
+	o.Step = t.step
+	m.track, m.operation = t, o
+	if err := s.Record(m.event); err != nil {
+		return err
+	}
+	m.recorded.Store(true)
+	t.last = m
+	return nil
+}
+
+// Work says what kind of work an operation is, for one who looks at a trace.
+type Work string
+
+// The kinds of work. A kernel that says nothing else does OtherWork.
+const (
+	Sweep     Work = "sweep"    // a stencil applied to points
+	Pack      Work = "pack"     // messages gathered into a buffer
+	Unpack    Work = "unpack"   // messages spread out of a buffer
+	Exchange  Work = "exchange" // a kernel that stores into the memory of neighbours
+	CopyWork  Work = "copy"     // messages on their way between memories
+	WaitWork  Work = "wait"     // nothing is done: the stream waits for an event
+	OtherWork Work = "other"
+)
+
+// Communicates reports whether the work is part of an exchange.
+func (w Work) Communicates() bool {
+	return w == Pack || w == Unpack || w == Exchange || w == CopyWork
 }

@@ -2,10 +2,26 @@
 
 package cuda
 
+// #cgo noescape halox_copy_htod
+// #cgo nocallback halox_copy_htod
+// #cgo noescape halox_copy_dtoh
+// #cgo nocallback halox_copy_dtoh
+// #cgo noescape halox_copy_dtod
+// #cgo nocallback halox_copy_dtod
+// #cgo noescape halox_copy_peer
+// #cgo nocallback halox_copy_peer
+// #cgo noescape halox_copy_3d
+// #cgo nocallback halox_copy_3d
+// #cgo noescape halox_copy_3d_peer
+// #cgo nocallback halox_copy_3d_peer
+// #cgo noescape halox_memset
+// #cgo nocallback halox_memset
 // #include "calls.h"
 import "C"
 
-import "unsafe"
+import (
+	"unsafe"
+)
 
 // MemInfo is the device's free and total memory in bytes.
 func (c *Context) MemInfo() (free, total uint64, err error) {
@@ -46,4 +62,72 @@ func (c *Context) HostDevicePointer(p unsafe.Pointer) (DevicePtr, error) {
 	var dp C.CUaddr
 	rc := C.halox_host_device_pointer(c.driver.table, c.handle, &dp, p)
 	return DevicePtr(dp), c.check("cuMemHostGetDevicePointer", rc)
+}
+
+// The copies put n bytes of work on the stream, which belongs to c, and return
+// before it is done. Host memory comes from [Context.HostAlloc]: Go's own
+// memory must not be given to work that outlives the call.
+
+// MemcpyHtoDAsync copies from pinned host memory to the device.
+func (c *Context) MemcpyHtoDAsync(dst DevicePtr, src unsafe.Pointer, n uint64, s Stream) error {
+	return c.check("cuMemcpyHtoDAsync", C.halox_copy_htod(c.driver.table, c.handle,
+		C.CUaddr(dst), src, C.size_t(n), C.CUhandle(s)))
+}
+
+// MemcpyDtoHAsync copies from the device to pinned host memory.
+func (c *Context) MemcpyDtoHAsync(dst unsafe.Pointer, src DevicePtr, n uint64, s Stream) error {
+	return c.check("cuMemcpyDtoHAsync", C.halox_copy_dtoh(c.driver.table, c.handle,
+		dst, C.CUaddr(src), C.size_t(n), C.CUhandle(s)))
+}
+
+// MemcpyDtoDAsync copies within the device's memory, or to and from that of a
+// peer to which access is enabled.
+func (c *Context) MemcpyDtoDAsync(dst, src DevicePtr, n uint64, s Stream) error {
+	return c.check("cuMemcpyDtoDAsync", C.halox_copy_dtod(c.driver.table, c.handle,
+		C.CUaddr(dst), C.CUaddr(src), C.size_t(n), C.CUhandle(s)))
+}
+
+// MemcpyPeerAsync copies from the memory of one context's device to that of
+// another. Without peer access between them the driver goes through the host.
+func (c *Context) MemcpyPeerAsync(dst DevicePtr, dstCtx *Context, src DevicePtr, srcCtx *Context, n uint64, s Stream) error {
+	return c.check("cuMemcpyPeerAsync", C.halox_copy_peer(c.driver.table, c.handle,
+		C.CUaddr(dst), dstCtx.handle, C.CUaddr(src), srcCtx.handle, C.size_t(n), C.CUhandle(s)))
+}
+
+// Memcpy3DAsync copies a box within the device's memory, or between it and
+// pinned host memory. The driver refuses a pitch beyond [AttrMaxPitch].
+func (c *Context) Memcpy3DAsync(dst, src Pitched, n Extent, s Stream) error {
+	p := copy3D(dst, 0, src, 0, n) // the driver reads it before it returns
+	return c.check("cuMemcpy3DAsync", C.halox_copy_3d(c.driver.table, c.handle, &p, C.CUhandle(s)))
+}
+
+// Memcpy3DPeerAsync copies a box from the memory of one context's device to
+// that of another, as [Context.MemcpyPeerAsync] does with a row.
+func (c *Context) Memcpy3DPeerAsync(dst Pitched, dstCtx *Context, src Pitched, srcCtx *Context, n Extent, s Stream) error {
+	p := copy3D(dst, dstCtx.handle, src, srcCtx.handle, n)
+	return c.check("cuMemcpy3DPeerAsync", C.halox_copy_3d_peer(c.driver.table, c.handle, &p, C.CUhandle(s)))
+}
+
+func copy3D(dst Pitched, dstCtx C.CUhandle, src Pitched, srcCtx C.CUhandle, n Extent) C.CUcopy3D {
+	return C.CUcopy3D{
+		src: end3D(src, srcCtx), dst: end3D(dst, dstCtx),
+		width: C.size_t(n.Width), height: C.size_t(n.Height), depth: C.size_t(n.Depth),
+	}
+}
+
+func end3D(p Pitched, ctx C.CUhandle) C.CUend3D {
+	const host, device = 1, 2
+	e := C.CUend3D{ctx: ctx, pitch: C.size_t(p.Pitch), height: C.size_t(p.Rows)}
+	if p.Host != nil {
+		e.kind, e.host = host, C.uintptr_t(uintptr(p.Host))
+	} else {
+		e.kind, e.device = device, C.CUaddr(p.Device)
+	}
+	return e
+}
+
+// MemsetD8Async sets n bytes of device memory to value.
+func (c *Context) MemsetD8Async(dst DevicePtr, value byte, n uint64, s Stream) error {
+	return c.check("cuMemsetD8Async", C.halox_memset(c.driver.table, c.handle,
+		C.CUaddr(dst), C.uchar(value), C.size_t(n), C.CUhandle(s)))
 }

@@ -8,8 +8,20 @@ package cuda
 // #cgo nocallback halox_stream_query
 // #cgo noescape halox_stream_wait
 // #cgo nocallback halox_stream_wait
+// #cgo noescape halox_event_record
+// #cgo nocallback halox_event_record
+// #cgo noescape halox_event_query
+// #cgo nocallback halox_event_query
+// #cgo noescape halox_event_synchronize
+// #cgo nocallback halox_event_synchronize
+// #cgo noescape halox_event_elapsed
+// #cgo nocallback halox_event_elapsed
+// #cgo noescape halox_graph_launch
+// #cgo nocallback halox_graph_launch
 // #include "calls.h"
 import "C"
+
+import ()
 
 // StreamCreate makes a stream that does not synchronise with the default
 // stream. Smaller numbers are more urgent, see [Context.StreamPriorityRange];
@@ -48,4 +60,91 @@ func (c *Context) done(call string, rc C.int) (bool, error) {
 		return false, nil
 	}
 	return rc == 0, c.check(call, rc)
+}
+
+// EventCreate makes an event.
+func (c *Context) EventCreate(flags EventFlags) (Event, error) {
+	var e C.CUhandle
+	rc := C.halox_event_create(c.driver.table, c.handle, &e, C.uint(flags))
+	return Event(e), c.check("cuEventCreate", rc)
+}
+
+// EventDestroy gives the event up, also while it is still waited for.
+func (c *Context) EventDestroy(e Event) error {
+	return c.check("cuEventDestroy", C.halox_event_destroy(c.driver.table, c.handle, C.CUhandle(e)))
+}
+
+// EventRecord makes the event stand for all work now on the stream. Both
+// belong to c.
+func (c *Context) EventRecord(e Event, s Stream) error {
+	return c.check("cuEventRecord", C.halox_event_record(c.driver.table, c.handle, C.CUhandle(e), C.CUhandle(s)))
+}
+
+// EventQuery reports whether what the event recorded is done. An event that
+// was never recorded is done.
+func (c *Context) EventQuery(e Event) (done bool, err error) {
+	return c.done("cuEventQuery", C.halox_event_query(c.driver.table, c.handle, C.CUhandle(e)))
+}
+
+// EventSynchronize waits until what the event recorded is done.
+func (c *Context) EventSynchronize(e Event) error {
+	return c.check("cuEventSynchronize", C.halox_event_synchronize(c.driver.table, c.handle, C.CUhandle(e)))
+}
+
+// EventElapsed is the time between two recorded events in milliseconds. It
+// fails with [CodeNotReady] when one of them is not done, and with
+// [CodeInvalidHandle] when one was made with [EventNoTiming].
+func (c *Context) EventElapsed(start, end Event) (float32, error) {
+	var ms C.float
+	rc := C.halox_event_elapsed(c.driver.table, c.handle, &ms, C.CUhandle(start), C.CUhandle(end))
+	return float32(ms), c.check("cuEventElapsedTime", rc)
+}
+
+// StreamBeginCapture makes the stream capture what is put on it, instead of doing it, until
+// [Context.StreamEndCapture]. A stream that waits for an event recorded in the capture,
+// also one of another device, becomes part of it; StreamEndCapture wants each of them to
+// have been waited for by s. Any thread may make the calls.
+//
+// Meanwhile those streams, and events recorded in the capture, must not be queried or
+// waited for by the host, nor may they wait for events recorded outside. Drivers do not
+// capture [Context.MemcpyPeerAsync]; between peers with access [Context.MemcpyDtoDAsync]
+// does the same.
+func (c *Context) StreamBeginCapture(s Stream) error {
+	return c.check("cuStreamBeginCapture", C.halox_capture_begin(c.driver.table, c.handle, C.CUhandle(s)))
+}
+
+// StreamEndCapture ends the capture that began on s, also where it fails, and returns what
+// was captured. The graph is 0 where it fails.
+func (c *Context) StreamEndCapture(s Stream) (Graph, error) {
+	var g C.CUhandle
+	rc := C.halox_capture_end(c.driver.table, c.handle, C.CUhandle(s), &g)
+	return Graph(g), c.check("cuStreamEndCapture", rc)
+}
+
+// GraphInstantiate makes the graph ready to be launched. The graph may be destroyed then.
+func (c *Context) GraphInstantiate(g Graph) (GraphExec, error) {
+	var x C.CUhandle
+	rc := C.halox_graph_instantiate(c.driver.table, c.handle, &x, C.CUhandle(g))
+	return GraphExec(x), c.check("cuGraphInstantiateWithFlags", rc)
+}
+
+// GraphUpload does on the stream what the first launch would have to do before.
+func (c *Context) GraphUpload(x GraphExec, s Stream) error {
+	return c.check("cuGraphUpload", C.halox_graph_upload(c.driver.table, c.handle, C.CUhandle(x), C.CUhandle(s)))
+}
+
+// GraphLaunch puts the graph on the stream, which belongs to c. It begins after its last
+// launch has ended, on whatever stream that was.
+func (c *Context) GraphLaunch(x GraphExec, s Stream) error {
+	return c.check("cuGraphLaunch", C.halox_graph_launch(c.driver.table, c.handle, C.CUhandle(x), C.CUhandle(s)))
+}
+
+// GraphExecDestroy gives up what GraphInstantiate gave. A launch still runs to its end.
+func (c *Context) GraphExecDestroy(x GraphExec) error {
+	return c.check("cuGraphExecDestroy", C.halox_graph_exec_destroy(c.driver.table, c.handle, C.CUhandle(x)))
+}
+
+// GraphDestroy gives up what StreamEndCapture gave.
+func (c *Context) GraphDestroy(g Graph) error {
+	return c.check("cuGraphDestroy", C.halox_graph_destroy(c.driver.table, c.handle, C.CUhandle(g)))
 }

@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"errors"
 	"fmt"
 	"unsafe"
 )
@@ -78,4 +79,223 @@ type Pitched struct {
 	Device DevicePtr      // device memory
 	Pitch  uint64         // bytes from one row to the next, at least Extent.Width
 	Rows   uint64         // rows from one plane to the next, at least Extent.Height
+}
+
+// Attribute is a property of a device, see [Device.Attribute].
+type Attribute int32
+
+// Device attributes. Sizes are in bytes, clocks in kHz, the bus width in bits.
+// A driver may give 0 for the clocks of devices that change them all the time.
+const (
+	AttrMaxThreadsPerBlock      Attribute = 1
+	AttrMaxSharedPerBlock       Attribute = 8
+	AttrWarpSize                Attribute = 10
+	AttrMaxPitch                Attribute = 11
+	AttrClockRate               Attribute = 13
+	AttrMultiprocessorCount     Attribute = 16
+	AttrIntegrated              Attribute = 18
+	AttrCanMapHostMemory        Attribute = 19
+	AttrComputeMode             Attribute = 20
+	AttrECCEnabled              Attribute = 32
+	AttrMemoryClockRate         Attribute = 36
+	AttrMemoryBusWidth          Attribute = 37
+	AttrL2CacheSize             Attribute = 38
+	AttrMaxThreadsPerSM         Attribute = 39
+	AttrAsyncEngineCount        Attribute = 40
+	AttrUnifiedAddressing       Attribute = 41
+	AttrComputeCapabilityMajor  Attribute = 75
+	AttrComputeCapabilityMinor  Attribute = 76
+	AttrStreamPrioritySupported Attribute = 78
+	AttrMaxSharedPerSM          Attribute = 81
+	AttrMaxRegistersPerSM       Attribute = 82
+	AttrHostNativeAtomics       Attribute = 86
+	AttrCooperativeLaunch       Attribute = 95
+	AttrMaxSharedPerBlockOptin  Attribute = 97
+	AttrMaxBlocksPerSM          Attribute = 106
+	AttrMaxPersistingL2         Attribute = 108
+	AttrReservedSharedPerBlock  Attribute = 111
+	AttrGPUDirectRDMASupported  Attribute = 116
+	AttrMulticastSupported      Attribute = 132
+	AttrHostNumaID              Attribute = 134
+)
+
+// P2PAttribute is a property of a pair of devices, see [Device.P2PAttribute].
+type P2PAttribute int32
+
+// The rank orders the links from one device, 0 first; the others are 0 or 1.
+const (
+	P2PPerformanceRank P2PAttribute = 1
+	P2PAccessSupported P2PAttribute = 2
+	P2PNativeAtomics   P2PAttribute = 3
+)
+
+// FuncAttribute is a property of a kernel, see [Context.FunctionAttribute].
+type FuncAttribute int32
+
+// Function attributes. Sizes are in bytes: static shared memory a block,
+// local memory (where spills go) a thread, dynamic shared memory a block.
+const (
+	FuncMaxThreadsPerBlock FuncAttribute = 0
+	FuncSharedSize         FuncAttribute = 1
+	FuncConstSize          FuncAttribute = 2
+	FuncLocalSize          FuncAttribute = 3
+	FuncRegisters          FuncAttribute = 4
+	FuncPTXVersion         FuncAttribute = 5
+	FuncBinaryVersion      FuncAttribute = 6
+	FuncMaxDynamicShared   FuncAttribute = 8
+	FuncPreferredCarveout  FuncAttribute = 9
+)
+
+// Code is a result of the driver, numbered as the driver numbers it. It is an
+// error, so that errors.Is(err, cuda.CodeOutOfMemory) works on any error that
+// wraps an [*Error].
+type Code int32
+
+// The codes that halox, or its user, can act on.
+const (
+	CodeSuccess            Code = 0
+	CodeInvalidValue       Code = 1
+	CodeOutOfMemory        Code = 2
+	CodeNotInitialized     Code = 3
+	CodeDeinitialized      Code = 4
+	CodeStubLibrary        Code = 34
+	CodeDeviceUnavailable  Code = 46
+	CodeNoDevice           Code = 100
+	CodeInvalidDevice      Code = 101
+	CodeInvalidImage       Code = 200
+	CodeInvalidContext     Code = 201
+	CodeNoBinaryForGPU     Code = 209
+	CodeECCUncorrectable   Code = 214
+	CodePeerUnsupported    Code = 217
+	CodeInvalidPTX         Code = 218
+	CodeNVLinkError        Code = 220
+	CodeUnsupportedPTX     Code = 222
+	CodeInvalidHandle      Code = 400
+	CodeIllegalState       Code = 401
+	CodeNotFound           Code = 500
+	CodeNotReady           Code = 600
+	CodeIllegalAddress     Code = 700
+	CodeOutOfResources     Code = 701
+	CodeLaunchTimeout      Code = 702
+	CodePeerAlreadyEnabled Code = 704
+	CodePeerNotEnabled     Code = 705
+	CodePrimaryActive      Code = 708
+	CodeContextDestroyed   Code = 709
+	CodeAssert             Code = 710
+	CodeTooManyPeers       Code = 711
+	CodeHardwareStack      Code = 714
+	CodeIllegalInstruction Code = 715
+	CodeMisalignedAddress  Code = 716
+	CodeInvalidAddrSpace   Code = 717
+	CodeInvalidPC          Code = 718
+	CodeLaunchFailed       Code = 719
+	CodeCooperativeTooBig  Code = 720
+	CodeNotPermitted       Code = 800
+	CodeNotSupported       Code = 801
+	CodeSystemNotReady     Code = 802
+	CodeDriverMismatch     Code = 803
+	CodeMPSTerminated      Code = 807
+	CodeCaptureUnsupported Code = 900
+	CodeCaptureInvalidated Code = 901
+	CodeCaptureMerge       Code = 902
+	CodeCaptureUnmatched   Code = 903
+	CodeCaptureUnjoined    Code = 904
+	CodeCaptureIsolation   Code = 905
+	CodeCapturedEvent      Code = 907
+	CodeUnknown            Code = 999
+)
+
+// Error gives the number; the driver's words for it are in [Error].
+func (c Code) Error() string { return fmt.Sprintf("CUDA error %d", int32(c)) }
+
+// Sticky reports whether the code says that the context, and with it the
+// device for the rest of the process, is lost: every later call would fail.
+func (c Code) Sticky() bool {
+	switch c {
+	case CodeECCUncorrectable, CodeNVLinkError,
+		CodeIllegalAddress, CodeLaunchTimeout, CodeContextDestroyed, CodeAssert,
+		CodeHardwareStack, CodeIllegalInstruction, CodeMisalignedAddress,
+		CodeInvalidAddrSpace, CodeInvalidPC, CodeLaunchFailed,
+		CodeMPSTerminated, CodeUnknown:
+		return true
+	}
+	return false
+}
+
+var (
+	// ErrNoDriver says that there is nothing to run on: the driver library
+	// could not be opened, or it found no device. In the second case the
+	// error is also [CodeNoDevice].
+	ErrNoDriver = errors.New("no usable CUDA driver")
+
+	// ErrNoLibrary is the ErrNoDriver of a driver library that could not be opened.
+	ErrNoLibrary = fmt.Errorf("%w: cannot open its library", ErrNoDriver)
+
+	// ErrUnsupported says that this build has no CUDA binding.
+	ErrUnsupported = errors.New("CUDA needs Linux and a build with cgo")
+)
+
+// NoDevice stands in [Error.Device] when a call concerns no one device.
+const NoDevice = -1
+
+// Error is a driver call that failed. A call that works in a context may also
+// fail on the way into it; the error then names the call all the same.
+type Error struct {
+	Call   string // the driver's function, without its version suffix
+	Code   Code
+	Name   string // the driver's name of the code, CUDA_ERROR_...
+	Text   string // the driver's description, and its log if it kept one
+	Device int    // ordinal, or NoDevice
+}
+
+// Error names the device, the call and the code.
+func (e *Error) Error() string {
+	where := ""
+	if e.Device != NoDevice {
+		where = fmt.Sprintf("device %d: ", e.Device)
+	}
+	return fmt.Sprintf("%s%s: %s (%d): %s", where, e.Call, e.Name, int32(e.Code), e.Text)
+}
+
+// Is matches the error's own [Code].
+func (e *Error) Is(target error) bool {
+	c, ok := target.(Code)
+	return ok && c == e.Code
+}
+
+// IsSticky reports whether err holds an [*Error] with a sticky code, see
+// [Code.Sticky].
+func IsSticky(err error) bool {
+	e, ok := errors.AsType[*Error](err)
+	return ok && e.Code.Sticky()
+}
+
+// What all devices that CUDA still supports can launch.
+const (
+	MaxGridX        = 1<<31 - 1 // blocks along x
+	MaxGridYZ       = 1<<16 - 1 // blocks along y, and along z
+	MaxBlockThreads = 1024      // threads of a block, and along x or y
+	MaxBlockZ       = 64        // threads along z
+	MaxArgBytes     = 4096      // bytes of kernel parameters
+)
+
+// CheckGeometry refuses what no device can launch, with the numbers and the
+// limit in the error. [NewLaunch] asks it.
+func CheckGeometry(grid, block Dim3, argBytes int) error {
+	switch {
+	case grid.Count() == 0 || block.Count() == 0:
+		return fmt.Errorf("launch of an empty grid: %v blocks of %v threads", grid, block)
+	case grid.X > MaxGridX || grid.Y > MaxGridYZ || grid.Z > MaxGridYZ:
+		return fmt.Errorf("launch of a grid of %v blocks: at most %dx%dx%d are possible",
+			grid, MaxGridX, MaxGridYZ, MaxGridYZ)
+	case block.X > MaxBlockThreads || block.Y > MaxBlockThreads || block.Z > MaxBlockZ:
+		return fmt.Errorf("launch of blocks of %v threads: at most %dx%dx%d are possible",
+			block, MaxBlockThreads, MaxBlockThreads, MaxBlockZ)
+	case block.Count() > MaxBlockThreads:
+		return fmt.Errorf("launch of blocks of %v = %d threads: at most %d are possible",
+			block, block.Count(), MaxBlockThreads)
+	case argBytes > MaxArgBytes:
+		return fmt.Errorf("launch with an argument of %d bytes: at most %d are possible", argBytes, MaxArgBytes)
+	}
+	return nil
 }

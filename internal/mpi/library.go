@@ -3,6 +3,10 @@ package mpi
 import (
 	"bytes"
 	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -280,4 +284,163 @@ func (l *Library) asks(fn function, first ...uintptr) (int, error) {
 	copy(a[:], append(first, f.request()))
 	err = l.call(fn, "", a)
 	return int(f.int32At(0)), err
+}
+
+// Family is a binary interface of MPI.
+type Family string
+
+// The families.
+const (
+	Unknown  Family = ""
+	MPICH    Family = "MPICH"        // and Intel MPI, MVAPICH and others of MPICH's ABI
+	OpenMPI  Family = "Open MPI"     // versions 4 and 5
+	Standard Family = "standard ABI" // of MPI 5, which MPICH 5 and Open MPI 6 have
+)
+
+// Handle is a handle of MPI as an argument: an int in MPICH, a pointer elsewhere. Both take
+// one register.
+type Handle uintptr
+
+// handles are the constants of a family that the binding needs.
+type handles struct {
+	world, null   Handle // MPI_COMM_WORLD, MPI_COMM_NULL
+	byteType      Handle // MPI_BYTE
+	noInfo        Handle // MPI_INFO_NULL
+	errorsReturn  Handle // MPI_ERRORS_RETURN
+	multiple      int32  // MPI_THREAD_MULTIPLE
+	shared        int32  // MPI_COMM_TYPE_SHARED
+	anySource     int32  // MPI_ANY_SOURCE
+	anyTag        int32  // MPI_ANY_TAG
+	tagBound      int32  // MPI_TAG_UB
+	sourceAt      int    // where MPI_SOURCE lies in an MPI_Status, in bytes; MPI_TAG follows it
+	handleIs32Bit bool   // a handle has 4 bytes in memory, else 8
+}
+
+// mpichHandles are those of MPICH's mpi.h, fixed by its ABI initiative.
+var mpichHandles = handles{
+	world: 0x44000000, null: 0x04000000, byteType: 0x4c00010d, noInfo: 0x1c000000, errorsReturn: 0x54000001,
+	multiple: 3, shared: 1, anySource: -2, anyTag: -1, tagBound: 0x64400001, sourceAt: 8, handleIs32Bit: true,
+}
+
+// standardHandles are those of chapter 20 of MPI 5.0.
+var standardHandles = handles{
+	world: 0x101, null: 0x100, byteType: 0x247, noInfo: 0x130, errorsReturn: 0x143,
+	multiple: 4096, shared: 221, anySource: -1, anyTag: -2, tagBound: 501,
+}
+
+// openMPIHandles returns those of Open MPI, whose handles are addresses of its variables.
+func openMPIHandles(symbol func(string) uintptr) handles {
+	address := func(name string) Handle { return Handle(symbol(name)) }
+	return handles{
+		world: address("ompi_mpi_comm_world"), null: address("ompi_mpi_comm_null"), byteType: address("ompi_mpi_byte"),
+		noInfo: address("ompi_mpi_info_null"), errorsReturn: address("ompi_mpi_errors_return"),
+		multiple: 3, shared: 0, anySource: -1, anyTag: -1, tagBound: 0,
+	}
+}
+
+// complete reports whether all variables of Open MPI were found. Of other families no handle
+// is zero.
+func (h handles) complete() bool {
+	return h.world != 0 && h.null != 0 && h.byteType != 0 && h.noInfo != 0 && h.errorsReturn != 0
+}
+
+// Variable is the environment's variable that names the library.
+const Variable = "HALOX_MPI"
+
+// names are the files of each family, the newest interface last: of one installation that
+// has two, all processes must take the same.
+var names = []struct {
+	family Family
+	files  []string
+}{
+	{MPICH, []string{"libmpi.so.12", "libmpich.so.12"}},
+	{OpenMPI, []string{"libmpi.so.40"}},
+	{Standard, []string{"libmpi_abi.so.1", "libmpi_abi.so.0"}},
+}
+
+// candidates returns the libraries to try, in this order: those beside the launcher, then by
+// name, so that the loader looks for them; of a launcher that knows one family, only that and
+// the standard ABI, which may be of any.
+func candidates(launcher Launcher) (paths []string) {
+	files := filesOf(launcher.Family)
+	for _, folder := range besideLauncher() {
+		for _, file := range files {
+			path := filepath.Join(folder, file)
+			if _, err := os.Stat(path); err == nil && !slices.Contains(paths, path) {
+				paths = append(paths, path)
+			}
+		}
+	}
+	return append(paths, files...)
+}
+
+func filesOf(f Family) (files []string) {
+	for _, n := range names {
+		if f == Unknown || f == n.family || n.family == Standard {
+			files = append(files, n.files...)
+		}
+	}
+	return files
+}
+
+// besideLauncher returns the folders where the library of a launcher is installed: of the
+// process that started this one, and of the first launcher of the user's PATH.
+func besideLauncher() (folders []string) {
+	programs := []string{parentProgram()}
+	for _, name := range []string{"mpiexec", "mpirun"} {
+		if path, err := exec.LookPath(name); err == nil {
+			programs = append(programs, path)
+		}
+	}
+	for _, program := range programs {
+		if program == "" {
+			continue
+		}
+		for _, path := range []string{program, resolved(program)} {
+			root := filepath.Dir(filepath.Dir(path))
+			for _, lib := range []string{"lib", "lib64", "lib/release"} {
+				if folder := filepath.Join(root, lib); !slices.Contains(folders, folder) {
+					folders = append(folders, folder)
+				}
+			}
+		}
+	}
+	return folders
+}
+
+// resolved follows links.
+func resolved(path string) string {
+	if target, err := filepath.EvalSymlinks(path); err == nil {
+		return target
+	}
+	return path
+}
+
+// The functions by which libraries say whether they take addresses of GPUs: of MPICH and of Open MPI. MPICH has both.
+const (
+	queryGPU  = "MPIX_GPU_query_support"
+	queryCUDA = "MPIX_Query_cuda_support"
+)
+
+// ofCUDA is MPIX_GPU_SUPPORT_CUDA.
+const ofCUDA = 0
+
+// SaysGPU reports whether the library says that messages may lie in the memory of CUDA devices, and names the function by
+// which it does, or that it has none. Libraries have been wrong both ways. MPI must run.
+func (l *Library) SaysGPU() (says bool, by string, err error) {
+	if at := symbolOf(l.loaded, queryGPU); at != 0 {
+		f, err := l.frames.take()
+		if err != nil {
+			return false, queryGPU, err
+		}
+		defer l.frames.give(f)
+		f.put(0)
+		if code := call(at, arguments{ofCUDA, f.request()}); code == 0 && f.int32At(0) != 0 {
+			return true, queryGPU, nil
+		}
+	}
+	if at := symbolOf(l.loaded, queryCUDA); at != 0 {
+		return call(at, arguments{}) == 1, queryCUDA, nil
+	}
+	return false, queryGPU + " and " + queryCUDA, nil
 }

@@ -1,7 +1,16 @@
 package mpi
 
 import (
+	"bytes"
+	"cmp"
+	"context"
 	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
 	"time"
 
 	binding "github.com/halox/halox/internal/mpi"
@@ -63,3 +72,299 @@ func addressOf(s streams.Span) uintptr { return uintptr(s.Address()) }
 
 // errNoDeviceMemory says why host devices have one network.
 var errNoDeviceMemory = errors.New("memory of host devices is the host's: MPI gets it in pieces")
+
+// Variables by which a process tells the one that it starts to try MPI what to try.
+const (
+	probeLibrary = "HALOX_PROBE_MPI"     // the library
+	probeBackend = "HALOX_PROBE_BACKEND" // of the device
+	probeDevice  = "HALOX_PROBE_DEVICE"  // its id
+)
+
+// childLimit is how long what a child waits for may take, and the child itself a little longer.
+const childLimit = 30 * time.Second
+
+// probeLengths are those of the messages by which MPI is tried: libraries send short ones at once and ask before longer ones,
+// some in pieces.
+var probeLengths = []int64{8, 1000, 16 << 10, 96<<10 + 8, 1<<20 + 24}
+
+// probeSaid is what a probe that went well prints: an exit code alone may be that of another program.
+const probeSaid = "halox: MPI takes device memory"
+
+// TakeProbe is what a program of Options.Probe does: alone, it starts MPI, sends messages from memory of a device to other
+// memory of that device, and compares what has come. It tells out what came of it, and returns the exit code. Where MPI does
+// not take device memory it may crash instead.
+func TakeProbe(out io.Writer) (exit int) {
+	if err := takeProbe(); err != nil {
+		fmt.Fprintln(out, err)
+		return 1
+	}
+	fmt.Fprintln(out, probeSaid)
+	return 0
+}
+
+func takeProbe() (err error) {
+	id, err := strconv.Atoi(os.Getenv(probeDevice))
+	if err != nil {
+		return fmt.Errorf("mpi: a probe, which halox starts by itself: %s: %w", probeDevice, err)
+	}
+	library, err := binding.Open(os.Getenv(probeLibrary), binding.Launcher{})
+	if err != nil {
+		return err
+	}
+	ctx := context.Background()
+	comm, err := library.Init(ctx, childLimit)
+	if err != nil {
+		return err
+	}
+	if comm.Size() != 1 {
+		return fmt.Errorf("mpi: a probe that was started alone is one of %d", comm.Size())
+	}
+	device, end, err := openDevice(streams.Backend(os.Getenv(probeBackend)), id) // after MPI has begun, as in a run
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, end()) }()
+	t := &trial{ctx: ctx, comm: comm, limit: childLimit}
+	if err := t.open(device); err != nil {
+		return err
+	}
+	if err := t.exchange(0, 0); err != nil {
+		return err
+	}
+	return errors.Join(t.close(), comm.Free(), library.Finalize(ctx, childLimit))
+}
+
+// openDevice opens one device.
+func openDevice(backend streams.Backend, id int) (d *streams.Device, end func() error, err error) {
+	for _, k := range streams.Kinds() {
+		if k.Backend != backend {
+			continue
+		}
+		library := ""
+		if k.Variable != "" {
+			library = os.Getenv(k.Variable)
+		}
+		platform, err := k.Open(library, id+1)
+		if err != nil {
+			return nil, nil, err
+		}
+		devices, err := platform.Open(id)
+		if err != nil {
+			return nil, nil, errors.Join(err, platform.Close())
+		}
+		return devices[0], func() error { return errors.Join(streams.CloseAll(devices), platform.Close()) }, nil
+	}
+	return nil, nil, fmt.Errorf("mpi: a probe of a device of backend %q", backend)
+}
+
+// trial sends messages from device memory into device memory, by MPI, and compares what comes.
+type trial struct {
+	ctx       context.Context
+	comm      *binding.Comm
+	limit     time.Duration
+	tag       int
+	out, in   *streams.Memory // of the device
+	host      *streams.Memory // pinned
+	stream    *streams.Stream
+	resources streams.Resources
+	requests  [2]binding.Request
+}
+
+// open allocates.
+func (t *trial) open(d *streams.Device) (err error) {
+	most := probeLengths[len(probeLengths)-1]
+	for _, m := range []struct {
+		to   **streams.Memory
+		make func(int64) (*streams.Memory, error)
+	}{{&t.out, d.Alloc}, {&t.in, d.Alloc}, {&t.host, d.AllocPinned}} {
+		if *m.to, err = m.make(most); err != nil {
+			return errors.Join(err, t.resources.Close())
+		}
+		t.resources.Add(*m.to)
+	}
+	if t.stream, err = d.NewStream(streams.Normal); err != nil {
+		return errors.Join(err, t.resources.Close())
+	}
+	t.resources.Add(t.stream)
+	return nil
+}
+
+// close frees what MPI no longer uses.
+func (t *trial) close() error {
+	for i := range t.requests {
+		if done, err := t.requests[i].Test(); !done || err != nil {
+			return nil
+		}
+	}
+	return t.resources.Close()
+}
+
+// errWrong says that bytes are not those that were sent.
+var errWrong = errors.New("they arrived wrong")
+
+// exchange sends messages of all lengths to one rank while it receives as many from another, also where some arrive wrong: the
+// other ranks wait for them.
+func (t *trial) exchange(to, from int) (wrong error) {
+	for _, n := range probeLengths {
+		err := t.one(to, from, n)
+		if err != nil {
+			err = fmt.Errorf("%d bytes of device memory from rank %d to rank %d: %w", n, from, t.comm.Rank(), err)
+		}
+		if err != nil && !errors.Is(err, errWrong) {
+			return err
+		}
+		wrong = cmp.Or(wrong, err)
+	}
+	return wrong
+}
+
+// one sends and receives one message.
+func (t *trial) one(to, from int, n int64) error {
+	sent, got := t.host.Span(0, n), t.host.Bytes()[:n]
+	fill(got, t.comm.Rank(), to)
+	if err := t.copy(t.out.Span(0, n), sent); err != nil {
+		return err
+	}
+	clear(got)
+	if err := t.copy(t.in.Span(0, n), sent); err != nil {
+		return err
+	}
+	if err := t.out.Device().Within(func() error { return t.travel(to, from, n) }); err != nil {
+		return err
+	}
+	if err := t.copy(sent, t.in.Span(0, n)); err != nil {
+		return err
+	}
+	want := make([]byte, n)
+	if fill(want, from, t.comm.Rank()); !bytes.Equal(got, want) {
+		return errWrong
+	}
+	return nil
+}
+
+// travel has MPI carry one message each way.
+func (t *trial) travel(to, from int, n int64) error {
+	if err := t.comm.IrecvAt(&t.requests[0], addressOf(t.in.All()), int(n), from, t.tag); err != nil {
+		return err
+	}
+	if err := t.comm.IsendAt(&t.requests[1], addressOf(t.out.All()), int(n), to, t.tag); err != nil {
+		return err
+	}
+	for i := range t.requests {
+		if err := t.requests[i].Wait(t.ctx, t.limit); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// copy copies and waits.
+func (t *trial) copy(dst, src streams.Span) error {
+	return errors.Join(t.stream.Copy(dst, src), t.stream.Sync(t.limit))
+}
+
+// fill writes what one rank sends another: numbers that repeat nowhere (SplitMix64, Steele et al. 2014).
+func fill(b []byte, from, to int) {
+	seed := uint64(from)<<32 | uint64(to)
+	for i := range b {
+		if i%8 == 0 {
+			seed += 0x9e3779b97f4a7c15
+		}
+		z := (seed ^ seed>>30) * 0xbf58476d1ce4e5b9
+		b[i] = byte((z ^ z>>27) >> (8 * (i % 8)))
+	}
+}
+
+// TryDevice returns an error, on all processes, unless MPI takes memory of the devices right, each process giving one of its
+// own. All call it. It goes on only where all went well before:
+//
+//   - the library says that it takes such memory; believed without that where insist is set;
+//   - a process that each one starts, see Options.Probe, sends itself messages of several lengths, and they arrive unchanged;
+//   - all processes send each other such messages, each to those whose distance in rank is 1, 2, 4 and so on.
+//
+// What crashes MPI only between processes, or hosts, ends the program in the last part.
+func (p *Processes) TryDevice(ctx context.Context, d *streams.Device, insist bool) error {
+	for _, part := range []struct {
+		what string
+		do   func() error
+	}{
+		{"ask MPI for device memory", func() error { return p.claims(d, insist) }},
+		{"try MPI with device memory in a process of its own", func() error { return p.askChild(ctx, d) }},
+		{"exchange device memory by MPI", func() error { return p.exchange(ctx, d) }},
+	} {
+		if err := p.Agree(ctx, part.what, part.do()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// claims returns an error unless there may be something to try.
+func (p *Processes) claims(d *streams.Device, insist bool) error {
+	switch {
+	case d.HostMemory:
+		return fmt.Errorf("mpi: %w", errNoDeviceMemory)
+	case len(p.options.Probe) == 0:
+		return errors.New("mpi: there is no program to try device memory with, see Options.Probe")
+	case insist:
+		return nil
+	}
+	says, by, err := p.library.SaysGPU()
+	if err == nil && !says {
+		err = fmt.Errorf("mpi: %s does not say that it takes device memory (%s)", p.library, by)
+	}
+	return err
+}
+
+// askChild starts a process that tries the library alone.
+func (p *Processes) askChild(ctx context.Context, d *streams.Device) error {
+	ctx, stop := context.WithTimeout(ctx, 2*childLimit)
+	defer stop()
+	c := exec.CommandContext(ctx, p.options.Probe[0], p.options.Probe[1:]...)
+	c.Env = append(binding.Alone(os.Environ()), probeLibrary+"="+p.library.File(), fmt.Sprintf("%s=%d", probeDevice, d.ID), probeBackend+"="+string(d.Backend))
+	c.WaitDelay = time.Second
+	var said bytes.Buffer
+	c.Stdout, c.Stderr = &said, &said
+	err := c.Run()
+	if errors.Is(err, exec.ErrWaitDelay) {
+		err = nil // it has ended well; a daemon that Open MPI 4 starts for a process alone holds its output for a while
+	}
+	switch {
+	case err == nil && strings.Contains(said.String(), probeSaid):
+		return nil
+	case err == nil:
+		err = errors.New("it does not say what came of it, see Options.Probe")
+	}
+	if ctx.Err() != nil {
+		err = ctx.Err()
+	}
+	if words := strings.TrimSpace(said.String()); words != "" {
+		first, _, _ := strings.Cut(words, "\n")
+		err = fmt.Errorf("%w: %s", err, first)
+	}
+	return fmt.Errorf("mpi: a process that gave %s device memory: %w", p.library, err)
+}
+
+// exchange has all send each other device memory.
+func (p *Processes) exchange(ctx context.Context, d *streams.Device) (err error) {
+	ctx, end := p.until(ctx)
+	defer end()
+	tag, err := p.Tags(1)
+	if err != nil {
+		return p.Fail(err)
+	}
+	t := &trial{ctx: ctx, comm: p.data, limit: p.options.Limit, tag: tag}
+	if err := t.open(d); err != nil {
+		return p.Fail(err) // others wait for its messages
+	}
+	defer func() { err = errors.Join(err, t.close()) }()
+	var wrong error
+	for shift := 1; shift < p.Size(); shift *= 2 {
+		err := t.exchange((p.Rank+shift)%p.Size(), (p.Rank-shift+p.Size())%p.Size())
+		if err != nil && !errors.Is(err, errWrong) {
+			return p.Fail(err)
+		}
+		wrong = cmp.Or(wrong, err)
+	}
+	return wrong
+}

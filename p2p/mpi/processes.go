@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -307,3 +308,38 @@ func (p *Processes) Tags(n int) (first int, err error) {
 	p.nextTag += n
 	return first, nil
 }
+
+// Err returns the first failure of any process that this one has learnt of, nil as long as all
+// goes well.
+func (p *Processes) Err() error { return p.failure.err() }
+
+// Context returns a context that ends with the first failure, which is its cause.
+func (p *Processes) Context() context.Context { return p.failure.ctx }
+
+// Fail tells all processes that this one has failed, and why. What they wait for with others
+// ends with a *RemoteError. Only the first failure counts. It returns the error.
+func (p *Processes) Fail(err error) error {
+	if p.watch == nil { // this process is alone
+		return err
+	}
+	p.watch.fail(err)
+	return err
+}
+
+// Network is an engine that carries messages between devices of different processes.
+type Network string
+
+// The networks. Auto stands for the fastest that was found right, see halo.Session.TryNetworks.
+const (
+	Auto   Network = "auto"
+	Pieces Network = "mpi"        // through pinned memory, in pieces, by MPI
+	Device Network = "mpi-device" // by MPI, which is given device memory
+	NCCL   Network = "nccl"       // by NCCL, which MPI tells the order of messages
+)
+
+// Networks returns all networks but Auto, in the order in which they are shown. Of networks that take equally long the first
+// is taken.
+func Networks() []Network { return slices.Clone(networks) }
+
+// networks are those but Auto. A new one has its line here, and its carriers in a file of its own, see newCarrier.
+var networks = []Network{Pieces, Device, NCCL}

@@ -1,6 +1,76 @@
 package mpi
 
-import "github.com/halox/halox/streams"
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/halox/halox/streams"
+)
+
+// Use has messages that are made from now on carried by one network between processes of one host, and by one between hosts.
+// Without it both are Pieces. All processes must call it, with the same.
+func (p *Processes) Use(within, across Network) error {
+	for _, n := range []Network{within, across} {
+		if !slices.Contains(networks, n) {
+			return fmt.Errorf("mpi: there is no network %q", n)
+		}
+		if n == NCCL && p.pairs == nil {
+			return errors.New("mpi: network nccl is not open, see TryNCCL")
+		}
+	}
+	p.within, p.across = within, across
+	return nil
+}
+
+// Used returns the networks of messages to processes of the same host, and of others.
+func (p *Processes) Used() (within, across Network) { return p.within, p.across }
+
+// networkTo returns the network of messages between this process and another.
+func (p *Processes) networkTo(other int) Network {
+	if p.Nodes[p.Rank] == p.Nodes[other] {
+		return p.within
+	}
+	return p.across
+}
+
+// newCarrier makes what carries a message, at the end that sends or at the other one.
+func (m *message) newCarrier(sends bool) (carrier, error) {
+	network := m.processes.networkTo(m.other)
+	if network != Pieces && m.span.Memory.Device().HostMemory {
+		return nil, fmt.Errorf("mpi: network %s: %w", network, errNoDeviceMemory)
+	}
+	switch network {
+	case Device:
+		return &whole{message: m, sends: sends}, nil
+	case NCCL:
+		return newLinked(m, m.processes.pairs, sends)
+	}
+	p, err := newPieces(m)
+	switch {
+	case err != nil:
+		return nil, err
+	case sends:
+		return &outPieces{pieces: p}, nil
+	}
+	return &inPieces{pieces: p}, nil
+}
+
+// start makes the carrier and runs it.
+func (m *message) start(sends bool) error {
+	if sends {
+		m.stream.SetName("copies for rank %d", m.other)
+		m.lane = m.span.Memory.Device().NewLane("to rank %d", m.other)
+	} else {
+		m.stream.SetName("copies from rank %d", m.other)
+	}
+	c, err := m.newCarrier(sends)
+	if err != nil {
+		return errors.Join(err, m.resources.Close())
+	}
+	m.run(c)
+	return nil
+}
 
 // Sender sends the bytes of a span of device memory to another process, any number of times. One
 // thread uses it.
@@ -43,3 +113,43 @@ func (t *Sender) Send(s *streams.Stream) error {
 
 // Close ends the sender. Closing twice is no error.
 func (t *Sender) Close() error { return t.close() }
+
+// Receiver receives messages of a Sender of another process into a span of device memory. One
+// thread uses it.
+type Receiver struct {
+	*message
+	expected int64
+}
+
+// NewReceiver makes a receiver from a rank, whose Sender has the same tag and length. whom names
+// the message and the other process, for errors. Close frees it.
+func (p *Processes) NewReceiver(dst streams.Span, from, tag int, whom string) (*Receiver, error) {
+	m, err := p.newMessage(dst, from, tag, whom)
+	if err != nil {
+		return nil, err
+	}
+	if err := m.start(false); err != nil {
+		return nil, err
+	}
+	return &Receiver{message: m}, nil
+}
+
+// Expect begins to receive one message, in the step of the stream that Receive will have wait. What Done was called for last is
+// waited for before the span is written.
+func (t *Receiver) Expect(s *streams.Stream) {
+	t.expected++
+	t.begin(s)
+}
+
+// Receive makes s wait until the message expected last lies in the span. The host waits until
+// all of it has come.
+func (t *Receiver) Receive(c *streams.WorkerGroup, s *streams.Stream) error {
+	return t.follow(c, s, t.expected)
+}
+
+// Done says that what was queued on s is the last to read the message. It comes before the next
+// Expect.
+func (t *Receiver) Done(s *streams.Stream) error { return s.Record(t.ready) }
+
+// Close ends the receiver. Closing twice is no error.
+func (t *Receiver) Close() error { return t.close() }

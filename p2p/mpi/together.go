@@ -9,6 +9,9 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"time"
+
+	binding "github.com/halox/halox/internal/mpi"
 )
 
 // until returns a context that also ends with the first failure of any process.
@@ -223,4 +226,184 @@ func (p *Processes) remote(rank int, o outcome, kinds []error) error {
 		e.Kind = context.Canceled
 	}
 	return e
+}
+
+// First returns the first n of the processes, with ranks, hosts and tags of their own; nil on the others. All processes call it.
+// Those that get them close them before these. Where these have opened NCCL, messages of those take Pieces before Use. A failure of any of these processes ends what those wait for too.
+func (p *Processes) First(ctx context.Context, n int) (*Processes, error) {
+	if n < 1 || n > p.Size() {
+		return nil, fmt.Errorf("mpi: the first %d of %d processes", n, p.Size())
+	}
+	color := 0
+	if p.Rank >= n {
+		color = 1
+	}
+	var comm *binding.Comm
+	what := fmt.Sprintf("take the first %d processes", n)
+	err := p.together(ctx, what, func(ctx context.Context) (err error) {
+		if _, err := p.gather(ctx, what, nil); err != nil {
+			return err
+		}
+		comm, err = p.control.Split(ctx, p.options.Limit, color, p.Rank)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if color == 1 {
+		return nil, comm.Free()
+	}
+	first, err := meet(ctx, comm, p.options, true)
+	if err != nil {
+		return nil, p.Fail(err)
+	}
+	first.whole = p
+	if p.pairs == nil { // which these would have to open themselves
+		first.within, first.across = p.within, p.across
+	}
+	first.unhook = context.AfterFunc(p.failure.ctx, func() { first.failure.set(p.failure.err()) })
+	return first, nil
+}
+
+// Close ends the work together: it waits until all processes have called it, at most as long as
+// the limit, and ends MPI where Join has started it. After a failure nobody is waited for and MPI
+// is left as it is: the process ends soon, best by Abort. Closing twice is no error.
+func (p *Processes) Close() error {
+	if p == nil || p.control == nil || p.closed {
+		return nil
+	}
+	p.closed = true
+	ctx := context.Background()
+	err := p.meetAtEnd(ctx)
+	close(p.watch.end)
+	<-p.watch.ended
+	if p.whole != nil {
+		p.unhook()
+	}
+	err = errors.Join(err, p.Disconnect())
+	if err != nil || p.Err() != nil {
+		return err
+	}
+	p.gone = true
+	if err := errors.Join(p.watch.comm.Free(), p.data.Free(), p.control.Free()); err != nil {
+		return err
+	}
+	if p.whole != nil {
+		return nil
+	}
+	p.ended = true
+	return p.library.Finalize(ctx, p.options.Limit)
+}
+
+// Disconnect ends what networks hold on devices, which comes before those are closed. Messages must be closed before. Messages that
+// are made afterwards need Use again, where they are to take another network than Pieces.
+func (p *Processes) Disconnect() error {
+	if p == nil || p.pairs == nil {
+		return nil
+	}
+	ended := p.pairs
+	p.pairs, p.within, p.across = nil, Pieces, Pieces
+	return ended.close(p.Err())
+}
+
+// meetAtEnd waits for all, and has all take leave.
+func (p *Processes) meetAtEnd(ctx context.Context) error {
+	if p.Err() != nil {
+		return nil // who called knows it
+	}
+	if _, err := p.Gather(ctx, "end together", nil); err != nil {
+		return err
+	}
+	close(p.watch.quiet)
+	if err := p.together(ctx, "end together", p.awaitLeave); err != nil {
+		return err
+	}
+	// MPI may keep a last note until it is called again, and MPI_Finalize waits for who waits for that.
+	return p.together(ctx, "end together", func(ctx context.Context) error { return p.control.Barrier(ctx, p.options.Limit) })
+}
+
+// awaitLeave waits until nothing is under way between the threads that listen.
+func (p *Processes) awaitLeave(ctx context.Context) error {
+	timer := time.NewTimer(p.options.Limit)
+	defer timer.Stop()
+	select {
+	case <-p.watch.left:
+		return nil
+	case <-timer.C:
+		return fmt.Errorf("not all have taken leave within %v", p.options.Limit)
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// How long all wait before they are ended: MPICH's launcher loses what it has not passed on by
+// then, and rank 0 is to speak before others end it.
+const (
+	passedOn = 500 * time.Millisecond
+	grace    = 2 * time.Second
+)
+
+// Abort ends this process and all others, with that exit code, after a failure. It waits a little,
+// so that what was printed is seen, and other ranks than 0 longer, so that rank 0 can speak. Where a program has lent its
+// communicator it does nothing: how its processes end is the program's. Nor does it where Close has ended MPI.
+func (p *Processes) Abort(code int) {
+	if p == nil || p.control == nil || p.lent || p.ended {
+		return
+	}
+	if p.Rank == 0 {
+		time.Sleep(passedOn)
+	} else {
+		time.Sleep(grace)
+	}
+	_ = p.library.Abort(code) // it does not return, but where MPI fails: then the caller ends the process
+}
+
+// Tags of the communicator of collective calls.
+const bytesTag = 1
+
+// SendBytes sends bytes to a process that calls ReceiveBytes for as many, piece by piece. It
+// returns when they may be changed, and waits for the other at most as long as the limit for each
+// piece. Between two processes the calls are in the same order on both. Where it fails all
+// processes are told.
+func (p *Processes) SendBytes(ctx context.Context, what string, b []byte, to int) error {
+	return p.inPieces(ctx, fmt.Sprintf("%s, to %s", what, p.Name(to)), b, func(r *binding.Request, memory, piece []byte) (func(), error) {
+		copy(memory, piece)
+		return func() {}, p.control.Isend(r, memory, to, bytesTag)
+	})
+}
+
+// ReceiveBytes fills b with what a process sends by SendBytes.
+func (p *Processes) ReceiveBytes(ctx context.Context, what string, b []byte, from int) error {
+	return p.inPieces(ctx, fmt.Sprintf("%s, from %s", what, p.Name(from)), b, func(r *binding.Request, memory, piece []byte) (func(), error) {
+		return func() { copy(piece, memory) }, p.control.Irecv(r, memory, from, bytesTag)
+	})
+}
+
+// inPieces begins a request for each piece of the bytes, waits for it, and ends it.
+func (p *Processes) inPieces(ctx context.Context, what string, b []byte, begin func(r *binding.Request, memory, piece []byte) (end func(), err error)) error {
+	return p.together(ctx, what, func(ctx context.Context) error {
+		size := min(int64(len(b)), p.options.Piece)
+		if size == 0 {
+			return nil
+		}
+		m, err := binding.NewMemory(int(size))
+		if err != nil {
+			return err
+		}
+		for len(b) > 0 {
+			n := min(len(b), len(m.Bytes))
+			var r binding.Request
+			end, err := begin(&r, m.Bytes[:n], b[:n])
+			if err == nil {
+				err = r.Wait(ctx, p.options.Limit)
+			}
+			if err != nil {
+				return err // MPI may still use the memory
+			}
+			end()
+			b = b[n:]
+		}
+		m.Free()
+		return nil
+	})
 }

@@ -8,6 +8,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+func mapMemory(bytes int) ([]byte, error) {
+	return unix.Mmap(-1, 0, bytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+}
+
+func unmapMemory(b []byte) { _ = unix.Munmap(b) } // fails for what is not mapped
+
+// parentProgram returns the file of the program that started this process, "" where that
+// cannot be seen.
+func parentProgram() string {
+	path, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", os.Getppid()))
+	if err != nil {
+		return ""
+	}
+	return path
+}
+
 // signals is what the process does on each signal.
 type signals [65]disposition
 

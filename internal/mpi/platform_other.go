@@ -2,6 +2,11 @@
 
 package mpi
 
+func mapMemory(int) ([]byte, error) { return nil, ErrUnsupported }
+func unmapMemory([]byte)            {}
+
+func parentProgram() string { return "" }
+
 type signals struct{}
 
 func currentSignals() (*signals, error) { return &signals{}, nil }

@@ -1,5 +1,0 @@
-//go:build !linux
-
-package mpi
-
-func parentProgram() string { return "" }
