@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/halox/halox/results/output"
 )
 
 // Limits of what a config may ask for.
@@ -83,7 +85,7 @@ type key struct {
 	about string // what it means, for the reference
 
 	words       func(o *Options) []string // all words that it may be; any word if there are none
-	endings     []string                  // of a file
+	endings     func() []string           // of a file
 	least, most int                       // of whole numbers; no limit if most is 0
 	expression  bool                      // it is a number or an expression
 	guard       bool                      // it switches a check off: no message suggests it
@@ -100,8 +102,8 @@ func (k key) constraint(o *Options) string {
 		}
 	}
 	switch {
-	case len(k.endings) > 0:
-		return "a file that ends in " + either(k.endings)
+	case k.endings != nil:
+		return "a file that ends in " + either(k.endings())
 	case k.expression:
 		return expressionMust
 	case k.must != "":
@@ -167,14 +169,19 @@ var keys = slices.Concat([]key{
 	}, about: "Network of messages between processes."},
 	{name: "exchange.steps", def: "1", must: "auto or a whole number from 1 to 16", least: 1, most: maxGroup,
 		about: "Steps between two exchanges; auto tries some."},
-	{name: "output.picture", endings: []string{".png", ".svg", ".pdf"}, about: "Picture of the result."},
+	{name: "output.picture", endings: files(output.Picture), about: "Picture of the result."},
 	{name: "output.slice", def: Auto, must: "auto or a plane such as z=16",
 		about: "Plane of a picture in 3 dimensions; auto is the middle of z."},
-	{name: "output.field", endings: []string{".npy"}, about: "The field, for NumPy."},
-	{name: "output.record", endings: []string{".json"}, about: "Record of the run: config, times, norms."},
+	{name: "output.field", endings: files(output.Field), about: "The field, for NumPy."},
+	{name: "output.record", endings: func() []string { return []string{".json"} }, about: "Record of the run: config, times, norms."},
 	{name: "output.history", def: "false", words: list("true", "false"),
 		about: "Keep the norms of every check in the record."},
 })
+
+// files returns the extensions of the output files of a kind: all formats that are registered.
+func files(kind output.Kind) func() []string {
+	return func() []string { return output.Extensions(kind) }
+}
 
 // boundaryKeys are the keys of axes and faces. An axis stands for its faces, see resolveAxes.
 func boundaryKeys() (all []key) {
@@ -192,7 +199,7 @@ func boundaryKeys() (all []key) {
 }
 
 // free reports whether the value is free text, which need not be quoted where it stands alone.
-func (k key) free() bool { return k.expression || len(k.endings) > 0 || k.name == "output.slice" }
+func (k key) free() bool { return k.expression || k.endings != nil || k.name == "output.slice" }
 
 // field returns a pointer to the field of a run that has the key: by the names of its fields in YAML. Faces have none.
 func (r *Run) field(k key) any {
@@ -281,8 +288,8 @@ func (k key) decodeText(to *string, n *yaml.Node, o *Options) (why string) {
 	switch {
 	case k.expression:
 		*to, why = expressionOf(n, o)
-	case len(k.endings) > 0:
-		ok = isText && (*to == "" || slices.Contains(k.endings, strings.ToLower(filepath.Ext(*to))))
+	case k.endings != nil:
+		ok = isText && (*to == "" || slices.Contains(k.endings(), strings.ToLower(filepath.Ext(*to))))
 	case k.words == nil:
 		_, _, plane := parsePlane(*to)
 		ok = plane || *to == Auto

@@ -11,6 +11,7 @@ import (
 	"github.com/halox/halox/halo"
 	"github.com/halox/halox/halo/ranks"
 	"github.com/halox/halox/internal/files"
+	"github.com/halox/halox/results/output"
 	"github.com/halox/halox/solvers"
 	"github.com/halox/halox/solvers/scheme"
 	"github.com/halox/halox/stencil"
@@ -158,13 +159,19 @@ func under(key string, err error) error {
 	return fmt.Errorf("%s: %w", key, err)
 }
 
-// output is a file that a run leaves, with the key that names it.
-type output struct{ key, file string }
+// outputFile is a file that a run leaves, with the key that names it.
+type outputFile struct {
+	key, file string
+	kind      output.Kind // "" for a record
+}
 
-// outputs returns the files that the config wants.
-func outputs(o configs.Output) []output {
-	all := []output{{"output.picture", o.Picture}, {"output.field", o.Field}, {"output.record", o.Record}}
-	return slices.DeleteFunc(all, func(o output) bool { return o.file == "" })
+// outputs returns the files that the config names.
+func outputs(o configs.Output) []outputFile {
+	all := []outputFile{
+		{"output.picture", o.Picture, output.Picture}, {"output.field", o.Field, output.Field},
+		{"output.record", o.Record, ""},
+	}
+	return slices.DeleteFunc(all, func(o outputFile) bool { return o.file == "" })
 }
 
 // checkOutputs refuses files that could not be written, as writable says, and the config itself,

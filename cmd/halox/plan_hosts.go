@@ -112,9 +112,9 @@ func (f *hostsFlags) curve(c *configs.Run) []int {
 }
 
 // outputs returns the files that are written, with the flags that name them.
-func (f *hostsFlags) outputs() []output {
-	all := []output{{"--record", f.record}, {"--plot", f.plot}}
-	return slices.DeleteFunc(all, func(o output) bool { return o.file == "" })
+func (f *hostsFlags) outputs() []outputFile {
+	all := []outputFile{{key: "--record", file: f.record}, {key: "--plot", file: f.plot}}
+	return slices.DeleteFunc(all, func(o outputFile) bool { return o.file == "" })
 }
 
 // checkOutputs refuses files that could not be written, and those that are read.

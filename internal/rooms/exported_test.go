@@ -44,6 +44,7 @@ var public = map[string][]string{
 	"halo/boundary":  {"Ghosts.SetOn"},
 	"halo/packing":   {"Transfer.Path"},
 	"results":        {"Row.Has"},
+	"results/field":  {"Writer.Abort", "Writer.Write"},
 	"results/plot":   {"Panels"},
 	"results/trace":  {"Trace.Hidden"},
 	"solvers":        {"Solver.Field", "Solver.Read"},

@@ -35,7 +35,10 @@ func (b bars) check() error {
 	}
 	for _, s := range b.Sets {
 		if len(s.Y) != len(b.Places) || s.Lo != nil && len(s.Lo) != len(s.Y) || len(s.Lo) != len(s.Hi) {
-			return fmt.Errorf("bars %q: %d for %d places, error bars %d and %d", s.Name, len(s.Y), len(b.Places), len(s.Lo), len(s.Hi))
+			return fmt.Errorf(
+				"bars %q: %d for %d places, error bars %d and %d", s.Name, len(s.Y), len(b.Places), len(s.Lo),
+				len(s.Hi),
+			)
 		}
 	}
 	return nil
@@ -137,7 +140,10 @@ func (b barPlot) Plot(c draw.Canvas, p *plot.Plot) {
 		lo, hi := b.span(place)
 		b.fill(c, vg.Rectangle{Min: vg.Point{X: x(lo), Y: y(min(0, v))}, Max: vg.Point{X: x(hi), Y: y(max(0, v))}})
 		if b.Lo != nil && b.Lo[place] < b.Hi[place] {
-			drawWhisker(c, draw.LineStyle{Color: color.Black, Width: vg.Points(0.8)}, x((lo+hi)/2), y(b.Lo[place]), y(b.Hi[place]))
+			drawWhisker(
+				c, draw.LineStyle{Color: color.Black, Width: vg.Points(0.8)}, x((lo+hi)/2), y(b.Lo[place]),
+				y(b.Hi[place]),
+			)
 		}
 	}
 }
@@ -160,8 +166,7 @@ func (b barPlot) fill(c draw.Canvas, r vg.Rectangle) {
 			c.StrokeLine2(stripe, x, r.Min.Y, x, r.Max.Y)
 		}
 	}
-	corners := []vg.Point{r.Min, {X: r.Max.X, Y: r.Min.Y}, r.Max, {X: r.Min.X, Y: r.Max.Y}, r.Min}
-	c.StrokeLines(draw.LineStyle{Color: color.Black, Width: vg.Points(0.5)}, corners)
+	stroke(c, r, draw.LineStyle{Color: color.Black, Width: vg.Points(0.5)})
 }
 
 // Thumbnail implements plot.Thumbnailer.
@@ -180,4 +185,12 @@ func (b barPlot) DataRange() (xmin, xmax, ymin, ymax float64) {
 		}
 	}
 	return 0, float64(len(b.Y) - 1), ymin, max(ymin, ymax)
+}
+
+// drawWhisker draws an error bar with its ends.
+func drawWhisker(c draw.Canvas, style draw.LineStyle, x, lo, hi vg.Length) {
+	const end = 2.5
+	c.StrokeLine2(style, x, lo, x, hi)
+	c.StrokeLine2(style, x-end, lo, x+end, lo)
+	c.StrokeLine2(style, x-end, hi, x+end, hi)
 }

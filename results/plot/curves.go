@@ -40,7 +40,9 @@ type Curve struct {
 // marks tell curves apart in print without colours. There is one less than there are
 // colours, so that the two do not go round together. The second of each is for twins.
 var marks = [...][2]draw.GlyphDrawer{
-	{draw.CircleGlyph{}, draw.RingGlyph{}}, {draw.BoxGlyph{}, draw.SquareGlyph{}}, {draw.PyramidGlyph{}, draw.TriangleGlyph{}},
+	{draw.CircleGlyph{}, draw.RingGlyph{}}, {draw.BoxGlyph{}, draw.SquareGlyph{}}, {
+		draw.PyramidGlyph{}, draw.TriangleGlyph{},
+	},
 	{draw.CrossGlyph{}, draw.CrossGlyph{}}, {draw.PlusGlyph{}, draw.PlusGlyph{}}, {draw.RingGlyph{}, draw.RingGlyph{}},
 	{draw.SquareGlyph{}, draw.SquareGlyph{}},
 }
@@ -161,14 +163,16 @@ func (c Curves) add(p *plot.Plot, legend *plot.Legend, colour int, style draw.Li
 	p.Add(line)
 	legendOf := []plot.Thumbnailer{line}
 	if curve.Lo != nil {
-		p.Add(whiskers{c.LinearY, curve, line.Color})
+		p.Add(errorBars(curve, points, c.LinearY, line.Color))
 	}
 	if !curve.Plain && !curve.Bound {
 		mark := marks[colour%len(marks)][0]
 		if curve.Twin {
 			mark = marks[colour%len(marks)][1]
 		}
-		dots := &plotter.Scatter{XYs: points, GlyphStyle: draw.GlyphStyle{Color: line.Color, Shape: mark, Radius: vg.Points(2.6)}}
+		dots := &plotter.Scatter{
+			XYs: points, GlyphStyle: draw.GlyphStyle{Color: line.Color, Shape: mark, Radius: vg.Points(2.6)},
+		}
 		p.Add(dots)
 		legendOf = append(legendOf, dots)
 	}
@@ -193,34 +197,17 @@ func curveStyle(colour int, dashed bool) draw.LineStyle {
 	return style
 }
 
-// whiskers draws the error bars of a curve.
-type whiskers struct {
-	linear bool
-	curve  Curve
-	color  color.Color
-}
-
-// Plot implements plot.Plotter.
-func (w whiskers) Plot(c draw.Canvas, p *plot.Plot) {
-	x, y := p.Transforms(&c)
-	style := draw.LineStyle{Color: w.color, Width: vg.Points(0.8)}
-	for k, at := range w.curve.X {
-		lo, hi := w.curve.Lo[k], w.curve.Hi[k]
-		if lo >= hi || lo <= 0 && !w.linear {
-			continue
+// errorBars returns the error bars of a curve. A lower end that a logarithmic axis cannot show is left out.
+func errorBars(c Curve, points plotter.XYs, linear bool, colour color.Color) *plotter.YErrorBars {
+	bars := &plotter.YErrorBars{XYs: points, YErrors: make(plotter.YErrors, len(points)), CapWidth: vg.Points(5)}
+	bars.LineStyle = draw.LineStyle{Color: colour, Width: vg.Points(0.8)}
+	for k, y := range c.Y {
+		if c.Lo[k] > 0 || linear {
+			bars.YErrors[k].Low = y - c.Lo[k]
 		}
-		drawWhisker(c, style, x(at), y(lo), y(hi))
+		bars.YErrors[k].High = c.Hi[k] - y
 	}
-}
-
-// DataRange implements plot.DataRanger.
-func (w whiskers) DataRange() (xmin, xmax, ymin, ymax float64) {
-	c := w.curve
-	lo, hi := slices.Min(c.Lo), slices.Max(c.Hi)
-	if lo <= 0 && !w.linear {
-		lo = slices.Min(c.Y)
-	}
-	return slices.Min(c.X), slices.Max(c.X), lo, hi
+	return bars
 }
 
 // marksX returns the marks of a logarithmic axis of X: round numbers of bytes; or the places of
@@ -245,4 +232,52 @@ func (c Curves) marksX() plot.Ticker {
 		}
 	}
 	return places(at)
+}
+
+// Panels is plots of the same curves beside each other, with one legend: that of the
+// panel with the most of them. The titles of the panels are not drawn.
+type Panels struct {
+	Title, Note string
+	Panels      []Curves
+}
+
+func (p Panels) check() error {
+	if len(p.Panels) == 0 {
+		return errors.New("there are no panels")
+	}
+	for _, c := range p.Panels {
+		if err := c.check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// legendOf returns the panel whose legend stands for all.
+func (p Panels) legendOf() Curves {
+	most := p.Panels[0]
+	for _, c := range p.Panels {
+		if len(c.Curves) > len(most.Curves) {
+			most = c
+		}
+	}
+	return most
+}
+
+func (p Panels) size() (width, height vg.Length) {
+	return vg.Length(len(p.Panels))*10*vg.Centimeter + legendWidth(p.legendOf().names()), heightFor(
+		p.legendOf().names(),
+	)
+}
+
+func (p Panels) draw(c draw.Canvas) {
+	c = heading{p.Title, p.Note}.draw(c)
+	_, legend := p.legendOf().plot()
+	c = drawBeside(c, legend, p.legendOf().names())
+	width := c.Size().X / vg.Length(len(p.Panels))
+	for i, panel := range p.Panels {
+		plot, _ := panel.plot()
+		left := vg.Length(i) * width
+		drawPlot(plot, draw.Crop(c, left, left+width-c.Size().X-chartGap, 0, 0))
+	}
 }

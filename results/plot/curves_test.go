@@ -13,11 +13,15 @@ import (
 
 // lines returns n curves, every second one the dashed twin of the one before it.
 func lines(n int) Curves {
-	c := Curves{Title: "Two lines\nof a title", XLabel: "matrix size", YLabel: "a rather long label of what is shown (GB/s)"}
+	c := Curves{
+		Title: "Two lines\nof a title", XLabel: "matrix size", YLabel: "a rather long label of what is shown (GB/s)",
+	}
 	for i := range n {
 		y := float64(int(1) << i)
 		c.Curves = append(c.Curves, Curve{
-			Name: fmt.Sprintf("curve %d", i+1), X: []float64{1024, 2048, 3072, 4096}, Y: []float64{y, 1.2 * y, 1.3 * y, 1.25 * y},
+			Name: fmt.Sprintf("curve %d", i+1), X: []float64{1024, 2048, 3072, 4096}, Y: []float64{
+				y, 1.2 * y, 1.3 * y, 1.25 * y,
+			},
 			Dashed: i%2 == 1, Twin: i%2 == 1,
 		})
 	}
@@ -39,7 +43,9 @@ func TestCurvesGolden(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got := writeCurves(t, lines(n), ".png")
-			resultstest.Alike(t, resultstest.Decode(t, got), resultstest.Decode(t, resultstest.Golden(t, "curves-"+name+".png", got)))
+			resultstest.Alike(
+				t, resultstest.Decode(t, got), resultstest.Decode(t, resultstest.Golden(t, "curves-"+name+".png", got)),
+			)
 		})
 	}
 }
@@ -74,7 +80,10 @@ func TestCurvesHaveNumbers(t *testing.T) {
 		{"few bytes", []float64{1100, 2000}, true, []string{"2000"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			c := Curves{XLabel: "x", YLabel: "y", BytesX: tc.bytes, Curves: []Curve{{Name: "c", X: tc.x, Y: make([]float64, len(tc.x))}}}
+			c := Curves{
+				XLabel: "x", YLabel: "y", BytesX: tc.bytes,
+				Curves: []Curve{{Name: "c", X: tc.x, Y: make([]float64, len(tc.x))}},
+			}
 			for i := range tc.x {
 				c.Curves[0].Y[i] = 7
 			}
@@ -95,7 +104,9 @@ func TestBoundsAreToldApart(t *testing.T) {
 		c.Curves[i].Bound = true
 	}
 	dashes := map[string]bool{}
-	for _, found := range regexp.MustCompile(`stroke-dasharray:[^;"]*`).FindAllString(string(writeCurves(t, c, ".svg")), -1) {
+	for _, found := range regexp.MustCompile(`stroke-dasharray:[^;"]*`).FindAllString(
+		string(writeCurves(t, c, ".svg")), -1,
+	) {
 		dashes[found] = true
 	}
 	if len(dashes) != 4 {

@@ -1,3 +1,8 @@
+// Package plot draws records, traces and fields as PNG, SVG or PDF.
+//
+// [New] makes a [Chart] of the rows of records, by the kinds that [Kinds] lists. [Curves] and [Panels] are charts of
+// any numbers, [Timeline] is that of a trace, and a [Picture] is a heat map of a plane of a field. [Write] draws a
+// chart into a file.
 package plot
 
 import (
@@ -79,7 +84,9 @@ func (k kind) takes(o Options) error {
 	default:
 		return nil
 	}
-	return fmt.Errorf("plot %s has its own %s: leave that open, or take another kind, such as curves or bars", k.name, own)
+	return fmt.Errorf(
+		"plot %s has its own %s: leave that open, or take another kind, such as curves or bars", k.name, own,
+	)
 }
 
 // asked returns the kind with the options in place of its own choices. A label that the
@@ -100,7 +107,8 @@ func (s *selection) asked(k kind, o Options) (kind, error) {
 		k.by = o.By
 	}
 	k.hold = slices.DeleteFunc(slices.Clone(k.hold), func(l results.Label) bool {
-		return slices.Contains(o.By, l.Name) || l.Name == o.X || slices.ContainsFunc(o.Where, func(c results.Condition) bool { return c.Label == l.Name })
+		return slices.Contains(o.By, l.Name) || l.Name == o.X ||
+			slices.ContainsFunc(o.Where, func(c results.Condition) bool { return c.Label == l.Name })
 	})
 	s.hold(k.hold)
 	return k, nil

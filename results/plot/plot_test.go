@@ -14,7 +14,9 @@ import (
 
 func TestPlotGolden(t *testing.T) {
 	runs := func(t *testing.T) (all []results.Source) {
-		for _, devices := range []string{"1-assisted-peer", "2-assisted-peer", "2-assisted-direct", "4-assisted-peer", "4-assisted-direct"} {
+		for _, devices := range []string{
+			"1-assisted-peer", "2-assisted-peer", "2-assisted-direct", "4-assisted-peer", "4-assisted-direct",
+		} {
 			some, err := results.ReadAll("../testdata/heat3d-512-float64-" + devices + ".json")
 			if err != nil {
 				t.Fatal(err)
@@ -35,31 +37,40 @@ func TestPlotGolden(t *testing.T) {
 		name, kind string
 		options    Options
 		sources    func(*testing.T) []results.Source
+		texts      string // in the drawing, separated by bars; "" where it is compared with a golden picture
 	}{
-		{"updates", "", Options{}, runs},
-		{"history", "", Options{}, kept("history")},
-		{"exchange", "", Options{}, kept("exchange")},
-		{"pack", "", Options{}, kept("pack")},
-		{"pingpong", "", Options{}, kept("pingpong")},
-		{"links", "", Options{}, one(resultstest.Links())},
-		{"matrix", "matrix", Options{}, one(resultstest.Links())},
-		{"latency", "", Options{}, one(resultstest.Latency())},
-		{"schemes", "", Options{}, one(resultstest.Schemes())},
-		{"scaling", "", Options{}, one(resultstest.Scaling())},
-		{"sweep", "", Options{}, one(resultstest.Sweep())},
-		{"roofline", "roofline", Options{Peaks: map[string]float64{"float64": 30000, "float32": 60000}}, one(resultstest.Rates())},
+		{"updates", "", Options{}, runs, "Updated points a second|updated points (G/s)|devices|direct"},
+		{"history", "", Options{}, kept("history"), "Change of the field in a step|largest change in a step|1000"},
+		{"exchange", "", Options{}, kept("exchange"), ""},
+		{"pack", "", Options{}, kept("pack"), "Packing|direction pack only|rate (GB/s)|targeted|plain copy|32 MiB"},
+		{"pingpong", "", Options{}, kept("pingpong"), "Ping-pong|2 x NVIDIA H200|peer|plain copy"},
+		{"links", "", Options{}, one(resultstest.Links()), ""},
+		{"matrix", "matrix", Options{}, one(resultstest.Links()), ""},
+		{
+			"latency", "", Options{}, one(resultstest.Latency()),
+			"Latency|latency (us)|copy of 8 B|error bars are quartiles",
+		},
+		{
+			"schemes", "", Options{}, one(resultstest.Schemes()),
+			"Schemes|arithmetic (GFLOP/s)|two-stream, staged|fused, peer|512",
+		},
+		{"scaling", "", Options{}, one(resultstest.Scaling()), ""},
+		{"sweep", "", Options{}, one(resultstest.Sweep()), "Sweeps on one device|share of a plain copy (%)|27-point"},
+		{"roofline", "roofline", Options{Peaks: map[string]float64{"float64": 30000, "float32": 60000}},
+			one(resultstest.Rates()), ""},
 		{"machines", "sweep", Options{Where: []results.Condition{{Label: "stencil", Value: "7-point"}}},
 			func(*testing.T) []results.Source {
 				return []results.Source{resultstest.Sweep(), resultstest.Elsewhere(resultstest.Sweep())}
-			}},
-		{"places", "", Options{}, one(resultstest.Renamed(resultstest.Latency()))},
+			}, ""},
+		{"places", "", Options{}, one(resultstest.Renamed(resultstest.Latency())), ""},
 		{"maps", "matrix", Options{Where: []results.Condition{{Label: "path", Value: "peer"}}},
 			func(*testing.T) []results.Source {
 				far := resultstest.Elsewhere(resultstest.Links())
 				far.Host.Name = "a-machine-with-a-long-name.example.org"
 				return []results.Source{resultstest.Links(), far}
-			}},
-		{"curves", "curves", Options{X: "n", Y: "time", By: []string{"direction", "engine"}}, kept("pack")},
+			}, "a GPU, host node1|another GPU, host|a-machine-with-a-long-name.example.org|388|GB/s"},
+		{"curves", "curves", Options{X: "n", Y: "time", By: []string{"direction", "engine"}}, kept("pack"),
+			"time (us) over matrix size|unpack, units|pack, copies|2048"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -67,8 +78,18 @@ func TestPlotGolden(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := writeChart(t, chart, ".png")
-			resultstest.Alike(t, resultstest.Decode(t, got), resultstest.Decode(t, resultstest.Golden(t, "plot-"+tc.name+".png", got)))
+			if tc.texts == "" {
+				got := writeChart(t, chart, ".png")
+				golden := resultstest.Golden(t, "plot-"+tc.name+".png", got)
+				resultstest.Alike(t, resultstest.Decode(t, got), resultstest.Decode(t, golden))
+				return
+			}
+			drawn := string(writeChart(t, chart, ".svg"))
+			for text := range strings.SplitSeq(tc.texts, "|") {
+				if !strings.Contains(drawn, ">"+text+"<") {
+					t.Errorf("the drawing has no %q", text)
+				}
+			}
 		})
 	}
 }
@@ -148,7 +169,9 @@ func TestPlotOptions(t *testing.T) {
 		{"merged", "direction pack only; " + merged, Options{By: []string{"suite"}}, []string{"rate", "plain copy"}},
 		{"of a number", "direction pack only", Options{Where: where("n", "2.0"), Y: "copy_time"}, []string{""}},
 	} {
-		if names, note := named(t, "", tc.options, resultstest.Source(results.KindPack, rows...)); !slices.Equal(names, tc.want) || note != tc.note {
+		if names, note := named(
+			t, "", tc.options, resultstest.Source(results.KindPack, rows...),
+		); !slices.Equal(names, tc.want) || note != tc.note {
 			t.Errorf("%s: curves %q, note %q", tc.name, names, note)
 		}
 	}
@@ -158,7 +181,8 @@ func TestPlotOptions(t *testing.T) {
 func TestPlotHoldsRowsWithoutALabel(t *testing.T) {
 	rates := resultstest.Rates()
 	rates.Rows = append(rates.Rows, rates.Rows[0].Label("norms", "every step"))
-	if _, note := named(t, "roofline", Options{}, rates); !strings.Contains(note, "without norms") || strings.Contains(note, "norms -") {
+	if _, note := named(t, "roofline", Options{}, rates); !strings.Contains(note, "without norms") ||
+		strings.Contains(note, "norms -") {
 		t.Errorf("the note is %q", note)
 	}
 }
@@ -166,7 +190,10 @@ func TestPlotHoldsRowsWithoutALabel(t *testing.T) {
 func TestPlotRefuses(t *testing.T) {
 	pack := resultstest.Source(results.KindPack, resultstest.PackRow("wu/V/n=1", "pack", "units", 3))
 	nothing := resultstest.Source(results.KindPack)
-	twoUnits := resultstest.Source(results.KindLinks, results.NewRow().Label("bytes", 8).Number(results.Rate, 1), results.NewRow().Label("bytes", 16).Number(results.Rate, 2))
+	twoUnits := resultstest.Source(
+		results.KindLinks, results.NewRow().Label("bytes", 8).Number(results.Rate, 1),
+		results.NewRow().Label("bytes", 16).Number(results.Rate, 2),
+	)
 	twoUnits.Rows[1].Values[0].Unit = "MB/s"
 	for _, tc := range []struct {
 		name, kind, want string
@@ -174,27 +201,63 @@ func TestPlotRefuses(t *testing.T) {
 		all              []results.Source
 		empty            bool // ErrNothing
 	}{
-		{"no such plot", "pie", `there is no plot "pie": take updates, history, exchange`, Options{}, []results.Source{pack}, false},
-		{"mixed kinds", "", "pack.json is of pack and sweep.json of sweep: say which plot", Options{}, []results.Source{pack, resultstest.Sweep()}, false},
+		{
+			"no such plot", "pie", `there is no plot "pie": take updates, history, exchange`, Options{},
+			[]results.Source{pack}, false,
+		},
+		{
+			"mixed kinds", "", "pack.json is of pack and sweep.json of sweep: say which plot", Options{},
+			[]results.Source{pack, resultstest.Sweep()}, false,
+		},
 		{"no records", "", "no records", Options{}, nil, true},
 		{"no rows", "", "there are no rows", Options{}, []results.Source{nothing}, true},
-		{"a kind to come", "", `records of kind "walk" have no plot of their own`, Options{}, []results.Source{resultstest.Source("walk", pack.Rows...)}, false},
+		{
+			"a kind to come", "", `records of kind "walk" have no plot of their own`, Options{},
+			[]results.Source{resultstest.Source("walk", pack.Rows...)}, false,
+		},
 		{"no such label", "", `no row has the label "edge"; there are suite, layout`, Options{By: []string{"edge"}}, []results.Source{pack}, false},
-		{"a condition on no label", "", `no row has the label "edge"`, Options{Where: []results.Condition{{Label: "edge", Value: "1"}}}, []results.Source{pack}, false},
-		{"nothing fulfils it", "", "no row has engine=tree", Options{Where: []results.Condition{{Label: "engine", Value: "tree"}}}, []results.Source{pack}, true},
+		{
+			"a condition on no label", "", `no row has the label "edge"`,
+			Options{Where: []results.Condition{{Label: "edge", Value: "1"}}}, []results.Source{pack}, false,
+		},
+		{
+			"nothing fulfils it", "", "no row has engine=tree",
+			Options{Where: []results.Condition{{Label: "engine", Value: "tree"}}}, []results.Source{pack}, true,
+		},
 		{"nothing along X", "", "no row has edge, for X; there are suite, layout", Options{X: "edge"}, []results.Source{pack}, true},
 		{"nothing along Y", "", "no row has gflops, for Y", Options{Y: "gflops"}, []results.Source{pack}, true},
 		{"nothing said", "curves", "say what lies along X: suite, layout", Options{}, []results.Source{pack}, false},
 		{"no history", "history", "no record has a history", Options{}, []results.Source{pack}, true},
 		{"nothing from or to", "matrix", "no row has the labels from and to", Options{}, []results.Source{pack}, true},
-		{"a history over something", "history", "history has its own X, Y and curves", Options{Y: "rate"}, []results.Source{pack}, false},
-		{"a map over something", "matrix", "matrix has its own X", Options{X: "bytes"}, []results.Source{resultstest.Links()}, false},
-		{"a roofline of something", "roofline", "roofline has its own X and Y", Options{Y: "step"}, []results.Source{resultstest.Rates()}, false},
-		{"a peak of curves", "sweep", "plot sweep has no peaks", Options{Peaks: map[string]float64{"float64": 1}}, []results.Source{resultstest.Sweep()}, false},
-		{"no operations", "roofline", "no row has gflops and rate", Options{}, []results.Source{resultstest.Sweep()}, true},
-		{"a scaling of something", "scaling", "scaling has its own Y", Options{Y: "step"}, []results.Source{resultstest.Scaling()}, false},
+		{
+			"a history over something", "history", "history has its own X, Y and curves", Options{Y: "rate"},
+			[]results.Source{pack}, false,
+		},
+		{
+			"a map over something", "matrix", "matrix has its own X", Options{X: "bytes"},
+			[]results.Source{resultstest.Links()}, false,
+		},
+		{
+			"a roofline of something", "roofline", "roofline has its own X and Y", Options{Y: "step"},
+			[]results.Source{resultstest.Rates()}, false,
+		},
+		{
+			"a peak of curves", "sweep", "plot sweep has no peaks", Options{Peaks: map[string]float64{"float64": 1}},
+			[]results.Source{resultstest.Sweep()}, false,
+		},
+		{
+			"no operations", "roofline", "no row has gflops and rate", Options{}, []results.Source{resultstest.Sweep()},
+			true,
+		},
+		{
+			"a scaling of something", "scaling", "scaling has its own Y", Options{Y: "step"},
+			[]results.Source{resultstest.Scaling()}, false,
+		},
 		{"two units along Y", "", "rate is in GB/s and in MB/s", Options{}, []results.Source{twoUnits}, false},
-		{"two units along X", "curves", "rate is in GB/s and in MB/s", Options{X: "rate", Y: "bytes"}, []results.Source{twoUnits}, false},
+		{
+			"two units along X", "curves", "rate is in GB/s and in MB/s", Options{X: "rate", Y: "bytes"},
+			[]results.Source{twoUnits}, false,
+		},
 		{"nothing that scales", "scaling", "no row has devices, for X", Options{}, []results.Source{pack}, true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -239,15 +302,21 @@ func TestPlotOfOddRows(t *testing.T) {
 	failed := resultstest.Source(results.KindLinks, row(8, 1))
 	failed.End(errors.New("a link fell"))
 	for name, s := range map[string]results.Source{
-		"one row":         resultstest.Source(results.KindLinks, row(8, 1)),
-		"none":            resultstest.Source(results.KindLinks, row(0, 0), row(8, 0)),
-		"below zero":      resultstest.Source(results.KindLinks, row(1, -3), row(1000, 5), row(1e6, 1e9)),
-		"not finite":      resultstest.Source(results.KindLinks, row(1, math.NaN()), row(2, math.Inf(1)), row(3, 4)),
-		"words along X":   resultstest.Source(results.KindLinks, row(1, 2).Label("bytes", "few"), row(1, 2).Label("bytes", "many")),
-		"numbers, words":  resultstest.Source(results.KindLinks, row(1, 2).Label("bytes", "few"), row(1, 2)),
-		"far apart":       resultstest.Source(results.KindLinks, row(1, math.SmallestNonzeroFloat64), row(1e300, math.MaxFloat64)),
-		"failed":          failed,
-		"long names":      resultstest.Source(results.KindLinks, row(1, 1).Label("path", strings.Repeat("long ", 30)), row(1, 2)),
+		"one row":    resultstest.Source(results.KindLinks, row(8, 1)),
+		"none":       resultstest.Source(results.KindLinks, row(0, 0), row(8, 0)),
+		"below zero": resultstest.Source(results.KindLinks, row(1, -3), row(1000, 5), row(1e6, 1e9)),
+		"not finite": resultstest.Source(results.KindLinks, row(1, math.NaN()), row(2, math.Inf(1)), row(3, 4)),
+		"words along X": resultstest.Source(
+			results.KindLinks, row(1, 2).Label("bytes", "few"), row(1, 2).Label("bytes", "many"),
+		),
+		"numbers, words": resultstest.Source(results.KindLinks, row(1, 2).Label("bytes", "few"), row(1, 2)),
+		"far apart": resultstest.Source(
+			results.KindLinks, row(1, math.SmallestNonzeroFloat64), row(1e300, math.MaxFloat64),
+		),
+		"failed": failed,
+		"long names": resultstest.Source(
+			results.KindLinks, row(1, 1).Label("path", strings.Repeat("long ", 30)), row(1, 2),
+		),
 		"another's units": {Name: "x", Record: resultstest.Source(results.KindLinks, row(1, 1)).Record},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -269,7 +338,9 @@ func TestChartsRefuse(t *testing.T) {
 		"bars \"b\": 1 for 2": bars{Places: []string{"x", "y"}, Sets: []barSet{{Name: "b", Y: []float64{1}}}},
 		"there are no cells":  matrix{},
 		`map "g": 0 rows`:     matrix{Rows: []string{"0"}, Cols: []string{"0"}, Grids: []grid{{Name: "g"}}},
-		`map "h": 0 columns`:  matrix{Rows: []string{"0"}, Cols: []string{"0"}, Grids: []grid{{Name: "h", Values: [][]float64{nil}}}},
+		`map "h": 0 columns`: matrix{
+			Rows: []string{"0"}, Cols: []string{"0"}, Grids: []grid{{Name: "h", Values: [][]float64{nil}}},
+		},
 		"there are no panels": Panels{},
 		"there are no curves": Panels{Panels: []Curves{{}}},
 		"is not finite":       Curves{Curves: []Curve{{X: []float64{1}, Y: []float64{math.Inf(1)}}}},

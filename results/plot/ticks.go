@@ -2,19 +2,33 @@ package plot
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"strings"
+
+	"gonum.org/v1/plot"
 )
 
-// A tick is a mark on an axis: a fraction of the way along it, and a number.
-type tick struct {
-	at    float64 // 0 to 1
-	label string
+// A span is a range of numbers, ends included; it is empty where lo > hi.
+type span struct{ lo, hi float64 }
+
+func (s span) empty() bool { return s.lo > s.hi }
+
+// fraction is where v lies from lo (0) to hi (1); the middle where both are one.
+// Halves are used since hi - lo may overflow.
+func (s span) fraction(v float64) float64 {
+	if s.lo == s.hi {
+		return 0.5
+	}
+	return (v/2 - s.lo/2) / (s.hi/2 - s.lo/2)
 }
 
-// ticks marks about n round numbers on a span. A round number that lies outside
-// by no more than reach is marked at the end.
-func (s span) ticks(n int, reach float64) []tick {
+// wide reports whether numbers are better shown on a logarithmic axis.
+func (s span) wide(times float64) bool { return s.lo > 0 && s.hi/s.lo >= times }
+
+// ticks marks about n round numbers on a span, each at its fraction of the way along it. A round number that lies
+// outside by no more than reach is marked at the end.
+func (s span) ticks(n int, reach float64) []plot.Tick {
 	length := s.hi - s.lo
 	if s.empty() {
 		return nil
@@ -25,23 +39,23 @@ func (s span) ticks(n int, reach float64) []tick {
 	step := roundStep(length / float64(n))
 	first := math.Ceil((s.lo - reach) / step)
 	count := int(math.Floor((s.hi+reach)/step) - first)
-	var marks []tick
+	var marks []plot.Tick
 	for i := 0; i <= count; i++ {
 		v := (first + float64(i)) * step
 		at := min(max(0, s.fraction(v)), 1)
-		marks = append(marks, tick{at, s.label(v, step)})
+		marks = append(marks, plot.Tick{Value: at, Label: s.label(v, step)})
 	}
 	return marks
 }
 
 // endTicks marks the ends of a span with too little or too much between them
 // for a step, or its middle where the ends are one.
-func (s span) endTicks() []tick {
+func (s span) endTicks() []plot.Tick {
 	label := func(v float64) string { return typeset(strconv.FormatFloat(v, 'g', 4, 64)) }
 	if s.lo == s.hi {
-		return []tick{{0.5, label(s.lo)}}
+		return []plot.Tick{{Value: 0.5, Label: label(s.lo)}}
 	}
-	return []tick{{0, label(s.lo)}, {1, label(s.hi)}}
+	return []plot.Tick{{Value: 0, Label: label(s.lo)}, {Value: 1, Label: label(s.hi)}}
 }
 
 // roundStep is the smallest of 1, 2, 5 times a power of ten that is at least v.
@@ -79,4 +93,110 @@ func typeset(number string) string {
 		number = mantissa + "e" + sign + strings.TrimLeft(power[1:], "0")
 	}
 	return strings.ReplaceAll(number, "-", "−")
+}
+
+// places marks an axis at these numbers.
+type places []float64
+
+// Ticks implements plot.Ticker.
+func (p places) Ticks(lo, hi float64) (all []plot.Tick) {
+	for _, v := range p {
+		if v >= lo && v <= hi {
+			all = append(all, plot.Tick{Value: v, Label: typeset(strconv.FormatFloat(v, 'g', 6, 64))})
+		}
+	}
+	return all
+}
+
+// binaries marks a logarithmic axis at every first, second, fifth, tenth or twentieth power of two, 1 KiB among them, so
+// that there are at most seven marks. Where fewer than two lie on it, it marks it as decades does.
+type binaries struct{}
+
+// Ticks implements [plot.Ticker].
+func (binaries) Ticks(lo, hi float64) (all []plot.Tick) {
+	const most, reach = 7, 1e-9 // what rounding may take
+	first, last := math.Ceil(math.Log2(lo)-reach), math.Floor(math.Log2(hi)+reach)
+	if last <= first {
+		return decades{}.Ticks(lo, hi)
+	}
+	steps := []float64{1, 2, 5, 10, 20}
+	for len(steps) > 1 && math.Floor(last/steps[0])-math.Ceil(first/steps[0]) >= most {
+		steps = steps[1:]
+	}
+	step := steps[0]
+	for e := step * math.Ceil(first/step); e <= last; e += step {
+		all = append(all, plot.Tick{Value: math.Pow(2, e), Label: sized(math.Pow(2, e))})
+	}
+	return all
+}
+
+// sized writes a number of bytes that is a power of two.
+func sized(v float64) string {
+	unit := 0
+	units := []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}
+	for ; v >= 1024 && unit < len(units)-1; unit++ {
+		v /= 1024
+	}
+	return typeset(strconv.FormatFloat(v, 'g', 6, 64)) + " " + units[unit]
+}
+
+// steps marks a linear axis at round numbers, or at whole ones alone.
+type steps struct{ whole bool }
+
+// Ticks implements plot.Ticker.
+func (m steps) Ticks(lo, hi float64) []plot.Tick {
+	n := 6
+	if m.whole {
+		n = max(1, min(n, int(hi-lo)))
+	}
+	return roundTicks(lo, hi, n)
+}
+
+// roundTicks marks about n round numbers from lo to hi, equally far apart.
+func roundTicks(lo, hi float64, n int) (all []plot.Tick) {
+	for _, t := range (span{lo, hi}).ticks(n, 0) {
+		all = append(all, plot.Tick{Value: lo + t.Value*(hi-lo), Label: t.Label})
+	}
+	return all
+}
+
+// decades marks a logarithmic axis at powers of ten. Where fewer than three of
+// them lie on it, it writes the numbers at 2 and 5 times them too; where fewer than
+// three of all those do, also at 3 and 7 times, and then at all whole multiples; and
+// where fewer than three of these do, it marks the axis, which is all but linear over
+// so short a range, at round numbers equally far apart.
+type decades struct{}
+
+// Ticks implements plot.Ticker.
+func (decades) Ticks(lo, hi float64) []plot.Tick {
+	const least = 3
+	for _, written := range [][]int{{1}, {1, 2, 5}, {1, 2, 3, 5, 7}, {1, 2, 3, 4, 5, 6, 7, 8, 9}} {
+		if ticks, n := decadeTicks(lo, hi, written...); n >= least {
+			return ticks
+		}
+	}
+	if few := roundTicks(lo, hi, 5); len(few) >= least {
+		return few
+	}
+	return roundTicks(lo, hi, 8) // 1, 2 or 5 times a power of ten is at most 2.5 times too long
+}
+
+// decadeTicks marks the whole multiples of the powers of ten from lo to hi. It
+// returns too how many have their number written.
+func decadeTicks(lo, hi float64, written ...int) (ticks []plot.Tick, n int) {
+	const reach = 1e-9 // what rounding may take
+	for e := math.Floor(math.Log10(lo)); math.Pow(10, e) <= hi; e++ {
+		for i := 1; i < 10; i++ {
+			tick := plot.Tick{Value: float64(i) * math.Pow(10, e)}
+			if tick.Value < lo*(1-reach) || tick.Value > hi*(1+reach) {
+				continue
+			}
+			if slices.Contains(written, i) {
+				tick.Label = typeset(strconv.FormatFloat(tick.Value, 'g', 5, 64))
+				n++
+			}
+			ticks = append(ticks, tick)
+		}
+	}
+	return ticks, n
 }

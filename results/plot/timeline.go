@@ -7,8 +7,8 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"time"
 
+	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 
@@ -16,115 +16,58 @@ import (
 	"github.com/halox/halox/results/trace"
 )
 
-// timelineSteps is how many steps a timeline shows: more cannot be told apart.
+// timelineSteps is the number of steps that a timeline shows: more cannot be told apart.
 const timelineSteps = 2
 
-// Timeline is the chart of the last steps of a trace. Each stream has a lane with a bar
-// for every operation, in the colour of its category; bars of sweeps have the number of
-// their step. Below the lanes of a device a strip says when it communicated, and whether it
-// swept at the same time. A trace without steps has none.
-func Timeline(t *trace.Trace) (Chart, error) { return newTimeline(t) }
-
-// check implements Chart: what can be wrong is found when a timeline is laid out.
-func (l *timeline) check() error { return nil }
-
-// size implements Chart.
-func (l *timeline) size() (width, height vg.Length) {
-	return l.width + 2*chartMargin, l.height + 2*chartMargin
+// Timeline is the chart of the last steps of a trace. Each stream has a lane with a bar for every operation, in the
+// color of its category; bars of sweeps have the number of their step. The last lane of a device shows when it
+// communicated, and whether it swept at the same time. A trace without steps is an error.
+func Timeline(t *trace.Trace) (Chart, error) {
+	l := &timeline{trace: t}
+	if err := l.choose(); err != nil {
+		return nil, err
+	}
+	for _, d := range t.Devices {
+		if len(d.Streams) > 0 {
+			l.addDevice(d)
+		}
+	}
+	slices.Reverse(l.lanes) // Y points up
+	return l, nil
 }
 
-// The measures of a timeline, in points.
-const (
-	laneWidth  vg.Length = 560
-	laneHeight vg.Length = 11
-	lanePitch  vg.Length = 13 // from one lane to the next
-	stripSize  vg.Length = 4
-	deviceGap  vg.Length = 8
-	headHeight vg.Length = 14 // of the name of a device
-	minBar     vg.Length = 0.4
-)
-
-// A timeline is the part of a trace that is drawn, laid out: where its bars and texts
-// are, seen from the lower left corner of the lanes.
+// A timeline is the part of a trace that is drawn.
 type timeline struct {
-	trace         *trace.Trace
-	first, last   int64 // steps
-	window        trace.Interval
-	bars          []bar
-	labels        []label
-	names         []string // of what the legend explains
-	axis          mapAxis
-	area          vg.Rectangle // of the lanes
-	origin        vg.Point     // of the area on the paper
-	width, height vg.Length
+	trace       *trace.Trace
+	first, last int64 // steps
+	window      trace.Interval
+	lanes       []lane   // the lowest first
+	shown       []string // categories that occur
 }
 
-// bar is a filled rectangle with a text in it, where that fits.
+// A lane is a line of bars with a name.
+type lane struct {
+	name string
+	bars []bar
+}
+
+// A bar is an interval in the color of a category, with a text in it where that fits.
 type bar struct {
-	vg.Rectangle
-	colour color.Color
-	text   string
+	trace.Interval
+	category, text string
 }
 
-// label is a text left of the lanes: the name of a stream, or of a device, which stands
-// above its lanes.
-type label struct {
-	text   string
-	y      vg.Length // of its middle
-	device bool
-}
-
-// The colours of a timeline, by category and by what the strip shows.
+// The categories of the last lane of a device.
 const (
 	hiddenName  = "communication, hidden"
 	exposedName = "exposed"
 )
 
-func timelineColour(name string) color.Color {
-	switch name {
-	case trace.Sweep:
-		return colours[0]
-	case trace.Unpack:
-		return colours[1]
-	case trace.Copy:
-		return colours[2]
-	case trace.Exchange:
-		return colours[3]
-	case trace.Pack:
-		return colours[4]
-	case trace.Other:
-		return colours[5]
-	case exposedName:
-		return colours[6]
-	case hiddenName:
-		return color.Gray{0xa8}
-	}
-	return color.Gray{0xe4} // a wait
-}
-
-// newTimeline finds the window and the place of everything.
-func newTimeline(t *trace.Trace) (*timeline, error) {
-	l := &timeline{trace: t}
-	if err := l.choose(); err != nil {
-		return nil, err
-	}
-	height := vg.Length(0)
-	for _, d := range t.Devices {
-		height += deviceHeight(d)
-	}
-	l.area = vg.Rectangle{Max: vg.Point{X: laneWidth, Y: height}}
-	top := height
-	for _, d := range t.Devices {
-		if deviceHeight(d) > 0 {
-			l.addDevice(d, top)
-			top -= deviceHeight(d)
-		}
-	}
-	axis := span{l.window.Begin.Seconds() * 1e6, l.window.End.Seconds() * 1e6}
-	l.axis = newMapAxis(below, l.area, axis, 0, 60)
-	l.axis.title = "time in us"
-	l.fit()
-	return l, nil
+// timelineColors are the colors of categories. Others, which are waits, are light gray.
+var timelineColors = map[string]color.Color{
+	trace.Sweep: colours[0], trace.Unpack: colours[1], trace.Copy: colours[2], trace.Exchange: colours[3],
+	trace.Pack: colours[4], trace.Other: colours[5], exposedName: colours[6], hiddenName: color.Gray{0xa8},
+	trace.Wait: color.Gray{0xe4},
 }
 
 // choose finds the last steps, and from when to when they were worked on.
@@ -154,162 +97,142 @@ func (l *timeline) each(do func(o trace.Operation)) {
 	}
 }
 
-// deviceHeight is what the lanes of a device take, with its name and the strip.
-func deviceHeight(d trace.Device) vg.Length {
-	if len(d.Streams) == 0 {
-		return 0
-	}
-	return headHeight + vg.Length(len(d.Streams))*lanePitch + stripSize + deviceGap
-}
-
-// addDevice adds the bars and labels of a device, from its upper end down.
-func (l *timeline) addDevice(d trace.Device, top vg.Length) {
-	l.labels = append(l.labels, label{d.Name, top - headHeight/2, true})
-	y := top - headHeight
+// addDevice adds the lanes of a device, from the uppermost down. The first has its name.
+func (l *timeline) addDevice(d trace.Device) {
+	l.lanes = append(l.lanes, lane{name: d.Name})
 	for _, s := range d.Streams {
-		l.labels = append(l.labels, label{s.Name, y - laneHeight/2, false})
+		next := lane{name: s.Name}
 		for _, o := range s.Operations {
 			text := ""
 			if o.Category == trace.Sweep {
 				text = fmt.Sprint(o.Step)
 			}
-			l.addBar(trace.Interval{Begin: o.Begin, End: o.End}, y, laneHeight, o.Category, text)
+			l.add(&next, trace.Interval{Begin: o.Begin, End: o.End}, o.Category, text)
 		}
-		y -= lanePitch
+		l.lanes = append(l.lanes, next)
 	}
 	all, hidden := d.Communication()
+	below := lane{name: "communication"}
 	for _, x := range all {
-		l.addBar(x, y, stripSize, exposedName, "")
+		l.add(&below, x, exposedName, "")
 	}
 	for _, x := range hidden {
-		l.addBar(x, y, stripSize, hiddenName, "")
+		l.add(&below, x, hiddenName, "")
 	}
+	l.lanes = append(l.lanes, below)
 }
 
-// addBar adds what of a bar lies in the window.
-func (l *timeline) addBar(x trace.Interval, top, height vg.Length, name, text string) {
-	begin, end := max(x.Begin, l.window.Begin), min(x.End, l.window.End)
-	if begin >= end {
+// add adds the part of a bar that is in the window.
+func (l *timeline) add(to *lane, x trace.Interval, category, text string) {
+	x.Begin, x.End = max(x.Begin, l.window.Begin), min(x.End, l.window.End)
+	if x.Begin >= x.End {
 		return
 	}
-	at := func(t time.Duration) vg.Length {
-		return laneWidth * vg.Length(float64(t-l.window.Begin)/float64(l.window.End-l.window.Begin))
-	}
-	r := vg.Rectangle{Min: vg.Point{X: at(begin), Y: top - height}, Max: vg.Point{X: at(end), Y: top}}
-	r.Max.X = min(max(r.Max.X, r.Min.X+minBar), laneWidth)
-	l.bars = append(l.bars, bar{r, timelineColour(name), text})
-	if !slices.Contains(l.names, name) {
-		l.names = append(l.names, name)
+	to.bars = append(to.bars, bar{x, category, text})
+	if !slices.Contains(l.shown, category) {
+		l.shown = append(l.shown, category)
 	}
 }
 
-// title says what ran; the line below it, what is shown and how much was hidden.
-func (l *timeline) title() (title, below string) {
+// heading says what ran, what is shown and how much was hidden.
+func (l *timeline) heading() heading {
 	a := l.trace.About
 	how := wording.Join(" ", a.Scheme, a.Order)
 	if a.Path != "" {
 		how = wording.Join(" ", how, "over", a.Path)
 	}
-	title = wording.Join(", ", how, strings.TrimSpace(a.Solver+" "+wording.Times(a.Size)), a.Precision)
-	below = fmt.Sprintf("steps %d to %d", l.first, l.last)
+	title := wording.Join(", ", how, strings.TrimSpace(a.Solver+" "+wording.Times(a.Size)), a.Precision)
+	note := fmt.Sprintf("steps %d to %d", l.first, l.last)
 	if l.first == l.last {
-		below = fmt.Sprintf("step %d", l.first)
+		note = fmt.Sprintf("step %d", l.first)
 	}
 	if hidden := l.trace.HiddenText(); hidden != "" {
-		below += "; in all that was traced, " + hidden + " hidden behind sweeps"
+		note += "; in all that was traced, " + hidden + " hidden behind sweeps"
 	}
-	return title, below
+	return heading{title, note}
 }
 
-// legend returns what is to be explained, in one order for all timelines.
+// legend returns the categories to explain, in one order for all timelines.
 func (l *timeline) legend() []string {
 	all := append(trace.Categories(), hiddenName, exposedName)
-	return slices.DeleteFunc(all, func(name string) bool { return !slices.Contains(l.names, name) })
+	return slices.DeleteFunc(all, func(name string) bool { return !slices.Contains(l.shown, name) })
 }
 
-// The heights of the lines above the lanes.
-const (
-	titleLine vg.Length = 20
-	textLine  vg.Length = 17
-)
+func (l *timeline) check() error { return nil }
 
-// fit makes the paper as large as what is on it, in whole points.
-func (l *timeline) fit() {
-	left := vg.Length(0)
-	for _, x := range l.labels {
-		if !x.device {
-			left = max(left, sans(8).Width(x.text)+textGap)
-		}
-	}
-	bounds := l.axis.bounds()
-	l.origin.X = margin + vg.Length(math.Ceil(float64(max(left, -bounds.Min.X))))
-	l.origin.Y = margin + vg.Length(math.Ceil(float64(-bounds.Min.Y)))
-	title, below := l.title()
-	right := max(l.origin.X+max(laneWidth, bounds.Max.X), margin+titleText().Width(title), margin+sans(10).Width(below))
-	l.width = vg.Length(math.Ceil(float64(right + margin)))
-	l.height = l.origin.Y + vg.Length(math.Ceil(float64(l.area.Max.Y+titleLine+2*textLine))) + margin
+func (l *timeline) size() (width, height vg.Length) {
+	const lanePitch, axis = 14, 44
+	width = 620 + legendWidth(l.legend())
+	height = lanePitch*vg.Length(len(l.lanes)) + axis + l.heading().height(width-2*chartMargin)
+	return width, height + 2*chartMargin
 }
 
 func (l *timeline) draw(c draw.Canvas) {
-	c.SetColor(color.White)
-	c.Fill(c.Rectangle.Path())
-	l.drawHead(c)
-	c.Translate(l.origin)
-	for _, b := range l.bars {
-		b.draw(c)
-	}
-	for _, x := range l.labels {
-		x.draw(c, margin-l.origin.X)
-	}
-	c.StrokeLine2(ink(), 0, 0, laneWidth, 0)
-	l.axis.draw(c)
-}
-
-// drawHead writes the title, the line below it and the legend.
-func (l *timeline) drawHead(c draw.Canvas) {
-	title, below := l.title()
-	at := vg.Point{X: margin, Y: l.height - margin}
-	style := titleText()
-	style.YAlign = draw.YTop
-	c.FillText(style, at, title)
-	at.Y -= titleLine
-	style = sans(10)
-	style.YAlign = draw.YTop
-	c.FillText(style, at, below)
-	at.Y -= textLine
-	style = sans(9)
-	style.YAlign = draw.YCenter
+	c = l.heading().draw(c)
+	legend := newLegend()
 	for _, name := range l.legend() {
-		patch := bar{vg.Rectangle{Min: vg.Point{X: at.X, Y: at.Y - 9}, Max: vg.Point{X: at.X + 12, Y: at.Y}}, timelineColour(name), ""}
-		patch.draw(c)
-		c.FillText(style, vg.Point{X: at.X + 12 + textGap, Y: at.Y - 4}, name)
-		at.X += 12 + textGap + style.Width(name) + 4*textGap
+		legend.Add(name, patch{timelineColors[name]})
+	}
+	c = drawBeside(c, legend, l.legend())
+	p := newPlot("time in us", "")
+	var names []string
+	for _, one := range l.lanes {
+		names = append(names, one.name)
+	}
+	p.NominalY(names...)
+	p.Y.Tick.Label.Font.Size = 9
+	p.X.Tick.Marker = steps{}
+	p.Add(lanes{l})
+	drawPlot(p, c)
+}
+
+// A patch is the sample of a color in a legend.
+type patch struct{ color color.Color }
+
+// Thumbnail implements [plot.Thumbnailer].
+func (p patch) Thumbnail(c *draw.Canvas) {
+	c.SetColor(p.color)
+	c.Fill(c.Rectangle.Path())
+}
+
+// lanes draws the bars of a timeline.
+type lanes struct{ *timeline }
+
+func microseconds(x trace.Interval) (begin, end float64) {
+	return x.Begin.Seconds() * 1e6, x.End.Seconds() * 1e6
+}
+
+// Plot implements [plot.Plotter].
+func (l lanes) Plot(c draw.Canvas, p *plot.Plot) {
+	x, y := p.Transforms(&c)
+	for i, one := range l.lanes {
+		for _, b := range one.bars {
+			begin, end := microseconds(b.Interval)
+			r := vg.Rectangle{
+				Min: vg.Point{X: x(begin), Y: y(float64(i) - 0.42)}, Max: vg.Point{X: x(end), Y: y(float64(i) + 0.42)},
+			}
+			const narrowest = 0.4
+			r.Max.X = max(r.Max.X, r.Min.X+narrowest)
+			b.draw(c, r)
+		}
 	}
 }
 
-func (b bar) draw(c draw.Canvas) {
-	c.SetColor(b.colour)
-	c.Fill(b.Path())
-	width := b.Max.X - b.Min.X
-	if width > 2 { // neighbours of one colour are to be told apart
-		c.StrokeLine2(draw.LineStyle{Color: color.White, Width: 0.4}, b.Max.X, b.Min.Y, b.Max.X, b.Max.Y)
-	}
-	style := sans(7)
-	if b.text == "" || style.Width(b.text)+2 > width {
-		return
-	}
-	style.Color, style.XAlign, style.YAlign = color.White, draw.XCenter, draw.YCenter
-	c.FillText(style, b.Min.Add(b.Max).Scale(0.5).Add(vg.Point{Y: 0.6}), b.text)
+// DataRange implements [plot.DataRanger].
+func (l lanes) DataRange() (xmin, xmax, ymin, ymax float64) {
+	begin, end := microseconds(l.window)
+	return begin, end, -0.5, float64(len(l.lanes)) - 0.5
 }
 
-// draw writes the name of a device from the left end of the paper, that of a stream up to
-// its lane.
-func (x label) draw(c draw.Canvas, left vg.Length) {
-	style, at := sans(8), vg.Point{X: -textGap, Y: x.y + 0.7}
-	style.XAlign, style.YAlign = draw.XRight, draw.YCenter
-	if x.device {
-		style, at.X = sans(9.5), left
-		style.YAlign = draw.YCenter
+func (b bar) draw(c draw.Canvas, r vg.Rectangle) {
+	c.SetColor(timelineColors[b.category])
+	c.Fill(r.Path())
+	width := r.Size().X
+	if width > 2 { // neighbors of one color are to be told apart
+		c.StrokeLine2(draw.LineStyle{Color: color.White, Width: 0.4}, r.Max.X, r.Min.Y, r.Max.X, r.Max.Y)
 	}
-	c.FillText(style, at, x.text)
+	if style := centered(sans(7)); b.text != "" && style.Width(b.text)+2 <= width {
+		style.Color = color.White
+		c.FillText(style, r.Min.Add(r.Max).Scale(0.5), b.text)
+	}
 }

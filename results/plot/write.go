@@ -3,22 +3,45 @@ package plot
 import (
 	"bytes"
 	"fmt"
+	"image"
 	"image/color"
+	"io"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"golang.org/x/text/encoding/charmap"
+	"gonum.org/v1/plot/font"
+	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
+	"gonum.org/v1/plot/vg/vgimg"
+	"gonum.org/v1/plot/vg/vgpdf"
+	"gonum.org/v1/plot/vg/vgsvg"
 
 	"github.com/halox/halox/internal/files"
+	"github.com/halox/halox/results/internal/wording"
 )
 
-// Write draws a chart into the file at path, whose extension picks the format: .png, .svg
-// or .pdf.
+// A Chart is laid out and drawn by [Write]. [New] and [Timeline] make charts; [Curves] and
+// [Panels] are charts too.
+type Chart interface {
+	check() error
+	size() (width, height vg.Length)
+	draw(c draw.Canvas)
+}
+
+// extensions are those of the files that can be drawn.
+var extensions = []string{".png", ".svg", ".pdf"}
+
+// Extensions returns the extensions of the files that can be drawn: .png, .svg and .pdf.
+func Extensions() []string { return slices.Clone(extensions) }
+
+// Write draws a chart into the file at path, whose extension names the format: .png, .svg or .pdf.
 func Write(path string, c Chart) error {
-	data, err := encodeChart(strings.ToLower(filepath.Ext(path)), c)
+	var data bytes.Buffer
+	err := Encode(&data, strings.ToLower(filepath.Ext(path)), c)
 	if err == nil {
-		err = files.Write(path, data)
+		err = files.Write(path, data.Bytes())
 	}
 	if err != nil {
 		return fmt.Errorf("results: plot %s: %w", path, err)
@@ -26,62 +49,91 @@ func Write(path string, c Chart) error {
 	return nil
 }
 
-func encodeChart(format string, c Chart) ([]byte, error) {
-	if !slices.Contains(formats, format) {
-		return nil, fmt.Errorf("%q is not allowed: .png, .svg or .pdf", format)
+// Encode draws a chart in the format of an extension: .png, .svg or .pdf.
+func Encode(w io.Writer, extension string, c Chart) error {
+	if !slices.Contains(extensions, extension) {
+		return fmt.Errorf("%q is not allowed: .png, .svg or .pdf", extension)
 	}
 	if err := c.check(); err != nil {
-		return nil, err
+		return err
 	}
 	width, height := c.size()
-	canvas := newCanvas(format, width, height)
+	canvas := newCanvas(extension, width, height)
 	page := draw.New(canvas)
 	page.SetColor(color.White)
 	page.Fill(page.Rectangle.Path())
 	c.draw(draw.Crop(page, chartMargin, -chartMargin, chartMargin, -chartMargin))
-	var out bytes.Buffer
-	_, err := canvas.WriteTo(&out)
-	if format == ".svg" {
-		return portableSVG(out.Bytes()), err
-	}
-	return out.Bytes(), err
-}
-
-// formats are the extensions of the files that can be drawn.
-var formats = []string{".png", ".svg", ".pdf"}
-
-// WritePicture draws p into the file at path, whose ending picks the format:
-// .png, .svg or .pdf. Both axes have one scale, but for planes longer than eight
-// times their width, which are widened to stay readable. A plane with more points
-// than pixels is averaged. The colours span the smallest to the largest finite
-// value; what is not finite is grey, and so is a pixel that averages over it.
-func WritePicture(path string, p Picture) error {
-	data, err := p.encode(strings.ToLower(filepath.Ext(path)))
-	if err == nil {
-		err = files.Write(path, data)
-	}
-	if err != nil {
-		return fmt.Errorf("results: write picture %s: %w", path, err)
-	}
-	return nil
-}
-
-func (p *Picture) encode(format string) ([]byte, error) {
-	if !slices.Contains(formats, format) {
-		return nil, fmt.Errorf("its ending is %q, want one of %s", format, strings.Join(formats, ", "))
-	}
-	if err := p.check(); err != nil {
-		return nil, err
-	}
-	drawn := newHeatMap(p)
-	canvas := newCanvas(format, drawn.width, drawn.height)
-	drawn.draw(draw.New(canvas))
 	var data bytes.Buffer
 	if _, err := canvas.WriteTo(&data); err != nil {
-		return nil, err
+		return err
 	}
-	if format == ".svg" {
-		return portableSVG(data.Bytes()), nil
+	out := data.Bytes()
+	if extension == ".svg" {
+		out = portableSVG(out)
 	}
-	return data.Bytes(), nil
+	_, err := w.Write(out)
+	return err
+}
+
+// newCanvas is a canvas for one of the formats.
+func newCanvas(format string, width, height vg.Length) vg.CanvasWriterTo {
+	return printableCanvas{formatCanvas(format, width, height)}
+}
+
+// A printableCanvas shows a question mark for what cannot be shown: no SVG may hold some of it.
+type printableCanvas struct{ vg.CanvasWriterTo }
+
+// FillString draws text.
+func (c printableCanvas) FillString(face font.Face, at vg.Point, s string) {
+	c.CanvasWriterTo.FillString(face, at, wording.Printable(s))
+}
+
+func formatCanvas(format string, width, height vg.Length) vg.CanvasWriterTo {
+	switch format {
+	case ".svg":
+		return vgsvg.New(width, height)
+	case ".pdf":
+		return pdfCanvas{vgpdf.New(width, height)}
+	default:
+		const dpi = pixelsPerPoint * 72
+		return vgimg.PngCanvas{Canvas: vgimg.NewWith(vgimg.UseWH(width, height), vgimg.UseDPI(dpi))}
+	}
+}
+
+// A pdfCanvas draws as the other canvases do where vgpdf does not: vgpdf turns
+// images upside down and takes text for Windows-1252, byte by byte.
+type pdfCanvas struct{ *vgpdf.Canvas }
+
+// DrawImage draws img with its first row on top.
+func (c pdfCanvas) DrawImage(rect vg.Rectangle, img image.Image) {
+	c.Push()
+	defer c.Pop()
+	c.Translate(vg.Point{Y: rect.Min.Y + rect.Max.Y})
+	c.Scale(1, -1)
+	c.Canvas.DrawImage(rect, img)
+}
+
+// FillString draws UTF-8 text; what Windows-1252 doesn't have becomes a
+// question mark, but for the minus sign, which becomes a dash of its length.
+func (c pdfCanvas) FillString(face font.Face, at vg.Point, s string) {
+	encoded := make([]byte, 0, len(s))
+	for _, r := range s {
+		if r == '−' {
+			r = '–'
+		}
+		b, ok := charmap.Windows1252.EncodeRune(r)
+		if !ok {
+			b = '?'
+		}
+		encoded = append(encoded, b)
+	}
+	c.Canvas.FillString(face, at, string(encoded))
+}
+
+// portableSVG mends what vgsvg writes for viewers that go by the letter: the
+// images it embeds are PNG, and a font that is missing needs a stand-in.
+func portableSVG(data []byte) []byte {
+	data = bytes.ReplaceAll(data, []byte("data:image/jpg;"), []byte("data:image/png;"))
+	return bytes.ReplaceAll(data, []byte("font-family:Liberation Sans"),
+		[]byte("font-family:Liberation Sans,Arial,Helvetica,sans-serif"))
 }

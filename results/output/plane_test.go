@@ -1,4 +1,4 @@
-package main
+package output
 
 import (
 	"errors"
@@ -49,7 +49,7 @@ func TestMosaicOfALinearField(t *testing.T) {
 				t.Fatal(err)
 			}
 			p := newPlane(grid, tc.axis, tc.index)
-			m, err := readMosaic(p, tc.side, readIndices)
+			m, err := readMosaic(p, tc.side, tc.side, readIndices)
 			if err != nil || m.across.cells != tc.nx || m.up.cells != tc.ny {
 				t.Fatalf("%d by %d cells, %v", m.across.cells, m.up.cells, err)
 			}
@@ -93,7 +93,7 @@ func TestMosaicIsReadInParts(t *testing.T) {
 		t.Fatal(err)
 	}
 	var read int64
-	m, err := readMosaic(newPlane(grid, 2, 0), 8, func(dst []float64, box domain.Box) error {
+	m, err := readMosaic(newPlane(grid, 2, 0), 8, 8, func(dst []float64, box domain.Box) error {
 		if len(dst) > chunkPoints || int64(len(dst)) != box.Points() {
 			t.Errorf("%d points at once for %v", len(dst), box)
 		}
@@ -112,7 +112,7 @@ func TestMosaicIsReadInParts(t *testing.T) {
 		}
 	}
 	broken := errors.New("broken")
-	if _, err := readMosaic(newPlane(grid, 2, 0), 8, func([]float64, domain.Box) error { return broken }); err != broken {
+	if _, err := readMosaic(newPlane(grid, 2, 0), 8, 8, func([]float64, domain.Box) error { return broken }); err != broken {
 		t.Errorf("got %v", err)
 	}
 }

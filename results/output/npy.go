@@ -1,0 +1,29 @@
+package output
+
+import (
+	"io"
+
+	"github.com/halox/halox/results/field"
+)
+
+func init() { Register(Format{Kind: Field, Extension: ".npy", Write: writeNPY}) }
+
+// writeNPY writes the field as a NumPy file of shape (ny, nx) or (nz, ny, nx), in the precision of the run.
+func writeNPY(w io.Writer, run *Run) error {
+	shape := []int{run.Grid.Size[1], run.Grid.Size[0]}
+	if run.Grid.Dims == 3 {
+		shape = append([]int{run.Grid.Size[2]}, shape...)
+	}
+	dtype := field.Float64
+	if run.Float32 {
+		dtype = field.Float32
+	}
+	e, err := field.NewEncoder(w, shape, dtype)
+	if err != nil {
+		return err
+	}
+	if err := run.Chunks(e.Write); err != nil {
+		return err
+	}
+	return e.Close()
+}

@@ -1,0 +1,153 @@
+// Package output writes the files that a run leaves behind, each in the format that its extension names.
+//
+// A new format is one file of this package: it calls [Register] in an init function, and nothing else changes.
+//
+//   - configs accepts the extensions that [Extensions] returns for a kind under the key output.<kind>, and names them in
+//     errors and on the reference page.
+//   - cmd/halox checks before a run that the files can be written, and afterwards calls [Write] for each file that the
+//     config names, where several processes share the grid on all of them.
+package output
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/internal/files"
+	"github.com/halox/halox/results"
+)
+
+// A Kind is what a file shows. It is the key that names the file in the section output of a config.
+type Kind string
+
+// The kinds of files.
+const (
+	Field   Kind = "field"   // the values at all points
+	Picture Kind = "picture" // a plane of the field
+)
+
+// A Run is what a run that has ended offers to formats.
+type Run struct {
+	Record  *results.Record // who ran what where, and how far it came; without the errors of outputs
+	Title   string          // "heat, step 100"
+	Grid    domain.Grid
+	Float32 bool // the precision of the run; else float64
+
+	Spacing    []float64                         // between points, one per axis
+	Coordinate func(axis, index int) float64     // of the points with an index on an axis
+	Axis       int                               // across the plane that pictures of 3-D grids show
+	Index      int                               // of that plane on the axis
+	Read       func([]float64, domain.Box) error // reads the points of a box, x fastest
+}
+
+// A Format is one kind of file.
+type Format struct {
+	Kind      Kind
+	Extension string // in lower case, ".npy"
+
+	// Write writes the file. Where processes share the grid all of them call it, since each reads its part of the
+	// field: which boxes are read must not depend on the values. Only one of them writes a file, the others
+	// write to [io.Discard] and read zeros.
+	Write func(w io.Writer, run *Run) error
+}
+
+var formats []Format
+
+// Register adds a format. It panics if the kind already has one for the extension.
+func Register(f Format) {
+	if _, ok := find(f.Kind, f.Extension); ok {
+		panic(fmt.Sprintf("output: two formats for %s%s", f.Kind, f.Extension))
+	}
+	formats = append(formats, f)
+}
+
+// Extensions returns the extensions of the formats of a kind.
+func Extensions(kind Kind) (all []string) {
+	for _, f := range formats {
+		if f.Kind == kind {
+			all = append(all, f.Extension)
+		}
+	}
+	return all
+}
+
+func find(kind Kind, extension string) (Format, bool) {
+	for _, f := range formats {
+		if f.Kind == kind && f.Extension == strings.ToLower(extension) {
+			return f, true
+		}
+	}
+	return Format{}, false
+}
+
+// A Destination says where [Write] writes.
+type Destination struct {
+	Discard bool               // take part in reading the field, and write nothing
+	Began   func(abort func()) // is called before the field is read; abort, from any goroutine, removes what was written
+	Failed  func(error) error  // is called with the first error of the file, before the field is read any further
+}
+
+// Write writes the file at path in the format of its extension. The file appears when it is complete: after an error
+// what was there before is still there.
+func Write(path string, kind Kind, run *Run, to Destination) error {
+	format, ok := find(kind, filepath.Ext(path))
+	if !ok {
+		return fmt.Errorf("output: write %s %s: its extension must be one of %s",
+			kind, path, strings.Join(Extensions(kind), ", "))
+	}
+	if to.Discard {
+		return format.Write(io.Discard, run)
+	}
+	file, err := files.Create(path)
+	if err != nil {
+		return errors.Join(fmt.Errorf("output: write %s %s: %w", kind, path, err), format.Write(io.Discard, run))
+	}
+	if to.Began != nil {
+		to.Began(func() { _ = file.Abort() })
+	}
+	buffer := bufio.NewWriterSize(reporter{file, to.Failed}, 1<<20)
+	if err = format.Write(buffer, run); err == nil {
+		err = buffer.Flush()
+	}
+	if err != nil {
+		_ = file.Abort()
+		return fmt.Errorf("output: write %s %s: %w", kind, path, err)
+	}
+	if err = file.Commit(); err != nil {
+		return fmt.Errorf("output: write %s %s: %w", kind, path, err)
+	}
+	return nil
+}
+
+// A reporter passes on errors of a writer.
+type reporter struct {
+	io.Writer
+	failed func(error) error
+}
+
+// Write implements [io.Writer].
+func (r reporter) Write(data []byte) (int, error) {
+	n, err := r.Writer.Write(data)
+	if err != nil && r.failed != nil {
+		err = r.failed(err)
+	}
+	return n, err
+}
+
+// chunkPoints is how many points of a field are read at once.
+const chunkPoints = 1 << 22
+
+// Chunks reads the whole field, x fastest, in chunks of at most some millions of points, and passes on the values of each.
+func (r *Run) Chunks(use func(values []float64) error) error {
+	return r.Grid.EachChunk(chunkPoints, func(box domain.Box) error {
+		values := make([]float64, box.Points())
+		if err := r.Read(values, box); err != nil {
+			return err
+		}
+		return use(values)
+	})
+}

@@ -1,0 +1,338 @@
+package plot
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/halox/halox/results"
+	"github.com/halox/halox/results/internal/wording"
+)
+
+// plane plots Y over X: as curves, or as bars where the kind asks for them or X has words.
+func (s *selection) plane(k kind) (Chart, error) {
+	x, err := s.xAxis(k)
+	if err != nil {
+		return nil, err
+	}
+	y, err := s.yAxis(k)
+	if err != nil {
+		return nil, err
+	}
+	if k.title == "" {
+		k.title = y.title() + " over " + x.title()
+	}
+	if k.form == asBars || spread(x, s.rows).empty() {
+		return s.bars(k, x, y)
+	}
+	return s.curves(k, x, y)
+}
+
+func (s *selection) curves(k kind, x, y axis) (Chart, error) {
+	logX, logY := spread(x, s.rows).wide(4), !k.linearY && spread(y, s.rows).wide(4)
+	c := Curves{XLabel: x.title(), YLabel: y.title(), LinearX: !logX, LinearY: !logY, BytesX: x.countsBytes()}
+	merged, lost, bars := 0, 0, false
+	all := s.series(k.by, x)
+	for _, one := range all {
+		points, m, l := one.points(x, y, logX, logY)
+		merged, lost = merged+m, lost+l
+		if len(points) == 0 {
+			continue
+		}
+		next := curve(one.name, points)
+		bars = bars || next.Lo != nil
+		c.Curves = append(c.Curves, next)
+	}
+	if len(c.Curves) == 0 {
+		return nil, fmt.Errorf("%w: no row has both %s and %s", ErrNothing, x.name, y.name)
+	}
+	if k.ceiling && y.metric {
+		c.Curves = append(c.Curves, s.ceilings(x, y, all)...)
+		if len(c.Curves) > 1 && c.Curves[0].Name == "" {
+			c.Curves[0].Name = y.name
+		}
+	}
+	s.remark(merged, lost, bars)
+	c.Title, c.Note = s.title(k), s.note()
+	return c, nil
+}
+
+// ceilings returns the curves of the metrics that bound Y, one for each machine.
+func (s *selection) ceilings(x, y axis, all []series) (curves []Curve) {
+	machines := results.MachineNames(s.sources)
+	candidates := []results.Metric{results.Metric(y.name).Ceiling()}
+	if y.name == string(results.Rate) {
+		candidates = append(candidates, results.PeerRate)
+	}
+	for _, m := range candidates {
+		if m == "" {
+			continue
+		}
+		bound := newAxis(string(m), s.rows)
+		var names []string
+		for i := range s.sources {
+			if slices.Contains(names, machines[i]) {
+				continue
+			}
+			names = append(names, machines[i])
+			one := series{}
+			for _, row := range s.rows {
+				if machines[row.source] == machines[i] {
+					one.rows = append(one.rows, row)
+				}
+			}
+			if points, _, _ := one.points(x, bound, true, true); len(points) > 0 {
+				_, what, _ := strings.Cut(m.Title(), " of a ") // time of a plain copy
+				c := curve(wording.Join(", ", what, machines[i]), points)
+				c.Bound, c.Lo, c.Hi = true, nil, nil
+				curves = append(curves, c)
+			}
+		}
+	}
+	return curves
+}
+
+func (s *selection) bars(k kind, x, y axis) (Chart, error) {
+	b := bars{XLabel: x.title(), YLabel: y.title()}
+	b.Places = s.places(x)
+	merged, errorBars := 0, false
+	for _, one := range s.series(k.by, x) {
+		set := barSet{Name: one.name}
+		for _, place := range b.Places {
+			v, n := one.median(x, y, place)
+			if n > 1 {
+				merged += n
+			}
+			errorBars = errorBars || v.Repeated()
+			set.Y, set.Lo, set.Hi = append(set.Y, v.Median), append(set.Lo, v.Q1), append(set.Hi, v.Q3)
+		}
+		if slices.ContainsFunc(set.Y, func(v float64) bool { return !math.IsNaN(v) }) {
+			b.Sets = append(b.Sets, set)
+		}
+	}
+	if len(b.Sets) == 0 {
+		return nil, fmt.Errorf("%w: no row has both %s and %s", ErrNothing, x.name, y.name)
+	}
+	for i := range b.Sets {
+		if len(b.Sets) > 1 {
+			b.Sets[i].Name = wording.OrDash(b.Sets[i].Name)
+		}
+	}
+	s.remark(merged, 0, errorBars)
+	b.Title, b.Note = s.title(k), s.note()
+	return b, nil
+}
+
+// history plots the largest change of each check of runs over their steps.
+func (s *selection) history(k kind) (Chart, error) {
+	c := Curves{XLabel: "steps", YLabel: "largest change in a step", LinearX: true}
+	s.rows = slices.DeleteFunc(s.rows, func(row sourceRow) bool { return s.sources[row.source].Run == nil })
+	kept := map[string]bool{}
+	for _, one := range s.series(
+		[]string{"solver", "grid", "precision", "scheme", "order", "path", "devices"},
+		axis{name: "iterations", factor: 1},
+	) {
+		for _, row := range one.rows {
+			name := one.name
+			if kept[name] {
+				name = wording.Join(", ", name, s.sources[row.source].Name)
+			}
+			if next := historyOf(s.sources[row.source].Run, name); len(next.X) > 0 {
+				kept[name] = true
+				c.Curves = append(c.Curves, next)
+			}
+		}
+	}
+	if len(c.Curves) == 0 {
+		return nil, fmt.Errorf("%w: no record has a history, which halox run --history keeps", ErrNothing)
+	}
+	c.Title, c.Note = s.title(k), s.note()
+	return c, nil
+}
+
+// historyOf returns the changes of a run that a logarithmic axis can show.
+func historyOf(r *results.Run, name string) Curve {
+	c := Curve{Name: name, Plain: len(r.History) > 60}
+	for _, check := range r.History {
+		if change := check.MaxChange; change != nil && *change > 0 {
+			c.X, c.Y = append(c.X, float64(check.Iteration)), append(c.Y, *change)
+		}
+	}
+	return c
+}
+
+// scaling plots speed-up and efficiency over the number of devices. Rows that have
+// neither give them by their updates a second, or by their steps, against the fewest
+// devices of their curve.
+func (s *selection) scaling(k kind) (Chart, error) {
+	x, err := s.xAxis(k)
+	if err != nil {
+		return nil, err
+	}
+	up := Curves{XLabel: x.title(), YLabel: "speed-up", LinearX: true, LinearY: true}
+	eff := Curves{XLabel: x.title(), YLabel: "efficiency (%)", LinearX: true, LinearY: true}
+	bars, late, most := false, false, 1.0
+	for _, one := range s.series(k.by, x) {
+		speedups, efficiencies := one.scaled(x)
+		if len(speedups) == 0 {
+			continue
+		}
+		a, b := curve(one.name, speedups), curve(one.name, efficiencies)
+		bars = bars || a.Lo != nil
+		most, late = max(most, slices.Max(a.X)), late || a.X[0] > 1
+		up.Curves, eff.Curves = append(up.Curves, a), append(eff.Curves, b)
+	}
+	if len(up.Curves) == 0 {
+		return nil, fmt.Errorf(
+			"%w: no row has devices and speedup, updates or step; there are %s", ErrNothing, s.have(),
+		)
+	}
+	ideal := func(first, last float64) Curve {
+		return Curve{Name: "ideal", X: []float64{1, most}, Y: []float64{first, last}, Bound: true}
+	}
+	up.Curves, eff.Curves = append(up.Curves, ideal(1, most)), append(eff.Curves, ideal(100, 100))
+	if late {
+		s.notes = append(s.notes, "curves that begin at more than one device begin at the ideal")
+	}
+	s.remark(0, 0, bars)
+	return Panels{Title: s.title(k), Note: s.note(), Panels: []Curves{up, eff}}, nil
+}
+
+// scaled returns the speed-ups and the efficiencies, in percent, of a series.
+func (s series) scaled(x axis) (speedups, efficiencies []point) {
+	raw := func(m results.Metric, factor float64) []point {
+		points, _, _ := s.points(x, axis{name: string(m), metric: true, factor: factor}, true, true)
+		return points
+	}
+	speedups, efficiencies = raw(results.SpeedUp, 1), raw(results.Efficiency, 100)
+	if len(speedups) == 0 {
+		speedups = relative(raw(results.Updates, 1))
+	}
+	if len(speedups) == 0 {
+		rates := raw(results.Step, 1)
+		for i := range rates {
+			rates[i].y = rates[i].y.Under(1)
+		}
+		speedups = relative(rates)
+	}
+	if len(efficiencies) == 0 {
+		for _, p := range speedups {
+			efficiencies = append(efficiencies, point{p.x, p.y.Scale(100 / p.x)})
+		}
+	}
+	return speedups, efficiencies
+}
+
+// relative returns rates over that of the fewest devices, which counts as their number.
+func relative(rates []point) (speedups []point) {
+	for _, p := range rates {
+		speedups = append(speedups, point{p.x, p.y.Scale(rates[0].x / rates[0].y.Median)})
+	}
+	return speedups
+}
+
+// roofline plots operations a second over operations a byte of memory, a point for each stencil
+// and precision at its greatest size, below what a copy's rate and the peaks of arithmetic allow.
+func (s *selection) roofline(k kind, peaks map[string]float64) (Chart, error) {
+	c := Curves{Title: s.title(k), XLabel: "operations a byte (FLOP/B)", YLabel: "GFLOP/s"}
+	copyRate, left, right := 0.0, 0.0, 0.0
+	for _, one := range s.series(k.by, axis{name: "points", factor: 1}) {
+		row := slices.MaxFunc(one.rows, func(a, b sourceRow) int {
+			x, _ := a.Float("points")
+			y, _ := b.Float("points")
+			return cmp.Compare(x, y)
+		})
+		flops, ok := row.Get(results.GFLOPS)
+		rate, moved := row.Get(results.Rate)
+		if !ok || !moved || rate.Median <= 0 || flops.Median <= 0 {
+			continue
+		}
+		at := flops.Median / rate.Median
+		c.Curves = append(c.Curves, curve(one.name, []point{{at, flops}}))
+		copyRate = max(copyRate, row.Median(results.CopyRate))
+		if left == 0 || at < left {
+			left = at
+		}
+		right = max(right, at)
+	}
+	if len(c.Curves) == 0 {
+		return nil, fmt.Errorf("%w: no row has gflops and rate; there are %s", ErrNothing, s.have())
+	}
+	if copyRate > 0 {
+		end := 2 * right
+		for _, peak := range peaks {
+			end = max(end, peak/copyRate)
+		}
+		left /= 2
+		c.Curves = append(
+			c.Curves,
+			Curve{
+				Name: fmt.Sprintf("copy, %.0f GB/s", copyRate), X: []float64{left, end},
+				Y: []float64{left * copyRate, end * copyRate}, Bound: true,
+			},
+		)
+		for _, name := range slices.Sorted(maps.Keys(peaks)) {
+			from := peaks[name] / copyRate
+			c.Curves = append(
+				c.Curves,
+				Curve{
+					Name: fmt.Sprintf("peak, %s", name), X: []float64{from, 2 * end},
+					Y: []float64{peaks[name], peaks[name]}, Bound: true,
+				},
+			)
+		}
+	}
+	c.Note = s.note()
+	return c, nil
+}
+
+// matrix plots the best of Y from each device to each other.
+func (s *selection) matrix(k kind) (Chart, error) {
+	y, err := s.yAxis(k)
+	if err != nil {
+		return nil, err
+	}
+	from, to := axis{name: "from", factor: 1}, axis{name: "to", factor: 1}
+	s.rows = slices.DeleteFunc(
+		s.rows, func(row sourceRow) bool { return from.place(row) == to.place(row) },
+	) // of rings, or of one device
+	m := matrix{Unit: y.unit, RowsOf: "from", ColsOf: "to", Rows: s.places(from), Cols: s.places(to)}
+	if len(m.Rows) == 0 || len(m.Cols) == 0 {
+		return nil, fmt.Errorf("%w: no row has the labels from and to; there are %s", ErrNothing, s.have())
+	}
+	lower := results.Metric(y.name).LowerIsBetter()
+	if lower {
+		k.title = "Shortest time from device to device"
+	}
+	for _, one := range s.series(k.by, axis{name: "bytes", factor: 1}) {
+		g := grid{Name: one.name}
+		for _, row := range m.Rows {
+			var line []float64
+			for _, col := range m.Cols {
+				line = append(line, one.best(from, to, y, row, col, lower))
+			}
+			g.Values = append(g.Values, line)
+		}
+		m.Grids = append(m.Grids, g)
+	}
+	m.Title, m.Note = s.title(k), s.note()
+	return m, nil
+}
+
+// best returns the best of Y in the rows of a cell, NaN of none.
+func (s series) best(from, to, y axis, row, col string, lower bool) float64 {
+	best := math.NaN()
+	for _, r := range s.rows {
+		v, ok := y.at(r)
+		if !ok || from.place(r) != row || to.place(r) != col {
+			continue
+		}
+		if math.IsNaN(best) || lower && v.Median < best || !lower && v.Median > best {
+			best = v.Median
+		}
+	}
+	return best
+}
