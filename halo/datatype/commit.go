@@ -11,8 +11,9 @@ import (
 //   - repetitions of one are dropped, and two that run on into each other become one;
 //   - lists of blocks that are regular, whole or in runs, become strided pieces.
 //
-// Blocks that touch across the ends of two copies of a pattern stay two: one strided piece is worth more than a few blocks
-// less. Nothing regular is ever expanded: the time depends on the arguments of the constructors, not on the bytes.
+// Blocks that touch across the ends of two copies of a pattern stay two: one strided piece is worth more than a few
+// blocks less. Nothing regular is ever expanded: the time depends on the arguments of the constructors, not on the
+// bytes.
 //
 // An error says that count is negative, that a number does not fit in 64 bits, or that the type is so irregular that it
 // takes more than [MaxBlocks] blocks and, where those repeat, more than a sixteenth as many pieces.
@@ -42,7 +43,8 @@ func Commit(t *Type, count int) (*Layout, error) {
 	return l, nil
 }
 
-// settle chooses the form of the layout: pieces if there are few and they save something, else a list if it is not too long.
+// settle chooses the form of the layout: pieces if there are few and they save something, else a list if it is not too
+// long.
 func (l *Layout) settle(p pattern) {
 	if p.list == nil && !p.worth() && p.blocks() <= MaxBlocks {
 		p = pattern{list: p.flat(true)}

@@ -14,47 +14,54 @@ func Contiguous(count int, t *Type) (*Type, error) {
 // Vector returns count blocks of blockLength elements each, whose starts lie stride elements, that is stride extents,
 // apart. The stride may be negative or less than the block length.
 func Vector(count, blockLength, stride int, t *Type) (*Type, error) {
-	return construct(Envelope{Combiner: VectorCombiner, Count: count, BlockLength: blockLength, Stride: int64(stride), Types: []*Type{t}})
+	return construct(Envelope{Combiner: VectorCombiner, Count: count, BlockLength: blockLength, Stride: int64(stride),
+		Types: []*Type{t}})
 }
 
 // HVector is [Vector] with the stride in bytes.
 func HVector(count, blockLength int, stride int64, t *Type) (*Type, error) {
-	return construct(Envelope{Combiner: HVectorCombiner, Count: count, BlockLength: blockLength, Stride: stride, Types: []*Type{t}})
+	return construct(Envelope{Combiner: HVectorCombiner, Count: count, BlockLength: blockLength, Stride: stride,
+		Types: []*Type{t}})
 }
 
 // Indexed returns one block a displacement, of blockLengths[i] elements, displacements[i] extents from the origin. Both
 // lists have the same length.
 func Indexed(blockLengths, displacements []int, t *Type) (*Type, error) {
-	return construct(Envelope{Combiner: IndexedCombiner, BlockLengths: slices.Clone(blockLengths), Displacements: widen(displacements), Types: []*Type{t}})
+	return construct(Envelope{Combiner: IndexedCombiner, BlockLengths: slices.Clone(blockLengths),
+		Displacements: widen(displacements), Types: []*Type{t}})
 }
 
 // HIndexed is [Indexed] with displacements in bytes.
 func HIndexed(blockLengths []int, displacements []int64, t *Type) (*Type, error) {
-	return construct(Envelope{Combiner: HIndexedCombiner, BlockLengths: slices.Clone(blockLengths), Displacements: slices.Clone(displacements), Types: []*Type{t}})
+	return construct(Envelope{Combiner: HIndexedCombiner, BlockLengths: slices.Clone(blockLengths),
+		Displacements: slices.Clone(displacements), Types: []*Type{t}})
 }
 
 // IndexedBlock is [Indexed] with blocks of equal length.
 func IndexedBlock(blockLength int, displacements []int, t *Type) (*Type, error) {
-	return construct(Envelope{Combiner: IndexedBlockCombiner, BlockLength: blockLength, Displacements: widen(displacements), Types: []*Type{t}})
+	return construct(Envelope{Combiner: IndexedBlockCombiner, BlockLength: blockLength,
+		Displacements: widen(displacements), Types: []*Type{t}})
 }
 
 // HIndexedBlock is [HIndexed] with blocks of equal length.
 func HIndexedBlock(blockLength int, displacements []int64, t *Type) (*Type, error) {
-	return construct(Envelope{Combiner: HIndexedBlockCombiner, BlockLength: blockLength, Displacements: slices.Clone(displacements), Types: []*Type{t}})
+	return construct(Envelope{Combiner: HIndexedBlockCombiner, BlockLength: blockLength,
+		Displacements: slices.Clone(displacements), Types: []*Type{t}})
 }
 
 // Subarray returns the box of subsizes elements from starts of an array of sizes elements, in any number of dimensions
-// from 1. Its bounds are set to those of the whole array. In MPI every size and subsize is at least 1, and so it is here.
+// from 1. Its bounds are set to those of the whole array. In MPI every size and subsize is at least 1, and so it is
+// here.
 func Subarray(sizes, subsizes, starts []int, order Order, t *Type) (*Type, error) {
-	return construct(Envelope{Combiner: SubarrayCombiner, Sizes: slices.Clone(sizes), Subsizes: slices.Clone(subsizes), Starts: slices.Clone(starts),
-		Order: order, Types: []*Type{t}})
+	return construct(Envelope{Combiner: SubarrayCombiner, Sizes: slices.Clone(sizes), Subsizes: slices.Clone(subsizes),
+		Starts: slices.Clone(starts), Order: order, Types: []*Type{t}})
 }
 
-// Struct returns one block a type: blockLengths[i] elements of types[i], displacements[i] bytes from the origin. The three
-// lists have the same length. For the extent see [Type].
+// Struct returns one block a type: blockLengths[i] elements of types[i], displacements[i] bytes from the origin. The
+// three lists have the same length. For the extent see [Type].
 func Struct(blockLengths []int, displacements []int64, types []*Type) (*Type, error) {
-	return construct(Envelope{Combiner: StructCombiner, BlockLengths: slices.Clone(blockLengths), Displacements: slices.Clone(displacements),
-		Types: slices.Clone(types)})
+	return construct(Envelope{Combiner: StructCombiner, BlockLengths: slices.Clone(blockLengths),
+		Displacements: slices.Clone(displacements), Types: slices.Clone(types)})
 }
 
 // Resized returns the type with its bounds set to lb and lb+extent. The extent may be negative.

@@ -84,8 +84,8 @@ func (l *Layout) Blocks() iter.Seq2[int64, Block] {
 	return inPackOrder(l.pieces)
 }
 
-// Key stands for a layout in a cache. Layouts have the same key if and only if they are equal, but for the collisions of
-// SHA-256, and it is the same in every process.
+// Key stands for a layout in a cache. Layouts have the same key if and only if they are equal, but for the collisions
+// of SHA-256, and it is the same in every process.
 type Key [sha256.Size]byte
 
 // Equal reports whether two layouts have the same canonical form: then they touch the same bytes in the same order. The
@@ -144,8 +144,8 @@ func (l *Layout) Pack(dst, src []byte, origin int64) error {
 	return nil
 }
 
-// Unpack copies packed bytes from the start of src to where they lie in dst, and touches no other byte. Where the layout
-// overlaps itself it is not said which bytes stay.
+// Unpack copies packed bytes from the start of src to where they lie in dst, and touches no other byte. Where the
+// layout overlaps itself it is not said which bytes stay.
 func (l *Layout) Unpack(dst []byte, origin int64, src []byte) error {
 	if err := fits(len(src), len(dst), origin, l.size, l.trueLB, l.trueUB); err != nil {
 		return fmt.Errorf("datatype: unpack: %w", err)
@@ -215,9 +215,9 @@ func copyRow(dst []byte, to, toStep int64, src []byte, from, fromStep, count, le
 	}
 }
 
-// Slice returns the layout of the packed bytes from lo to hi, hi not included: what of the layout they stand for, at the same
-// displacements, packed from 0 on. Messages are sent in such fragments. A slice of pieces is pieces, of a list a list; they
-// are as many at most as in the whole, but for two a dimension of each piece.
+// Slice returns the layout of the packed bytes from lo to hi, hi not included: what of the layout they stand for, at
+// the same displacements, packed from 0 on. Messages are sent in such fragments. A slice of pieces is pieces, of a list
+// a list; they are as many at most as in the whole, but for two a dimension of each piece.
 func (l *Layout) Slice(lo, hi int64) (*Layout, error) {
 	if lo < 0 || hi < lo || hi > l.size {
 		return nil, fmt.Errorf("datatype: bytes %d to %d of a layout of %d", lo, hi, l.size)
@@ -260,7 +260,8 @@ func sliceOf(all []Piece, p Piece, lo, hi int64) []Piece {
 		return q
 	}
 	extent := inner.end() - inner.Offset // what the repeated piece takes of the packed buffer, gaps included
-	whole := [2]int64{clamp(ceilDiv(lo, outer.Packed), outer.Count), clamp(floorDiv(hi-extent, outer.Packed)+1, outer.Count)}
+	whole := [2]int64{clamp(ceilDiv(lo, outer.Packed), outer.Count),
+		clamp(floorDiv(hi-extent, outer.Packed)+1, outer.Count)}
 	first, last := clamp(floorDiv(lo, outer.Packed), outer.Count), clamp(ceilDiv(hi, outer.Packed), outer.Count)
 	for i := first; i < min(whole[0], last); i++ {
 		all = sliceOf(all, at(i), lo-i*outer.Packed, hi-i*outer.Packed)
@@ -315,9 +316,9 @@ func (l *Layout) bound() {
 
 // Overlaps reports whether any byte occurs twice. Such a layout may be sent, but not received into.
 //
-// It takes O(n log n) for a list of n blocks. Of strided pieces no block is looked at: a piece whose dimensions nest, each
-// stride past what is inside it, takes a few operations; for others it is a matter of integers for which a sum of strides
-// falls within a block, searched from the largest stride down.
+// It takes O(n log n) for a list of n blocks. Of strided pieces no block is looked at: a piece whose dimensions nest,
+// each stride past what is inside it, takes a few operations; for others it is a matter of integers for which a sum of
+// strides falls within a block, searched from the largest stride down.
 func (l *Layout) Overlaps() bool {
 	if !l.Strided() {
 		return listOverlaps(l.list)
@@ -382,8 +383,8 @@ func (p *Piece) overlapsItself() bool {
 	return p.hasEqualStrides()
 }
 
-// hasEqualStrides reports whether two dimensions have the same stride, in either direction: then two of their blocks are
-// the same. A stride of 0 does it alone, but is found as a term.
+// hasEqualStrides reports whether two dimensions have the same stride, in either direction: then two of their blocks
+// are the same. A stride of 0 does it alone, but is found as a term.
 func (p *Piece) hasEqualStrides() bool {
 	for i, d := range p.Dims[:p.Rank] {
 		for _, e := range p.Dims[:i] {

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// A pattern is what a part of a type occupies: pieces in the order of their offsets, or a list of blocks in pack order. It
-// is not changed once made. The zero value is empty.
+// A pattern is what a part of a type occupies: pieces in the order of their offsets, or a list of blocks in pack order.
+// It is not changed once made. The zero value is empty.
 type pattern struct {
 	pieces []Piece
 	list   []Block // more than MaxPieces blocks, if not nil
@@ -100,7 +100,8 @@ func (p pattern) at(places []Block, elements, extent int64) []Block {
 	for _, place := range places {
 		for i := range place.Length {
 			for _, b := range one {
-				list = append(list, Block{Displacement: place.Displacement + i*extent + b.Displacement, Length: b.Length})
+				list = append(list, Block{Displacement: place.Displacement + i*extent + b.Displacement,
+					Length: b.Length})
 			}
 		}
 	}
@@ -172,8 +173,8 @@ func (p Piece) spread(d Dim) []Piece {
 // maxPieceList is the number of pieces at which Commit gives up.
 const maxPieceList = MaxBlocks / 16
 
-// compress returns the pattern of blocks in pack order: strided pieces if they are regular, else the merged list. It may
-// change the slice and keep it.
+// compress returns the pattern of blocks in pack order: strided pieces if they are regular, else the merged list. It
+// may change the slice and keep it.
 func compress(blocks []Block) pattern {
 	if len(blocks) == 0 {
 		return pattern{}
@@ -193,8 +194,8 @@ func compress(blocks []Block) pattern {
 	return pattern{list: blocks, size: size}
 }
 
-// strided returns the pieces of blocks that are a short pattern repeated over a regular grid; nil if they are not, or if the
-// pieces are too many.
+// strided returns the pieces of blocks that are a short pattern repeated over a regular grid; nil if they are not, or
+// if the pieces are too many.
 func strided(blocks []Block) []Piece {
 	period, dims, ok := regular(blocks)
 	if !ok {
@@ -213,8 +214,8 @@ func strided(blocks []Block) []Piece {
 	return pieces
 }
 
-// regular looks for the shortest group, of at most MaxPieces blocks, of which the list is copies on a grid, and returns the
-// length of the group and the dimensions of the grid. A single block is regular.
+// regular looks for the shortest group, of at most MaxPieces blocks, of which the list is copies on a grid, and returns
+// the length of the group and the dimensions of the grid. A single block is regular.
 func regular(blocks []Block) (period int, dims []Dim, ok bool) {
 	if len(blocks) == 0 {
 		return 0, nil, false
@@ -269,7 +270,8 @@ func grid(blocks []Block, period int) ([]Dim, bool) {
 // firstRun returns how many of the groups at the front have equal distances, and the distance.
 func firstRun(blocks []Block, period int) Dim {
 	d := Dim{Count: 2, Stride: blocks[period].Displacement - blocks[0].Displacement}
-	for i := 2 * period; i < len(blocks) && blocks[i].Displacement-blocks[i-period].Displacement == d.Stride; i += period {
+	for i := 2 * period; i < len(blocks) &&
+		blocks[i].Displacement-blocks[i-period].Displacement == d.Stride; i += period {
 		d.Count++
 	}
 	return d
@@ -291,8 +293,8 @@ func spacedBy(blocks []Block, period int, d Dim) bool {
 	return true
 }
 
-// runs returns blocks as pieces of at most one dimension, as long as they last. It gives up after more pieces than can be of
-// use, and returns too many.
+// runs returns blocks as pieces of at most one dimension, as long as they last. It gives up after more pieces than can
+// be of use, and returns too many.
 func runs(blocks []Block) []Piece {
 	var pieces []Piece
 	offset := int64(0)
@@ -319,8 +321,8 @@ func equalRun(blocks []Block) int {
 	return n
 }
 
-// fold turns runs of equal pieces at equal distances into one piece with a dimension more, and pieces that go on where others
-// end into one, as often as that is possible.
+// fold turns runs of equal pieces at equal distances into one piece with a dimension more, and pieces that go on where
+// others end into one, as often as that is possible.
 func fold(pieces []Piece) []Piece {
 	for {
 		folded := extend(foldOnce(pieces))
@@ -331,8 +333,8 @@ func fold(pieces []Piece) []Piece {
 	}
 }
 
-// extend merges neighbours that differ in the count of their outermost dimension at most, where the second goes on with the
-// steps of the first. It works in place.
+// extend merges neighbours that differ in the count of their outermost dimension at most, where the second goes on with
+// the steps of the first. It works in place.
 func extend(pieces []Piece) []Piece {
 	extended := pieces[:0]
 	for _, p := range pieces {

@@ -29,8 +29,8 @@ type Dim struct {
 //	packed: Offset       + i0*Dims[0].Packed + i1*Dims[1].Packed + ...   bytes from the start
 //
 // Dimensions are ordered innermost first, in pack order: Dims[0].Packed >= Length, and Dims[d+1].Packed is at least
-// Dims[d].Count * Dims[d].Packed. They are equal where the piece has its stretch of the packed buffer for itself, greater
-// where it shares it with other pieces, as the members of an array of structs do.
+// Dims[d].Count * Dims[d].Packed. They are equal where the piece has its stretch of the packed buffer for itself,
+// greater where it shares it with other pieces, as the members of an array of structs do.
 type Piece struct {
 	Displacement int64 // of the first block, from the origin
 	Offset       int64 // of the first block in the packed buffer

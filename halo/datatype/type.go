@@ -1,16 +1,16 @@
 // Package datatype describes data that does not lie in one piece, by MPI's names and meanings (MPI-4.1, chapter 5):
 // predefined types, types made of others, and what count elements of a type occupy.
 //
-// A [Type] is built by constructors named after MPI's: [Contiguous], [Vector], [Indexed], [Subarray], [Struct] and their
-// like, nested to any depth. [Commit] brings count elements of a type to a canonical form, a [Layout]: a few strided
-// pieces, or a list of blocks where there is no regularity. Two types that touch the same bytes in the same order, and
-// were only described differently, as a rule commit to equal layouts.
+// A [Type] is built by constructors named after MPI's: [Contiguous], [Vector], [Indexed], [Subarray], [Struct] and
+// their like, nested to any depth. [Commit] brings count elements of a type to a canonical form, a [Layout]: a few
+// strided pieces, or a list of blocks where there is no regularity. Two types that touch the same bytes in the same
+// order, and were only described differently, as a rule commit to equal layouts.
 //
 // All displacements are in bytes and relative to an origin, the address that MPI calls buf. They may be negative. The
 // pack order is that of the type map, always.
 //
-// The package computes with integers and moves bytes of the host; it knows no device. The engines that pack on GPUs start
-// from a [Layout], or from the tree of constructors that [Type.Envelope] exposes.
+// The package computes with integers and moves bytes of the host; it knows no device. The engines that pack on GPUs
+// start from a [Layout], or from the tree of constructors that [Type.Envelope] exposes.
 package datatype
 
 import (
@@ -27,21 +27,21 @@ import (
 //
 // # Extent
 //
-// Elements of a type follow each other at a distance of its extent, from its lower bound LB to its upper bound UB. Unless
-// [Resized] or [Subarray] sets them, LB is the smallest lower bound of the parts and UB the greatest upper bound, rounded
-// up so that the extent is a multiple of the alignment of every predefined type in it: MPI's epsilon. Parts count with
-// their own epsilon.
+// Elements of a type follow each other at a distance of its extent, from its lower bound LB to its upper bound UB.
+// Unless [Resized] or [Subarray] sets them, LB is the smallest lower bound of the parts and UB the greatest upper
+// bound, rounded up so that the extent is a multiple of the alignment of every predefined type in it: MPI's epsilon.
+// Parts count with their own epsilon.
 //
-// Bounds that were set are markers in the type map, as in MPI: where one part of a type has set bounds, the type's own are
-// those of such parts alone, whatever lies beside them, and are set as well. Extents may be negative.
+// Bounds that were set are markers in the type map, as in MPI: where one part of a type has set bounds, the type's own
+// are those of such parts alone, whatever lies beside them, and are set as well. Extents may be negative.
 //
 // An empty type, one with neither bytes nor markers, has all bounds 0, and leaves no trace as a part of another.
 //
 // MPI libraries differ here, and tests hold this package against them. Open MPI 4.1 agrees with most of it. There the
-// displacements of empty parts widen the bounds, and the extent was seen to differ of a Struct of which a later block lies
-// lowest (16 bytes against 24) and of a vector with a stride of -1 byte. In MPICH 4.0 empty parts do the same; it moreover
-// rounds in Struct alone, where others round in every constructor (which matters only for displacements and strides in bytes
-// that are no multiples of the alignment), and in Struct takes bounds that were set for ordinary ones.
+// displacements of empty parts widen the bounds, and the extent was seen to differ of a Struct of which a later block
+// lies lowest (16 bytes against 24) and of a vector with a stride of -1 byte. In MPICH 4.0 empty parts do the same; it
+// moreover rounds in Struct alone, where others round in every constructor (which matters only for displacements and
+// strides in bytes that are no multiples of the alignment), and in Struct takes bounds that were set for ordinary ones.
 type Type struct {
 	env Envelope
 	measured
@@ -185,15 +185,16 @@ func (b Basic) Size() int64 {
 	return [basics]int64{1, 1, 2, 4, 8, 1, 2, 4, 8, 4, 8, 8, 16}[b]
 }
 
-// Alignment returns the multiple of bytes at which a C compiler places the type in a struct. A complex number is aligned
-// as its parts are.
+// Alignment returns the multiple of bytes at which a C compiler places the type in a struct. A complex number is
+// aligned as its parts are.
 func (b Basic) Alignment() int64 {
 	return [basics]int64{1, 1, 2, 4, 8, 1, 2, 4, 8, 4, 8, 4, 8}[b]
 }
 
 // String returns the name, as in Go.
 func (b Basic) String() string {
-	return [basics]string{"byte", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64",
+	return [basics]string{"byte", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32",
+		"float64",
 		"complex64", "complex128"}[b]
 }
 
@@ -218,7 +219,8 @@ const (
 
 // String returns the name, as in MPI but for the prefix and in small letters.
 func (c Combiner) String() string {
-	return [combiners]string{"named", "contiguous", "vector", "hvector", "indexed", "hindexed", "indexed_block", "hindexed_block",
+	return [combiners]string{"named", "contiguous", "vector", "hvector", "indexed", "hindexed", "indexed_block",
+		"hindexed_block",
 		"subarray", "struct", "resized"}[c]
 }
 
@@ -235,12 +237,12 @@ const (
 func (o Order) String() string { return [2]string{"C", "Fortran"}[o] }
 
 // A Signature stands for a sequence of predefined types: MPI's type signature. Two of them are equal, by ==, if their
-// sequences are, however the types were built. What one side sends, another may receive if the signature sent is a prefix
-// of the one received.
+// sequences are, however the types were built. What one side sends, another may receive if the signature sent is a
+// prefix of the one received.
 //
-// It takes the same small memory for any type: the sequence is not kept but its length by predefined type, and the value of
-// the polynomial with the sequence as coefficients at two points modulo 2^61-1. Two different sequences of n types agree in
-// it with a probability of (n/2^61)^2. [Type.Runs] yields the sequence itself.
+// It takes the same small memory for any type: the sequence is not kept but its length by predefined type, and the
+// value of the polynomial with the sequence as coefficients at two points modulo 2^61-1. Two different sequences of n
+// types agree in it with a probability of (n/2^61)^2. [Type.Runs] yields the sequence itself.
 type Signature struct {
 	counts [basics]int64
 	points [2]point
@@ -424,7 +426,8 @@ func (c *checked) mul(a, b int64) int64 {
 	return product
 }
 
-// String returns the call that made the type, with its arguments in MPI's order; long lists and deep trees are cut short.
+// String returns the call that made the type, with its arguments in MPI's order; long lists and deep trees are cut
+// short.
 func (t *Type) String() string { return t.string(8) }
 
 func (t *Type) string(depth int) string {

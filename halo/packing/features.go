@@ -34,7 +34,8 @@ func (t *task) features() features {
 
 // taskFeatures returns the features of a layout that is not empty, in words of a width.
 func taskFeatures(l *datatype.Layout, width int64) features {
-	return features{1, float64(l.Size()), float64(l.NumBlocks()), sectors(l), float64(l.Size() / width), float64(calls(l))}
+	return features{1, float64(l.Size()), float64(l.NumBlocks()), sectors(l), float64(l.Size() / width),
+		float64(calls(l))}
 }
 
 // sectors returns about how many sectors the blocks of a layout touch. Blocks that share
@@ -97,7 +98,8 @@ func isBox(p *datatype.Piece) bool {
 	case 2:
 		rows, planes := p.Dims[0], p.Dims[1]
 		stacked := func(row, plane int64) bool { return plane >= row*rows.Count && plane%row == 0 }
-		return pitched(rows.Stride) && pitched(rows.Packed) && stacked(rows.Stride, planes.Stride) && stacked(rows.Packed, planes.Packed)
+		return pitched(rows.Stride) && pitched(rows.Packed) && stacked(rows.Stride, planes.Stride) &&
+			stacked(rows.Packed, planes.Packed)
 	}
 	return false
 }

@@ -11,7 +11,8 @@ import (
 
 // The engines of strided pieces.
 const (
-	Targeted  Engine = "targeted"  // one kernel for what is one strided piece or has blocks of one length (Wu et al. 3.1, HAND's TK)
+	// one kernel for what is one strided piece or has blocks of one length (Wu et al. 3.1, HAND's TK)
+	Targeted  Engine = "targeted"
 	Transform Engine = "transform" // a list of vectors (HAND's TR)
 )
 
@@ -217,7 +218,8 @@ func (c *MessageLayout) equalBlocks() (list []pack.Block) {
 	}
 	for i := range int64(c.Count) {
 		for _, d := range e.Displacements {
-			list = append(list, pack.Block{Displacement: i*c.Type.Extent() + d*unit, Length: int64(e.BlockLength) * element.Size()})
+			list = append(list, pack.Block{Displacement: i*c.Type.Extent() + d*unit,
+				Length: int64(e.BlockLength) * element.Size()})
 		}
 	}
 	return list
@@ -287,7 +289,8 @@ func (p *Packer) alongTree(j *Job, t *task) error {
 	if err != nil {
 		return err
 	}
-	l := pack.TreeLaunch{Name: t.name(), User: t.place.Data, Origin: t.place.Origin, Packed: t.packed, Blocks: p.options.Blocks}
+	l := pack.TreeLaunch{Name: t.name(), User: t.place.Data, Origin: t.place.Origin, Packed: t.packed,
+		Blocks: p.options.Blocks}
 	if t.unpack {
 		return j.launch(table.Unpack(l))
 	}

@@ -238,7 +238,8 @@ const maxTunings = 512
 // the cache, see Options. A file that cannot be read, or is damaged, counts as none.
 func (c *tuningCache) open(folder string, d *streams.Device, engines []Engine, revisions []int) {
 	c.engines = engines
-	name := sha256.Sum256(fmt.Appendf(nil, "%s %v %v %s %s %s", tuningsVersion, engines, revisions, d.Backend, d.Name, d.Arch))
+	name := sha256.Sum256(fmt.Appendf(nil, "%s %v %v %s %s %s", tuningsVersion, engines, revisions, d.Backend, d.Name,
+		d.Arch))
 	c.entry = cache.At(folder).Entry("packing-" + hex.EncodeToString(name[:8]) + ".json")
 	var err error
 	if c.text, err = c.entry.Read(); err == nil {

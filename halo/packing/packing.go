@@ -85,7 +85,8 @@ func (t *task) check() error {
 	lo, hi := origin+lb, origin+ub
 	wraps := (lo < origin) != (lb < 0) || (hi < origin) != (ub < 0)
 	if wraps || lo < 0 || hi > t.place.Data.Length {
-		return fmt.Errorf("packing: bytes from %d to %d, displacements %d to %d, do not lie in %v", lo, hi, l.TrueLB(), l.TrueUB(), t.place.Data)
+		return fmt.Errorf("packing: bytes from %d to %d, displacements %d to %d, do not lie in %v", lo, hi, l.TrueLB(),
+			l.TrueUB(), t.place.Data)
 	}
 	return nil
 }
@@ -110,10 +111,12 @@ type Options struct {
 	UnitBytes int       // of a work unit: 1024, 2048 or 4096; 0 for what suits (units)
 	Loop      pack.Loop // what a thread copies one after the other (targeted, transform)
 	Scan      pack.Scan // how prefix sums are computed (bypass)
-	Lanes     int       // threads along a block, a power of two up to 256; 0 for what suits (bypass, targeted of blocks of one length)
-	Pinned    bool      // the list of blocks stays in pinned host memory (bypass)
-	Primitive bool      // a thread moves one primitive, not a wide word (tree)
-	Cache     string    // folder of the cache, for what Auto measures; where empty the one that HALOX_CACHE names, else the user's
+	// threads along a block, a power of two up to 256; 0 for what suits (bypass, targeted of blocks of one length)
+	Lanes     int
+	Pinned    bool // the list of blocks stays in pinned host memory (bypass)
+	Primitive bool // a thread moves one primitive, not a wide word (tree)
+	// folder of the cache, for what Auto measures; where empty the one that HALOX_CACHE names, else the user's
+	Cache string
 	// Predict has Auto take the engine that a model, fitted to what was measured before,
 	// says is fastest, and measure only where the model cannot tell. It is for programs
 	// that make many layouts and use each a few times, as adaptive meshes do.

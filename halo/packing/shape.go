@@ -69,7 +69,8 @@ func (s *shaper) make(t *datatype.Type) placed {
 	case datatype.ResizedCombiner:
 		return s.of(e.Types[0])
 	case datatype.ContiguousCombiner:
-		return s.strided(pack.ContiguousNode, s.of(e.Types[0]), pack.TreeDim{Count: int64(e.Count), Stride: e.Types[0].Extent()})
+		return s.strided(pack.ContiguousNode, s.of(e.Types[0]),
+			pack.TreeDim{Count: int64(e.Count), Stride: e.Types[0].Extent()})
 	case datatype.VectorCombiner, datatype.HVectorCombiner:
 		return s.vector(e)
 	case datatype.SubarrayCombiner:
@@ -177,7 +178,8 @@ func (s *shaper) any(blocks []block) placed {
 
 // areAlike reports whether all blocks have the same child, at the same distances.
 func areAlike(blocks []block) bool {
-	return !slices.ContainsFunc(blocks, func(b block) bool { return b.shape != blocks[0].shape || b.extent != blocks[0].extent })
+	return !slices.ContainsFunc(blocks,
+		func(b block) bool { return b.shape != blocks[0].shape || b.extent != blocks[0].extent })
 }
 
 // join appends a part. A run that begins where the last part, a run too, ends becomes a piece of it, if the larger of
@@ -214,7 +216,8 @@ func (s *shaper) alike(blocks []block) placed {
 	}
 	if stride, ok := strideOf(merged); ok {
 		return s.strided(pack.VectorNode, first.placed,
-			pack.TreeDim{Count: first.count, Stride: first.extent}, pack.TreeDim{Count: int64(len(merged)), Stride: stride})
+			pack.TreeDim{Count: first.count, Stride: first.extent},
+			pack.TreeDim{Count: int64(len(merged)), Stride: stride})
 	}
 	return blocksOf(pack.IndexedBlockNode, merged)
 }

@@ -107,7 +107,8 @@ func NewTransfer(dst, src Side, o TransferOptions) (t *Transfer, err error) {
 		return nil, err
 	}
 	if err := m.way(); err != nil {
-		return nil, fmt.Errorf("packing: transfer from device %v to %v by path %s: %w", src.Packer.device, dst.Packer.device, m.o.Path, err)
+		return nil, fmt.Errorf("packing: transfer from device %v to %v by path %s: %w", src.Packer.device,
+			dst.Packer.device, m.o.Path, err)
 	}
 	return made, nil
 }
@@ -123,7 +124,8 @@ func (o TransferOptions) checkFragments(size int64) error {
 		return fmt.Errorf("packing: a ring of %d fragments; %d are possible", o.Ring, maxRing)
 	}
 	if o.Fragment > 0 && (size-1)/o.Fragment >= maxFragments {
-		return fmt.Errorf("packing: %d bytes in fragments of %d; %d fragments are possible", size, o.Fragment, maxFragments)
+		return fmt.Errorf("packing: %d bytes in fragments of %d; %d fragments are possible", size, o.Fragment,
+			maxFragments)
 	}
 	return nil
 }
@@ -445,7 +447,8 @@ func directCopy(dst, src *Side) (*Job, error) {
 		return nil, fmt.Errorf("%w: %d blocks of %d bytes in all", ErrUnsuited, n, from.Size())
 	}
 	list, places := directBlocks(from, to)
-	table, err := src.Packer.units.Scatter(places, list, pack.UnitOptions{Unit: src.Packer.options.UnitBytes, MaxBlocks: src.Packer.options.Blocks})
+	table, err := src.Packer.units.Scatter(places, list,
+		pack.UnitOptions{Unit: src.Packer.options.UnitBytes, MaxBlocks: src.Packer.options.Blocks})
 	if err != nil {
 		return nil, err
 	}

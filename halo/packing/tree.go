@@ -44,12 +44,13 @@ func (p placed) serialise(o treeOptions) pack.Tree {
 
 // treeOptions say what a serialised tree is to be like.
 type treeOptions struct {
-	// Primitive keeps to the paper: a node for every constructor as it was called, and a predefined type a thread. Without
-	// it, layouts that are the same become the same tree, and a thread moves up to 16 bytes where they lie together.
+	// Primitive keeps to the paper: a node for every constructor as it was called, and a predefined type a thread.
+	// Without it, layouts that are the same become the same tree, and a thread moves up to 16 bytes where they lie
+	// together.
 	Primitive bool
 
-	// Alignment is what the addresses of the origin and of the packed buffer will be multiples of: a power of two, at most
-	// 16, which is also what 0 means. The tree works for others too, but slower.
+	// Alignment is what the addresses of the origin and of the packed buffer will be multiples of: a power of two, at
+	// most 16, which is also what 0 means. The tree works for others too, but slower.
 	Alignment int64
 }
 
@@ -169,7 +170,8 @@ func (w *treeWriter) leaf(s *shape, a alignment) pack.TreeNode {
 	word := w.wordOf(s, a)
 	a.memory, a.pack = min(a.memory, word), min(a.pack, word)
 	w.leaves = append(w.leaves, leaf{word, s.run, a})
-	return pack.TreeNode{Primitives: 1, Size: word, Unit: int(word), MemoryAlignment: int(a.memory), PackAlignment: int(a.pack)}
+	return pack.TreeNode{Primitives: 1, Size: word, Unit: int(word), MemoryAlignment: int(a.memory),
+		PackAlignment: int(a.pack)}
 }
 
 // wordOf returns the word that a thread moves of a run: as wide as both sides are aligned to, but not less than the
@@ -191,7 +193,8 @@ func (w *treeWriter) over(child *shape, a alignment) (pack.TreeNode, int64) {
 }
 
 // strided returns the node of a child repeated over dimensions. The words of a run are one dimension more.
-func (w *treeWriter) strided(kind pack.NodeKind, child *shape, dims []pack.TreeDim, a alignment) (n pack.TreeNode, primitives int64) {
+func (w *treeWriter) strided(kind pack.NodeKind, child *shape, dims []pack.TreeDim,
+	a alignment) (n pack.TreeNode, primitives int64) {
 	for _, d := range dims {
 		a = a.with(d.Stride, child.size)
 	}
@@ -274,7 +277,8 @@ func (w *treeWriter) structure(s *shape, a alignment) (n pack.TreeNode, primitiv
 	offset := int64(0)
 	for _, b := range s.blocks {
 		field := w.field(b, a.with(b.at, offset))
-		fields = append(fields, pack.TreeField{Displacement: b.at, Primitives: field.primitives, Size: b.bytes(), Child: field.node})
+		fields = append(fields, pack.TreeField{Displacement: b.at, Primitives: field.primitives, Size: b.bytes(),
+			Child: field.node})
 		offset += b.bytes()
 		primitives += field.primitives
 	}

@@ -88,9 +88,11 @@ func (o BlockOptions) check() error {
 	case o.Scan != AutoScan && o.Scan != Sequential && o.Scan != Parallel:
 		return fmt.Errorf("pack: unknown scan %q: it is sequential or parallel", o.Scan)
 	case o.Chunk < 0 || o.Chunk > maxChunk || o.Chunk%chunkAlignment != 0:
-		return fmt.Errorf("pack: chunks of %d bytes: multiples of %d up to %d are possible", o.Chunk, chunkAlignment, maxChunk)
+		return fmt.Errorf("pack: chunks of %d bytes: multiples of %d up to %d are possible", o.Chunk, chunkAlignment,
+			maxChunk)
 	case o.Lanes < 0 || o.Lanes > launch.BlockSize || o.Lanes&(o.Lanes-1) != 0:
-		return fmt.Errorf("pack: %d threads along a block: powers of two up to %d are possible", o.Lanes, launch.BlockSize)
+		return fmt.Errorf("pack: %d threads along a block: powers of two up to %d are possible", o.Lanes,
+			launch.BlockSize)
 	case o.MaxBlocks < 0:
 		return fmt.Errorf("pack: %d thread blocks", o.MaxBlocks)
 	}
@@ -218,7 +220,8 @@ func (t *BlockTable) fillEqual(list []Block) (err error) {
 	displacements := make([]int64, len(list))
 	for i, b := range list {
 		if b.Length != list[0].Length {
-			return fmt.Errorf("pack: block %d has %d bytes, the first %d: they were to be equal", i, b.Length, list[0].Length)
+			return fmt.Errorf("pack: block %d has %d bytes, the first %d: they were to be equal", i, b.Length,
+				list[0].Length)
 		}
 		displacements[i], t.length = b.Displacement, b.Length
 	}

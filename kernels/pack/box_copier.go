@@ -45,7 +45,8 @@ type moveArgs struct {
 // moveProgram has the kernels of all copies but those of lists.
 func moveProgram() kernels.Program {
 	return kernels.Program{File: "move.cu", Mirrors: []kernels.Mirror{
-		{Name: "Move", Value: moveArgs{}}, {Name: "BlockRange", Value: blockRange{}}, {Name: "MAX_DIMS", Value: maxDims}, {Name: "STRETCH", Value: stretch},
+		{Name: "Move", Value: moveArgs{}}, {Name: "BlockRange", Value: blockRange{}},
+		{Name: "MAX_DIMS", Value: maxDims}, {Name: "STRETCH", Value: stretch},
 		{Name: "FLOAT32", Value: scalar.Place("float32")}, {Name: "FLOAT64", Value: scalar.Place("float64")},
 		{Name: "INT32", Value: scalar.Place("int32")}, {Name: "INT64", Value: scalar.Place("int64")},
 	}}
@@ -122,12 +123,14 @@ func (c Copy) run() run {
 
 // Pack is the copy that fills the buffer with the points of the box.
 func Pack(buffer streams.Span, src kernels.Array, box domain.Box) Copy {
-	return Copy{Dst: Dense(buffer, box.Size()), Src: In(src, box), Size: box.Size(), ElementSize: src.Layout.ElementSize}
+	return Copy{Dst: Dense(buffer, box.Size()), Src: In(src, box), Size: box.Size(),
+		ElementSize: src.Layout.ElementSize}
 }
 
 // Unpack is the copy that puts the buffer into the box.
 func Unpack(dst kernels.Array, box domain.Box, buffer streams.Span) Copy {
-	return Copy{Dst: In(dst, box), Src: Dense(buffer, box.Size()), Size: box.Size(), ElementSize: dst.Layout.ElementSize}
+	return Copy{Dst: In(dst, box), Src: Dense(buffer, box.Size()), Size: box.Size(),
+		ElementSize: dst.Layout.ElementSize}
 }
 
 // check returns an error unless the box lies in its memory on both sides.
@@ -137,9 +140,11 @@ func (c Copy) check() error {
 	}
 	for _, p := range []Place{c.Dst, c.Src} {
 		// The last byte may be beyond all integers.
-		last := float64(p.First) + float64(c.Size[0]) + float64(c.Size[1]-1)*float64(p.Pitch) + float64(c.Size[2]-1)*float64(p.Plane)
+		last := float64(p.First) + float64(c.Size[0]) +
+			float64(c.Size[1]-1)*float64(p.Pitch) + float64(c.Size[2]-1)*float64(p.Plane)
 		if p.First < 0 || p.Pitch < 0 || p.Plane < 0 || last*float64(c.ElementSize) > float64(p.Data.Length) {
-			return fmt.Errorf("pack: a box of %v elements of %d bytes does not fit into %v", c.Size, c.ElementSize, p.Data)
+			return fmt.Errorf("pack: a box of %v elements of %d bytes does not fit into %v", c.Size, c.ElementSize,
+				p.Data)
 		}
 	}
 	return nil
@@ -293,7 +298,7 @@ func copyRows(copies []Copy) {
 // n times, for Repeat. Close frees it.
 func (m *BoxCopier) NewRow(element []byte, n int) (*streams.Memory, error) {
 	if n < 1 || len(element) < 1 || n > math.MaxInt32/len(element) {
-		return nil, fmt.Errorf("pack: a row of %d elements of %d bytes: there is one at least, and a row has less than 2 GiB", n, len(element))
+		return nil, fmt.Errorf("pack: a row of %d elements of %d bytes: give 1 or more, under 2 GiB", n, len(element))
 	}
 	return streams.Upload(m.device, bytes.Repeat(element, n))
 }
@@ -342,13 +347,15 @@ func (m *BoxCopier) Strided(name string, o StridedOptions, copies ...Strided) (*
 // check returns an error unless all that is read and written lies in its memory.
 func (c Strided) check() error {
 	if c.Length < 1 || len(c.Dims) > maxDims {
-		return fmt.Errorf("pack: blocks of %d bytes over %d dimensions; up to %d are possible", c.Length, len(c.Dims), maxDims)
+		return fmt.Errorf("pack: blocks of %d bytes over %d dimensions; up to %d are possible", c.Length, len(c.Dims),
+			maxDims)
 	}
 	for _, side := range []struct {
 		at   Point
 		step func(d Dim) int64
 	}{{c.Dst, func(d Dim) int64 { return d.Dst }}, {c.Src, func(d Dim) int64 { return d.Src }}} {
-		low, high := float64(side.at.Offset), float64(side.at.Offset)+float64(c.Length) // they may be beyond all integers
+		// they may be beyond all integers
+		low, high := float64(side.at.Offset), float64(side.at.Offset)+float64(c.Length)
 		for _, d := range c.Dims {
 			if d.Count < 1 {
 				return fmt.Errorf("pack: a dimension of %d blocks", d.Count)
@@ -365,7 +372,8 @@ func (c Strided) check() error {
 
 // run gives the addresses.
 func (c Strided) run() run {
-	r := run{dst: c.Dst.Data.Address() + uint64(c.Dst.Offset), src: c.Src.Data.Address() + uint64(c.Src.Offset), length: c.Length}
+	r := run{dst: c.Dst.Data.Address() + uint64(c.Dst.Offset), src: c.Src.Data.Address() + uint64(c.Src.Offset),
+		length: c.Length}
 	for _, d := range c.Dims {
 		r.over(d)
 	}
@@ -375,7 +383,8 @@ func (c Strided) run() run {
 // copyStrided is the host version of kernel move.
 func copyStrided(copies []Strided) {
 	for _, c := range copies {
-		copyDims(launch.Values[byte](c.Dst.Data), launch.Values[byte](c.Src.Data), c.Dst.Offset, c.Src.Offset, c.Length, c.Dims)
+		copyDims(launch.Values[byte](c.Dst.Data), launch.Values[byte](c.Src.Data), c.Dst.Offset, c.Src.Offset, c.Length,
+			c.Dims)
 	}
 }
 

@@ -26,8 +26,8 @@ type DirectExchangeRank struct {
 // when the GPU has stored all and all its neighbours have stored theirs. It may be
 // queued any number of times, by one thread, as often as those of the neighbours.
 //
-// In place of Queue a rank may call Begin, queue launches that store all that it sends to other ranks, and call End. What it would store
-// on its own device is then not stored.
+// In place of Queue a rank may call Begin, queue launches that store all that it sends to other ranks, and call End.
+// What it would store on its own device is then not stored.
 type DirectExchange struct {
 	resources  streams.Resources
 	whole      exchangeLaunch
@@ -56,8 +56,8 @@ func (s *DirectExchange) Queue(at *streams.Stream) error {
 	return s.whole.queue(at, s.round)
 }
 
-// Begin queues the first half of the next exchange: what is queued on the stream behind it may store into the ghosts of neighbours. All GPUs leave it
-// out, or none, where that is known to be so already.
+// Begin queues the first half of the next exchange: what is queued on the stream behind it may store into the ghosts of
+// neighbours. All GPUs leave it out, or none, where that is known to be so already.
 func (s *DirectExchange) Begin(at *streams.Stream) error { return s.begin.queue(at, s.round+1) }
 
 // End queues the second half, behind the launches that store: what is queued behind it finds the ghosts of this GPU.
@@ -76,7 +76,8 @@ func (s *DirectExchange) SetLimit(limit time.Duration) {
 // Err returns an error if the GPU has waited for a neighbour in vain.
 func (s *DirectExchange) Err() error {
 	if n := streams.View[uint64](s.failed.Bytes())[0]; n > 0 {
-		return fmt.Errorf("pack: device %v waited in vain for its neighbour on device %s to exchange", s.device, s.neighbours[n-1])
+		return fmt.Errorf("pack: device %v waited in vain for its neighbour on device %s to exchange", s.device,
+			s.neighbours[n-1])
 	}
 	return nil
 }
@@ -101,7 +102,9 @@ type directExchangeArgs struct {
 }
 
 func directExchangeProgram() kernels.Program {
-	return kernels.Program{File: "exchange.cu", Mirrors: []kernels.Mirror{{Name: "DirectExchange", Value: directExchangeArgs{}}, {Name: "Store", Value: store{}}}}
+	return kernels.Program{File: "exchange.cu", Mirrors: []kernels.Mirror{
+		{Name: "DirectExchange", Value: directExchangeArgs{}}, {Name: "Store", Value: store{}},
+	}}
 }
 
 // readyFlags is struct Ready of exchange.cu.
@@ -115,7 +118,8 @@ type store struct {
 
 // NewDirectExchanges makes an exchange among GPUs ready, a rank each, on different devices
 // that reach each other. limit is how long a GPU waits for a neighbour.
-func NewDirectExchanges(c *kernels.Compiler, ranks []DirectExchangeRank, limit time.Duration) (exchanges []*DirectExchange, err error) {
+func NewDirectExchanges(c *kernels.Compiler, ranks []DirectExchangeRank,
+	limit time.Duration) (exchanges []*DirectExchange, err error) {
 	n := &directExchangeGroup{ranks: ranks, stores: make([][]store, len(ranks))}
 	if n.flags, err = networkOf(ranks); err != nil {
 		return nil, err
@@ -173,14 +177,17 @@ type directExchangeGroup struct {
 }
 
 // makeDirectExchange makes the launches of one rank.
-func makeDirectExchange(c *kernels.Compiler, s *DirectExchange, n *directExchangeGroup, i int, limit time.Duration) error {
+func makeDirectExchange(c *kernels.Compiler, s *DirectExchange, n *directExchangeGroup, i int,
+	limit time.Duration) error {
 	rank := n.ranks[i]
 	found, err := c.LoadSteps(rank.Device, directExchangeProgram(), "direct_exchange", "exchange_begin", "exchange_end")
 	if err != nil {
 		return err
 	}
-	spec := streams.KernelSpec{Name: "direct exchange", Work: streams.Exchange, Function: found[0], Block: [3]int{launch.BlockSize, 1, 1}}
-	arg := directExchangeArgs{degree: int64(len(rank.Neighbours)), limit: limit.Nanoseconds(), stores: int64(len(n.stores[i]))}
+	spec := streams.KernelSpec{Name: "direct exchange", Work: streams.Exchange, Function: found[0],
+		Block: [3]int{launch.BlockSize, 1, 1}}
+	arg := directExchangeArgs{degree: int64(len(rank.Neighbours)), limit: limit.Nanoseconds(),
+		stores: int64(len(n.stores[i]))}
 	n.neighbours(&arg, i, &spec)
 	for _, c := range rank.Stores {
 		spec.Uses = append(spec.Uses, c.Src.Data)
@@ -223,9 +230,9 @@ func (s *DirectExchange) launch(spec streams.KernelSpec, arg *directExchangeArgs
 	return l, nil
 }
 
-// storesOf returns what a rank stores, and into the ghosts of which neighbour. Its blocks are enough to fill the links, and far from enough to
-// fill a GPU, on which other kernels must get on. There is at least one store: for an
-// rank that only receives, an empty one.
+// storesOf returns what a rank stores, and into the ghosts of which neighbour. Its blocks are enough to fill the links,
+// and far from enough to fill a GPU, on which other kernels must get on. There is at least one store: for an rank that
+// only receives, an empty one.
 func (n *directExchangeGroup) storesOf(i int) (all []store, err error) {
 	const most, wordsAThread = 288, 2
 	to := map[int64][]run{} // by neighbour
@@ -251,7 +258,8 @@ func (n *directExchangeGroup) storesOf(i int) (all []store, err error) {
 		}
 	}
 	if len(all) == 0 {
-		return []store{{blockRange: blockRange{stridedCopy: stridedCopy{nx: 1, word: 1}, blocks: 1}, neighbour: noNeighbour}}, nil
+		return []store{{blockRange: blockRange{stridedCopy: stridedCopy{nx: 1, word: 1}, blocks: 1},
+			neighbour: noNeighbour}}, nil
 	}
 	share(ranges, NoLoop, most, wordsAThread)
 	for i := range all {

@@ -27,7 +27,8 @@ type reflectArgs struct {
 }
 
 func reflectProgram(r kernels.Real) kernels.Program {
-	return kernels.Program{File: "reflect.cu", Defines: []string{scalar.Real(r)}, Mirrors: []kernels.Mirror{{Name: "Reflect", Value: reflectArgs{}}}}
+	return kernels.Program{File: "reflect.cu", Defines: []string{scalar.Real(r)},
+		Mirrors: []kernels.Mirror{{Name: "Reflect", Value: reflectArgs{}}}}
 }
 
 // NewReflector compiles for the device.

@@ -245,7 +245,8 @@ func (r *run) suitsStretches() bool {
 // stretches gives the run in stretches of its blocks, each with a prologue and an
 // epilogue of its own.
 func (r *run) stretches() stridedCopy {
-	s := stridedCopy{dst: r.dst, src: r.src, length: r.length, nx: uint32((r.length + stretch - 1) / stretch), lanes: lanesFor(min(r.length, stretch))}
+	s := stridedCopy{dst: r.dst, src: r.src, length: r.length, nx: uint32((r.length + stretch - 1) / stretch),
+		lanes: lanesFor(min(r.length, stretch))}
 	s.over(r.dims[:r.rank])
 	return s
 }

@@ -18,7 +18,8 @@ var ErrTreeTooLarge = errors.New("pack: a type tree of more nodes than fit into 
 // sharedBytes is the shared memory that every GPU gives a block that asks for nothing special.
 const sharedBytes = 48 << 10
 
-// maxTreeNodes is the greatest number of nodes of a tree. Of what lies in its look-aside buffer there may be any number.
+// maxTreeNodes is the greatest number of nodes of a tree. Of what lies in its look-aside buffer there may be any
+// number.
 const maxTreeNodes = sharedBytes / int(unsafe.Sizeof(treeNode{}))
 
 // NodeKind says how a node of a tree places its children.
@@ -65,8 +66,8 @@ type TreeNode struct {
 	Entries     int64 // blocks or dimensions in it
 	Child       int   // place of the child node; 0 in a leaf and in a struct
 
-	// Of a leaf: the bytes of a primitive, 1, 2, 4, 8 or 16, and what all its addresses are multiples of, up to Unit, if
-	// those that a launch binds are multiples of 16.
+	// Of a leaf: the bytes of a primitive, 1, 2, 4, 8 or 16, and what all its addresses are multiples of, up to Unit,
+	// if those that a launch binds are multiples of 16.
 	Unit                           int
 	MemoryAlignment, PackAlignment int
 }
@@ -155,7 +156,8 @@ func (t *Tree) check() error {
 		return fmt.Errorf("%w: %d; %d are possible", ErrTreeTooLarge, len(t.Nodes), maxTreeNodes)
 	}
 	if t.Primitives < 0 || t.Size < t.Primitives || t.Primitives > 0 && len(t.Nodes) == 0 {
-		return fmt.Errorf("pack: a type tree of %d nodes with %d primitives in %d bytes", len(t.Nodes), t.Primitives, t.Size)
+		return fmt.Errorf("pack: a type tree of %d nodes with %d primitives in %d bytes", len(t.Nodes), t.Primitives,
+			t.Size)
 	}
 	for i := range t.Nodes {
 		if !t.holds(&t.Nodes[i]) {
@@ -174,7 +176,8 @@ func (t *Tree) holds(n *TreeNode) bool {
 	blocked := n.Kind == VectorNode || n.Kind == IndexedBlockNode
 	room := int64(len(t.LookAside)) - n.Table - words.all
 	switch {
-	case n.Kind != StructNode && (n.Primitives < 1 || n.Child < 0 || n.Child >= len(t.Nodes)), blocked && n.BlockLength < 1:
+	case n.Kind != StructNode && (n.Primitives < 1 || n.Child < 0 || n.Child >= len(t.Nodes)),
+		blocked && n.BlockLength < 1:
 		return false
 	case words.each == 0:
 		return true
@@ -232,9 +235,11 @@ type treeArgs struct {
 
 func treeProgram() kernels.Program {
 	return kernels.Program{File: "tree.cu", Mirrors: []kernels.Mirror{
-		{Name: "Tree", Value: treeArgs{}}, {Name: "Node", Value: treeNode{}}, {Name: "sizeof(Dim)", Value: 8 * dimWords}, {Name: "sizeof(Field)", Value: 8 * fieldWords},
-		{Name: "CONTIGUOUS", Value: ContiguousNode}, {Name: "VECTOR", Value: VectorNode}, {Name: "SUBARRAY", Value: SubarrayNode},
-		{Name: "INDEXED", Value: IndexedNode}, {Name: "INDEXED_BLOCK", Value: IndexedBlockNode}, {Name: "STRUCT", Value: StructNode},
+		{Name: "Tree", Value: treeArgs{}}, {Name: "Node", Value: treeNode{}},
+		{Name: "sizeof(Dim)", Value: 8 * dimWords}, {Name: "sizeof(Field)", Value: 8 * fieldWords},
+		{Name: "CONTIGUOUS", Value: ContiguousNode}, {Name: "VECTOR", Value: VectorNode},
+		{Name: "SUBARRAY", Value: SubarrayNode}, {Name: "INDEXED", Value: IndexedNode},
+		{Name: "INDEXED_BLOCK", Value: IndexedBlockNode}, {Name: "STRUCT", Value: StructNode},
 	}}
 }
 
@@ -402,17 +407,20 @@ type TreeLaunch struct {
 // on the table's device or in pinned memory, Packed there too, or in memory of a peer that the device can reach. Any
 // addresses will do. Those of origin and Packed should be multiples of the tree's words: else each is moved in pieces.
 func (t *TreeTable) Pack(l TreeLaunch) (*streams.Kernel, error) {
-	return t.launch(l, t.packer.pack, l.User, l.Packed, func() { t.packHost(launch.Values[byte](l.User), launch.Values[byte](l.Packed), l.Origin) })
+	return t.launch(l, t.packer.pack, l.User, l.Packed,
+		func() { t.packHost(launch.Values[byte](l.User), launch.Values[byte](l.Packed), l.Origin) })
 }
 
 // Unpack makes a launch ready that copies the start of Packed to where the tree touches User, and nothing else there.
 // Packed lies on the table's device or in pinned memory, User there too, or in memory of a peer that the device can
 // reach. If the tree touches a byte more than once, which of its values stays is not defined.
 func (t *TreeTable) Unpack(l TreeLaunch) (*streams.Kernel, error) {
-	return t.launch(l, t.packer.unpack, l.Packed, l.User, func() { t.unpackHost(launch.Values[byte](l.User), launch.Values[byte](l.Packed), l.Origin) })
+	return t.launch(l, t.packer.unpack, l.Packed, l.User,
+		func() { t.unpackHost(launch.Values[byte](l.User), launch.Values[byte](l.Packed), l.Origin) })
 }
 
-func (t *TreeTable) launch(l TreeLaunch, functions [2]streams.Function, from, to streams.Span, run func()) (*streams.Kernel, error) {
+func (t *TreeTable) launch(l TreeLaunch, functions [2]streams.Function, from, to streams.Span,
+	run func()) (*streams.Kernel, error) {
 	spec := streams.KernelSpec{Name: l.Name, Run: run}
 	switch {
 	case t.tree.Primitives == 0:

@@ -153,7 +153,8 @@ type unitsArgs struct {
 
 func unitsProgram() kernels.Program {
 	return kernels.Program{File: "units.cu", Mirrors: []kernels.Mirror{
-		{Name: "Units", Value: unitsArgs{}}, {Name: "Unit", Value: unit{}}, {Name: "sizeof(Short)", Value: int(shortBytes)}, {Name: "WARP", Value: bundled},
+		{Name: "Units", Value: unitsArgs{}}, {Name: "Unit", Value: unit{}},
+		{Name: "sizeof(Short)", Value: int(shortBytes)}, {Name: "WARP", Value: bundled},
 	}}
 }
 
@@ -375,7 +376,8 @@ func (t *UnitTable) launch(name string, p passage) (*UnitCopy, error) {
 		run   func()
 	}{
 		{&u.whole, t.count, func() { t.copyUnits(p, 0, t.count) }},
-		{&u.part, min(t.count, int64(t.options.Part)), func() { next = t.copyUnits(p, next, min(t.count, next+int64(t.options.Part))) }},
+		{&u.part, min(t.count, int64(t.options.Part)),
+			func() { next = t.copyUnits(p, next, min(t.count, next+int64(t.options.Part))) }},
 	} {
 		spec := t.spec(name, p, l.count)
 		spec.Run = l.run
@@ -394,7 +396,8 @@ func (t *UnitTable) spec(name string, p passage, count int64) streams.KernelSpec
 	const warps = launch.BlockSize / 32
 	spec := streams.KernelSpec{
 		Name: name, Uses: []streams.Span{t.units.All(), t.shorts.All()}, Function: t.packer.units,
-		Grid: listGrid(t.packer.device, (count+warps-1)/warps, t.options.MaxBlocks), Block: [3]int{launch.BlockSize, 1, 1},
+		Grid:  listGrid(t.packer.device, (count+warps-1)/warps, t.options.MaxBlocks),
+		Block: [3]int{launch.BlockSize, 1, 1},
 	}
 	p.memory(&spec)
 	arg := unitsArgs{units: t.units.Address(), shorts: t.shorts.Address(), count: count}
@@ -472,7 +475,8 @@ func (t *UnitTable) cutAndCopy(u *UnitCopy, s *streams.Stream) error {
 func (t *UnitTable) bring(s *streams.Stream, from *stage, first, units, firstShort, shorts int64) error {
 	return errors.Join(
 		s.Copy(t.units.Span(first*unitBytes, units*unitBytes), from.memory.Span(0, units*unitBytes)),
-		s.Copy(t.shorts.Span(firstShort*shortBytes, shorts*shortBytes), from.memory.Span(maxUnits*unitBytes, shorts*shortBytes)),
+		s.Copy(t.shorts.Span(firstShort*shortBytes, shorts*shortBytes),
+			from.memory.Span(maxUnits*unitBytes, shorts*shortBytes)),
 		s.Record(from.copied),
 	)
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/halox/halox/halo/datatype"
 )
 
-// A Source returns integers from lo to hi, both included. Random types are made from one: of rapid, of math/rand or of a
-// fuzzer's bytes.
+// A Source returns integers from lo to hi, both included. Random types are made from one: of rapid, of math/rand or of
+// a fuzzer's bytes.
 type Source func(lo, hi int) int
 
 // Seeded returns the source of a seed.
@@ -35,8 +35,8 @@ func (s Source) Type(t rapid.TB, depth int) *datatype.Type {
 	return maker{s, true, 3000}.make(t, depth)
 }
 
-// Plain does the same, but lists of bytes and structs keep to the alignment of their elements, and all is a bit smaller:
-// MPI libraries disagree about other types, or crash over them.
+// Plain does the same, but lists of bytes and structs keep to the alignment of their elements, and all is a bit
+// smaller: MPI libraries disagree about other types, or crash over them.
 func (s Source) Plain(t rapid.TB, depth int) *datatype.Type {
 	t.Helper()
 	return maker{s, false, 2000}.make(t, depth)
@@ -77,8 +77,9 @@ func (s maker) upTo(most int) int {
 }
 
 var predefined = []*datatype.Type{
-	datatype.Byte, datatype.Int8, datatype.Int16, datatype.Int32, datatype.Int64, datatype.Uint8, datatype.Uint16, datatype.Uint32,
-	datatype.Uint64, datatype.Float32, datatype.Float64, datatype.Complex64, datatype.Complex128,
+	datatype.Byte, datatype.Int8, datatype.Int16, datatype.Int32, datatype.Int64,
+	datatype.Uint8, datatype.Uint16, datatype.Uint32, datatype.Uint64,
+	datatype.Float32, datatype.Float64, datatype.Complex64, datatype.Complex128,
 }
 
 func (s maker) constructor(t rapid.TB, depth int, child *datatype.Type) (*datatype.Type, error) {

@@ -6,9 +6,10 @@ import (
 	"github.com/halox/halox/halo/datatype"
 )
 
-// DDTBench returns the micro-applications of Schneider, Gerstenberger and Hoefler, "Micro-Applications for Communication
-// Data Access Patterns and MPI Datatypes", EuroMPI 2012, with the parameter sets of their sources. Arrays that DDTBench
-// allocates one by one lie here one after another in a single array. FFT2D is on 2, 4 and 8 ranks, one message of each.
+// DDTBench returns the micro-applications of Schneider, Gerstenberger and Hoefler, "Micro-Applications for
+// Communication Data Access Patterns and MPI Datatypes", EuroMPI 2012, with the parameter sets of their sources. Arrays
+// that DDTBench allocates one by one lie here one after another in a single array. FFT2D is on 2, 4 and 8 ranks, one
+// message of each.
 func DDTBench() ([]Workload, error) {
 	m := &maker{suite: "ddtbench"}
 	m.nasMG()
@@ -68,9 +69,11 @@ func (m *maker) milc() {
 func (m *maker) specfem() {
 	for _, d := range [][2]int{{88881, 3225}, {38585, 1897}, {12857, 877}, {3697, 493}} {
 		t := m.indexedBlock(1, shuffled(d[0], d[1]), datatype.Float32)
-		m.both("SPECFEM3D_oc", fmt.Sprintf("array=%d,n=%d", d[0], d[1]), Side{Type: t, Count: 1, Array: float * int64(d[0])}, 0)
+		m.both("SPECFEM3D_oc", fmt.Sprintf("array=%d,n=%d", d[0], d[1]),
+			Side{Type: t, Count: 1, Array: float * int64(d[0])}, 0)
 	}
-	for _, d := range [][4]int{{834917, 11797, 51153, 3009}, {396849, 7125, 22477, 1729}, {152001, 3801, 7209, 801}, {39929, 1957, 1225, 245}} {
+	for _, d := range [][4]int{{834917, 11797, 51153, 3009}, {396849, 7125, 22477, 1729}, {152001, 3801, 7209, 801},
+		{39929, 1957, 1225, 245}} {
 		m.crustMantle(d[0], d[1], d[2], d[3])
 	}
 	point := m.contiguous(3, datatype.Float32)
@@ -112,7 +115,8 @@ func (m *maker) atoms(name string, d, n, arrays int) {
 		end += double * int64(d+n)
 	}
 	m.add(name, fmt.Sprintf("d=%d,n=%d", d, n),
-		Side{Type: m.structure(from, sent), Count: 1, Array: end}, Side{Type: m.structure(to, received), Count: 1, Array: end})
+		Side{Type: m.structure(from, sent), Count: 1, Array: end},
+		Side{Type: m.structure(to, received), Count: 1, Array: end})
 }
 
 // fft adds the transpose of an n x n matrix of complex doubles by rows on some ranks: what one rank sends another.
@@ -124,7 +128,8 @@ func (m *maker) fft() {
 			square := m.resized(m.vector(rows, rows, n, datatype.Complex128), complexBytes*int64(rows))
 			array := complexBytes * int64(rows) * int64(n)
 			m.add("FFT2D", fmt.Sprintf("n=%d,ranks=%d", n, ranks),
-				Side{Type: m.contiguous(rows, column), Count: 1, Array: array}, Side{Type: square, Count: 1, Array: array})
+				Side{Type: m.contiguous(rows, column), Count: 1, Array: array},
+				Side{Type: square, Count: 1, Array: array})
 		}
 	}
 }
@@ -135,10 +140,11 @@ type window struct{ d1, d3, s1, s3, a, c int }
 // levels is the vertical extent of WRF's arrays.
 const levels = 65
 
-// wrf adds the halo exchanges of a weather model: 4 two-dimensional arrays, 3 of three dimensions and 2 of four, of whose
-// last extent of 2 the second is sent. Suite _sa describes them as subarrays, _vec as vectors.
+// wrf adds the halo exchanges of a weather model: 4 two-dimensional arrays, 3 of three dimensions and 2 of four, of
+// whose last extent of 2 the second is sent. Suite _sa describes them as subarrays, _vec as vectors.
 func (m *maker) wrf() {
-	for _, w := range []window{{32, 52, 23, 3, 5, 7}, {27, 41, 19, 3, 4, 7}, {24, 34, 16, 3, 4, 7}, {22, 30, 14, 3, 4, 7}, {19, 24, 11, 3, 4, 7}} {
+	for _, w := range []window{{32, 52, 23, 3, 5, 7}, {27, 41, 19, 3, 4, 7}, {24, 34, 16, 3, 4, 7},
+		{22, 30, 14, 3, 4, 7}, {19, 24, 11, 3, 4, 7}} {
 		m.weather("y", w)
 	}
 	for _, w := range []window{{32, 52, 3, 44, 22, 4}, {24, 34, 3, 26, 14, 4}, {19, 24, 3, 16, 9, 4}} {

@@ -7,11 +7,11 @@ import (
 	"github.com/halox/halox/halo/datatype"
 )
 
-// Wu returns the layouts of Wu, Bosilca, vandeVaart, Jeaugey and Dongarra, "GPU-Aware Non-contiguous Data Movement In Open
-// MPI", HPDC 2016, figures 5 to 15: matrices of doubles in column-major order, 1K to 4K on an edge, of which a sub-matrix
-// (V), the lower triangle (T) and a triangle in stairs go; V received as one piece; the transpose; and vectors of 1000 and
-// 8000 blocks. Chosen here: the sub-matrix is a quarter of its matrix, a stair has 256 columns, twice and once, and vectors
-// have as much gap as data.
+// Wu returns the layouts of Wu, Bosilca, vandeVaart, Jeaugey and Dongarra, "GPU-Aware Non-contiguous Data Movement In
+// Open MPI", HPDC 2016, figures 5 to 15: matrices of doubles in column-major order, 1K to 4K on an edge, of which a
+// sub-matrix (V), the lower triangle (T) and a triangle in stairs go; V received as one piece; the transpose; and
+// vectors of 1000 and 8000 blocks. Chosen here: the sub-matrix is a quarter of its matrix, a stair has 256 columns,
+// twice and once, and vectors have as much gap as data.
 func Wu() ([]Workload, error) {
 	m := &maker{suite: "wu"}
 	for _, n := range []int{1 << 10, 2 << 10, 3 << 10, 4 << 10} {
@@ -41,8 +41,8 @@ func (m *maker) matrices(n int) {
 	m.add("transpose", params, whole, Side{Type: row, Count: n, Array: array})
 }
 
-// stairs returns the lower triangle of an n x n matrix in steps of that width: each column begins at the diagonal of the
-// first column of its step.
+// stairs returns the lower triangle of an n x n matrix in steps of that width: each column begins at the diagonal of
+// the first column of its step.
 func (m *maker) stairs(n, width int) *datatype.Type {
 	lengths, places := make([]int, n), make([]int, n)
 	for column := range n {
@@ -52,10 +52,11 @@ func (m *maker) stairs(n, width int) *datatype.Type {
 	return m.made(datatype.Indexed(lengths, places, datatype.Float64))
 }
 
-// Jenkins returns the layouts of Jenkins, Dinan, Balaji, Peterka, Samatova and Thakur, "Processing MPI Derived Datatypes on
-// Noncontiguous GPU-Resident Data", TPDS 2014, figures 4 to 6 and table 2: vectors at a stride of 512 bytes with blocks of 8
-// to 128 bytes, the same blocks indexed, hypercubes in a volume of 64^4, and a struct of a double, two ints and a char.
-// Elements are doubles. The packed sizes, 1 KiB to 4 MiB, and figure 5's count of 8192 were chosen here.
+// Jenkins returns the layouts of Jenkins, Dinan, Balaji, Peterka, Samatova and Thakur, "Processing MPI Derived
+// Datatypes on Noncontiguous GPU-Resident Data", TPDS 2014, figures 4 to 6 and table 2: vectors at a stride of 512
+// bytes with blocks of 8 to 128 bytes, the same blocks indexed, hypercubes in a volume of 64^4, and a struct of a
+// double, two ints and a char. Elements are doubles. The packed sizes, 1 KiB to 4 MiB, and figure 5's count of 8192
+// were chosen here.
 func Jenkins() ([]Workload, error) {
 	m := &maker{suite: "jenkins"}
 	for _, length := range []int{1, 4, 16} {
@@ -94,12 +95,13 @@ func (m *maker) strided(count, length int) {
 
 // cStruct returns struct { double; int[2]; char }, 24 bytes with its padding.
 func (m *maker) cStruct() *datatype.Type {
-	return m.made(datatype.Struct([]int{1, 2, 1}, []int64{0, 8, 16}, []*datatype.Type{datatype.Float64, datatype.Int32, datatype.Int8}))
+	return m.made(datatype.Struct([]int{1, 2, 1}, []int64{0, 8, 16},
+		[]*datatype.Type{datatype.Float64, datatype.Int32, datatype.Int8}))
 }
 
-// SHOC returns the exchanges of the nine-point stencil of the SHOC suite (Danalis et al., GPGPU 2010), as Jenkins et al.
-// 2014 ran it, table 3: an n x n part with one layer of ghosts, of floats and of doubles. North and south are rows, which
-// are contiguous, east and west are columns, all of them with their corners.
+// SHOC returns the exchanges of the nine-point stencil of the SHOC suite (Danalis et al., GPGPU 2010), as Jenkins et
+// al. 2014 ran it, table 3: an n x n part with one layer of ghosts, of floats and of doubles. North and south are rows,
+// which are contiguous, east and west are columns, all of them with their corners.
 func SHOC() ([]Workload, error) {
 	m := &maker{suite: "shoc"}
 	for _, n := range []int{128, 256, 512, 1024, 2048} {
@@ -115,7 +117,8 @@ func (m *maker) nine(n int, t *datatype.Type) {
 	row, column := m.contiguous(pitch, t), m.vector(pitch, 1, pitch, t)
 	at := func(x, y int) int64 { return t.Size() * int64(x+pitch*y) }
 	side := func(name string, part *datatype.Type, send, recv int64) {
-		m.both(name, fmt.Sprintf("n=%d,type=%v", n, t), Side{Type: part, Count: 1, Origin: send, Array: at(0, pitch)}, recv)
+		m.both(name, fmt.Sprintf("n=%d,type=%v", n, t), Side{Type: part, Count: 1, Origin: send, Array: at(0, pitch)},
+			recv)
 	}
 	side("north", row, at(0, 1), at(0, 0))
 	side("south", row, at(0, n), at(0, n+1))
@@ -123,11 +126,11 @@ func (m *maker) nine(n int, t *datatype.Type) {
 	side("east", column, at(n, 0), at(n+1, 0))
 }
 
-// HACC returns the block of a Voronoi tessellation that Jenkins et al. 2014 pack, figure 7 and table 4: seven ints and six
-// floats, then eight arrays at addresses of their own. Their traces are not published. Here a block has so many cells that
-// 32,768 particles make eight of them, unevenly, and a cell has what a Voronoi cell of random points has on average: 15.5
-// faces, 27 vertices, a quarter of which are its own, and 5.2 vertices a face. Arrays begin at multiples of 256
-// bytes and do not touch.
+// HACC returns the block of a Voronoi tessellation that Jenkins et al. 2014 pack, figure 7 and table 4: seven ints and
+// six floats, then eight arrays at addresses of their own. Their traces are not published. Here a block has so many
+// cells that 32,768 particles make eight of them, unevenly, and a cell has what a Voronoi cell of random points has on
+// average: 15.5 faces, 27 vertices, a quarter of which are its own, and 5.2 vertices a face. Arrays begin at multiples
+// of 256 bytes and do not touch.
 func HACC() ([]Workload, error) {
 	m := &maker{suite: "hacc"}
 	for rank, cells := range []int{3968, 1664, 8192, 7168, 4096, 1024, 4224, 2432} {
@@ -153,15 +156,16 @@ func (m *maker) tessellation(rank, cells int) {
 	array(faces*26/5, datatype.Int32)   // face_verts
 	array(cells, datatype.Int32)        // num_cell_faces
 	array(faces, datatype.Int32)        // num_face_verts
-	m.both("vblock", fmt.Sprintf("rank=%d,cells=%d", rank, cells), Side{Type: m.structure(places, types), Count: 1, Array: end}, 0)
+	m.both("vblock", fmt.Sprintf("rank=%d,cells=%d", rank, cells),
+		Side{Type: m.structure(places, types), Count: 1, Array: end}, 0)
 }
 
 // HAND returns the layouts of Shi, Lu, Potluri, Hamidouche, Zhang and Panda, "HAND: A Hybrid Approach to Accelerate
-// Non-contiguous Data Movement using MPI Datatypes on GPU Clusters", ICPP 2014, figures 4 to 10 and section V: hvectors of
-// 32 blocks, four-dimensional subarrays that grow along their innermost or outermost dimension, blocks at irregular places
-// (count or block length fixed; counts that are no powers of two), and the particles of an N-body code, 131,072 of them. Chosen here: elements are floats,
-// hvectors have as much gap as data, subarrays are half of their array along each dimension, and irregular blocks fill a
-// quarter of theirs.
+// Non-contiguous Data Movement using MPI Datatypes on GPU Clusters", ICPP 2014, figures 4 to 10 and section V: hvectors
+// of 32 blocks, four-dimensional subarrays that grow along their innermost or outermost dimension, blocks at irregular
+// places (count or block length fixed; counts that are no powers of two), and the particles of an N-body code, 131,072
+// of them. Chosen here: elements are floats, hvectors have as much gap as data, subarrays are half of their array along
+// each dimension, and irregular blocks fill a quarter of theirs.
 func HAND() ([]Workload, error) {
 	m := &maker{suite: "hand"}
 	for length := 1; length <= 1<<14; length *= 4 {
@@ -205,8 +209,8 @@ func (m *maker) scattered(count, length int) {
 		Side{Type: t, Count: 1, Array: 4 * float * int64(count*length)}, 0)
 }
 
-// particles adds the simple particle, 10 doubles and an int, all of it, and of the complex one, which has 20 floats between
-// them, force and charge.
+// particles adds the simple particle, 10 doubles and an int, all of it, and of the complex one, which has 20 floats
+// between them, force and charge.
 func (m *maker) particles(count int) {
 	simple := m.made(datatype.Struct([]int{10, 1}, []int64{0, 80}, []*datatype.Type{datatype.Float64, datatype.Int32}))
 	chosen := m.made(datatype.HIndexed([]int{24, 4}, []int64{48, 160}, datatype.Byte))
@@ -217,8 +221,8 @@ func (m *maker) particles(count int) {
 
 // TEMPI returns the objects of Pearson, Wu, Chung, Hidayetoglu, Hwu et al., "TEMPI: An Interposed MPI Library with a
 // Canonical Representation of CUDA-aware Datatypes", HPDC 2021: objects of 1 KiB to 4 MiB in blocks at a pitch of 512
-// bytes, once as vectors and once as subarrays; cubes of bytes in an allocation of 1024^3, whose edges were chosen here; and
-// the 26 messages of a halo of radius 3 around 256^3 points with 8 values of 8 bytes.
+// bytes, once as vectors and once as subarrays; cubes of bytes in an allocation of 1024^3, whose edges were chosen
+// here; and the 26 messages of a halo of radius 3 around 256^3 points with 8 values of 8 bytes.
 func TEMPI() ([]Workload, error) {
 	m := &maker{suite: "tempi"}
 	for _, total := range []int{1 << 10, 1 << 20, 4 << 20} {
@@ -239,7 +243,8 @@ func (m *maker) pitched(total, block int) {
 	params := fmt.Sprintf("bytes=%d,block=%d", total, block)
 	array := int64(blocks) * pitch
 	vector := Side{Type: m.vector(blocks, block, pitch, datatype.Byte), Count: 1, Array: array}
-	subarray := Side{Type: m.subarray([]int{pitch, blocks}, []int{block, blocks}, []int{0, 0}, datatype.Byte), Count: 1, Array: array}
+	subarray := Side{Type: m.subarray([]int{pitch, blocks}, []int{block, blocks}, []int{0, 0}, datatype.Byte),
+		Count: 1, Array: array}
 	m.both("2d-vector", params, vector, 0)
 	m.both("2d-subarray", params, subarray, 0)
 }
@@ -250,7 +255,8 @@ func (m *maker) cube(edge int) {
 	m.both("3d-subarray", fmt.Sprintf("edge=%d", edge), Side{Type: t, Count: 1, Array: all * all * all}, 0)
 }
 
-// halo adds the messages of a cube of n points along each edge to its 26 neighbours, with all layers of ghosts around it.
+// halo adds the messages of a cube of n points along each edge to its 26 neighbours, with all layers of ghosts around
+// it.
 func (m *maker) halo(n, radius int) {
 	point := m.contiguous(8, datatype.Float64)
 	edge := n + 2*radius

@@ -1,6 +1,6 @@
 // Package workloads holds the layouts that benchmarks of MPI datatypes use, with their published parameters: DDTBench
-// (Schneider, Gerstenberger and Hoefler 2012), TEMPI (Pearson et al. 2021), and the figures of Jenkins et al. (2014), of Shi
-// et al.'s HAND (2014) and of Wu et al. (2016). What a paper leaves open is said where it was chosen.
+// (Schneider, Gerstenberger and Hoefler 2012), TEMPI (Pearson et al. 2021), and the figures of Jenkins et al. (2014),
+// of Shi et al.'s HAND (2014) and of Wu et al. (2016). What a paper leaves open is said where it was chosen.
 //
 // Index lists are shuffled with a fixed seed: they are the same in every process.
 package workloads

@@ -70,7 +70,8 @@ type busyArgument struct {
 }
 
 // newBusy makes the occupants ready and measures what they do alone.
-func newBusy(ctx context.Context, c *kernels.Compiler, devices []*streams.Device, fraction float64) (b *busy, err error) {
+func newBusy(ctx context.Context, c *kernels.Compiler, devices []*streams.Device,
+	fraction float64) (b *busy, err error) {
 	made := &busy{fraction: fraction}
 	defer func() {
 		if err != nil {
@@ -191,7 +192,8 @@ func (b *busy) hostRounds(values *streams.Memory, rounds int64) func() {
 func (o *occupant) time() (time.Duration, error) {
 	start, end := o.done[0], o.done[1]
 	for range 2 { // the first one warms up
-		if err := errors.Join(o.stream.Record(start), o.stream.Launch(o.kernel), o.stream.Record(end), o.stream.Sync(timing.Limit)); err != nil {
+		if err := errors.Join(o.stream.Record(start), o.stream.Launch(o.kernel), o.stream.Record(end),
+			o.stream.Sync(timing.Limit)); err != nil {
 			return 0, err
 		}
 	}

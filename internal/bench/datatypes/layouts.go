@@ -99,13 +99,15 @@ func (o *Layouts) choose(shows func(workload string) bool) (chosen []workloads.W
 			return nil, err
 		}
 		for _, w := range all {
-			if wanted.MatchString(w.String()) && shows(w.String()) && w.Bytes >= max(1, o.Least) && (o.Most == 0 || w.Bytes <= o.Most) {
+			if wanted.MatchString(w.String()) && shows(w.String()) && w.Bytes >= max(1, o.Least) &&
+				(o.Most == 0 || w.Bytes <= o.Most) {
 				chosen = append(chosen, w)
 			}
 		}
 	}
 	if len(chosen) == 0 {
-		return nil, fmt.Errorf("no layout of %s fits --match, --least and --most: --list prints them all", strings.Join(o.Suites, ", "))
+		return nil, fmt.Errorf("no layout of %s fits --match, --least and --most: --list prints them all",
+			strings.Join(o.Suites, ", "))
 	}
 	return chosen, nil
 }
@@ -126,7 +128,8 @@ type suite struct {
 
 func suites() []suite {
 	return []suite{
-		{"ddtbench", workloads.DDTBench}, {"tempi", workloads.TEMPI}, {"jenkins", workloads.Jenkins}, {"hand", workloads.HAND},
+		{"ddtbench", workloads.DDTBench}, {"tempi", workloads.TEMPI}, {"jenkins", workloads.Jenkins},
+		{"hand", workloads.HAND},
 		{"wu", workloads.Wu}, {"shoc", workloads.SHOC}, {"hacc", workloads.HACC},
 	}
 }
@@ -212,6 +215,14 @@ type axes struct {
 	suite       string // that all its layouts are of; "" for any
 	x           string // the parameter, or PackedBytes
 	xLabel      string
+}
+
+// matrixAxes is time or rate over the edge of Wu's matrices.
+func matrixAxes(name, title string) axes { return axes{name, title, "wu", "n", "matrix size"} }
+
+// bytesAxes is time or rate over packed bytes.
+func bytesAxes(name, suite, title string) axes {
+	return axes{name, title, suite, PackedBytes, "packed bytes"}
 }
 
 // has reports whether the workload has the parameter that the figure is over, above 0.

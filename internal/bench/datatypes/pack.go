@@ -121,13 +121,14 @@ func (r *packRun) tasks(work []workloads.Workload, unpack bool) (all []bench.Tas
 	}
 	for _, w := range work {
 		for _, direction := range directions {
-			all = append(all, bench.Task{Labels: layoutOf(w).Label("direction", direction), Measure: func(ctx context.Context) ([]results.Row, error) {
-				rows, err := r.measure(ctx, w, direction)
-				if err != nil {
-					err = fmt.Errorf("%s %v: %w", direction, w, err)
-				}
-				return rows, err
-			}})
+			all = append(all, bench.Task{Labels: layoutOf(w).Label("direction", direction),
+				Measure: func(ctx context.Context) ([]results.Row, error) {
+					rows, err := r.measure(ctx, w, direction)
+					if err != nil {
+						err = fmt.Errorf("%s %v: %w", direction, w, err)
+					}
+					return rows, err
+				}})
 		}
 	}
 	return all
@@ -225,7 +226,8 @@ func (c *packCase) packer(o packing.Options) (*packing.Packer, error) {
 }
 
 // job makes a job in the direction of the case.
-func (c *packCase) job(p *packing.Packer, e packing.Engine, message *packing.MessageLayout, at packing.Place) (*packing.Job, error) {
+func (c *packCase) job(p *packing.Packer, e packing.Engine, message *packing.MessageLayout,
+	at packing.Place) (*packing.Job, error) {
 	if c.unpack {
 		return p.Unpack(e, at, c.packed, message)
 	}
@@ -335,7 +337,9 @@ func (c *packCase) newTrial() (*trial.Trial, error) {
 	}
 	c.resources.Add(s)
 	if c.unpack {
-		return trial.New(s, s, user, packed, &c.resources, func(dst, src []byte) error { return l.Unpack(dst, -l.TrueLB(), src) })
+		return trial.New(s, s, user, packed, &c.resources,
+			func(dst, src []byte) error { return l.Unpack(dst, -l.TrueLB(), src) })
 	}
-	return trial.New(s, s, packed, user, &c.resources, func(dst, src []byte) error { return l.Pack(dst, src, -l.TrueLB()) })
+	return trial.New(s, s, packed, user, &c.resources,
+		func(dst, src []byte) error { return l.Pack(dst, src, -l.TrueLB()) })
 }

@@ -74,7 +74,8 @@ func (f *packFigure) draw(p *results.Record) plot.Curves {
 	case f.roundTrip:
 		what = "time of packing and unpacking (us)"
 	}
-	c := plot.Curves{Title: fmt.Sprintf("%s\n%s, %s", f.title, firstDevice(p), packedInto(p)), XLabel: f.xLabel, YLabel: what, BytesX: f.x == PackedBytes}
+	c := plot.Curves{Title: fmt.Sprintf("%s\n%s, %s", f.title, firstDevice(p), packedInto(p)), XLabel: f.xLabel,
+		YLabel: what, BytesX: f.x == PackedBytes}
 	groups := p.Groups()
 	for _, curve := range f.curves {
 		c.Curves = append(c.Curves, f.curve(curve, groups))
@@ -176,7 +177,7 @@ func packFigures() []*packFigure {
 func wuFigures() []*packFigure {
 	const v, t = "^wu/V/", "^wu/T/"
 	return []*packFigure{{
-		axes: axes{"wu-6", "Wu et al., figure 6: bandwidth of packing a sub-matrix (V) and a triangle (T)", "wu", "n", "matrix size"},
+		axes: matrixAxes("wu-6", "Wu et al., figure 6: bandwidth of packing a sub-matrix (V) and a triangle (T)"),
 		rate: true,
 		curves: []packCurve{
 			{name: "V, targeted", layouts: v, by: byTargeted},
@@ -185,7 +186,7 @@ func wuFigures() []*packFigure {
 			{name: "contiguous copy of V's bytes", layouts: v, dashed: true},
 		},
 	}, {
-		axes:      axes{"wu-7", "Wu et al., figure 7: packing and unpacking a sub-matrix (V) and a triangle (T)", "wu", "n", "matrix size"},
+		axes:      matrixAxes("wu-7", "Wu et al., figure 7: packing and unpacking a sub-matrix (V) and a triangle (T)"),
 		roundTrip: true,
 		curves: []packCurve{
 			{name: "V, targeted", layouts: v, by: byTargeted},
@@ -193,7 +194,9 @@ func wuFigures() []*packFigure {
 			{name: "contiguous copies of V's bytes", layouts: v, dashed: true},
 		},
 	}, {
-		axes: axes{"wu-8", "Wu et al., figure 8: packing vectors, a kernel against the driver's 2-D copy", "wu", "block", "block size (bytes)"},
+		axes: axes{"wu-8",
+			"Wu et al., figure 8: packing vectors, a kernel against the driver's 2-D copy",
+			"wu", "block", "block size (bytes)"},
 		curves: slices.Concat(
 			pair("1000 blocks", "^wu/vector/blocks=1000,", byTargeted),
 			pair("8000 blocks", "^wu/vector/blocks=8000,", byTargeted),
@@ -204,7 +207,8 @@ func wuFigures() []*packFigure {
 // jenkinsFigures are of Jenkins et al., TPDS 2014, who pack into pinned host memory.
 func jenkinsFigures() []*packFigure {
 	return []*packFigure{{
-		axes:   axes{"jenkins-4", "Jenkins et al., figure 4: packing, the type tree against the driver's copies", "jenkins", PackedBytes, "packed bytes"},
+		axes: bytesAxes("jenkins-4",
+			"jenkins", "Jenkins et al., figure 4: packing, the type tree against the driver's copies"),
 		pinned: true,
 		curves: slices.Concat(
 			pair("vector, 8 B", "^jenkins/vector-512/.*,block=8$", byTree),
@@ -215,7 +219,9 @@ func jenkinsFigures() []*packFigure {
 			pair("struct", "^jenkins/struct/", byTree),
 		),
 	}, {
-		axes:   axes{"jenkins-5", "Jenkins et al., figure 5: packing 8192 blocks, the type tree against the driver's 2-D copy", "jenkins", "block", "block length (bytes)"},
+		axes: axes{"jenkins-5",
+			"Jenkins et al., figure 5: packing 8192 blocks, the type tree against the driver's 2-D copy",
+			"jenkins", "block", "block length (bytes)"},
 		pinned: true,
 		curves: pair("vector", "^jenkins/vector/", byTree),
 	}}
@@ -223,7 +229,11 @@ func jenkinsFigures() []*packFigure {
 
 // handFigures are of HAND, ICPP 2014.
 func handFigures() []*packFigure {
-	const counts, lengths, irregular = "^hand/indexed_block/.*,block=4$", "^hand/indexed_block/blocks=32,", "^hand/indexed_block/.*,block=32$"
+	const (
+		counts    = "^hand/indexed_block/.*,block=4$"
+		lengths   = "^hand/indexed_block/blocks=32,"
+		irregular = "^hand/indexed_block/.*,block=32$"
+	)
 	extents := func(name, which, what string) *packFigure {
 		layouts := "^hand/subarray-4d-" + which + "/"
 		return &packFigure{
@@ -235,19 +245,22 @@ func handFigures() []*packFigure {
 		}
 	}
 	return []*packFigure{{
-		axes: axes{"hand-4", "HAND, figure 4: packing an hvector of 32 blocks", "hand", "block", "block length (bytes)"},
+		axes: axes{"hand-4",
+			"HAND, figure 4: packing an hvector of 32 blocks", "hand", "block", "block length (bytes)"},
 		curves: append(pair("hvector", "^hand/hvector/", byTargeted),
 			packCurve{name: "a thread a block (1-D)", layouts: "^hand/hvector/", by: byInner}),
 	},
 		extents("hand-5a", "inner", "5 (a): packing 4-D subarrays, 8 x 8 x 8 x T/2"),
 		extents("hand-5b", "outer", "5 (b): packing 4-D subarrays, X/2 x 8 x 8 x 8"), {
-			axes: axes{"hand-6", "HAND, figure 6: packing an indexed_block", "hand", PackedBytes, "packed bytes"},
+			axes: bytesAxes("hand-6", "hand", "HAND, figure 6: packing an indexed_block"),
 			curves: slices.Concat(
-				pair("blocks of 4 B", counts, byTargeted), []packCurve{{name: "blocks of 4 B, transform", layouts: counts, by: byVectors}},
-				pair("32 blocks", lengths, byTargeted), []packCurve{{name: "32 blocks, transform", layouts: lengths, by: byVectors}},
+				pair("blocks of 4 B", counts, byTargeted),
+				[]packCurve{{name: "blocks of 4 B, transform", layouts: counts, by: byVectors}},
+				pair("32 blocks", lengths, byTargeted),
+				[]packCurve{{name: "32 blocks, transform", layouts: lengths, by: byVectors}},
 			),
 		}, {
-			axes: axes{"hand-7", "HAND, figure 7: where the list of blocks lies", "hand", PackedBytes, "packed bytes"},
+			axes: bytesAxes("hand-7", "hand", "HAND, figure 7: where the list of blocks lies"),
 			curves: []packCurve{
 				{name: "blocks of 4 B, list copied", layouts: counts, by: byBypass},
 				{name: "blocks of 4 B, list pinned", layouts: counts, by: byPinnedList, dashed: true, twin: true},
@@ -255,13 +268,16 @@ func handFigures() []*packFigure {
 				{name: "32 blocks, list pinned", layouts: lengths, by: byPinnedList, dashed: true, twin: true},
 			},
 		}, {
-			axes: axes{"hand-8", "HAND, figure 8: thread blocks that adapt to the blocks, and those that do not", "hand", "blocks", "blocks of 32 bytes"},
+			axes: axes{"hand-8",
+				"HAND, figure 8: thread blocks that adapt to the blocks, and those that do not",
+				"hand", "blocks", "blocks of 32 bytes"},
 			curves: []packCurve{
 				{name: "adaptive", layouts: irregular, by: byBypass},
 				{name: "32 threads along a block", layouts: irregular, by: byStatic},
 			},
 		}, {
-			axes: axes{"hand-9", "HAND, figure 9: how the lengths of blocks are summed up", "hand", "blocks", "blocks of 4 bytes"},
+			axes: axes{"hand-9",
+				"HAND, figure 9: how the lengths of blocks are summed up", "hand", "blocks", "blocks of 4 bytes"},
 			curves: []packCurve{
 				{name: "sequential scan", layouts: counts, by: bySequential},
 				{name: "parallel scan", layouts: counts, by: byParallel},

@@ -193,7 +193,8 @@ func noteWhole(to *bench.Recorder) {
 		}
 	}
 	if whole > 0 {
-		fmt.Fprintf(to.Notes, "--fragment and --ring do not apply to %d of %d rows: their messages are sent by one job\n", whole, all)
+		fmt.Fprintf(to.Notes,
+			"--fragment and --ring do not apply to %d of %d rows: their messages are sent by one job\n", whole, all)
 	}
 }
 
@@ -214,7 +215,8 @@ func (r *pingRun) tasks(work []workloads.Workload) (all []bench.Task) {
 
 // measure returns a row for each channel whose engine suits the workload; where none does, one with
 // these labels that says why. It frees what it made.
-func (r *pingRun) measure(ctx context.Context, w workloads.Workload, labels results.Row) (rows []results.Row, err error) {
+func (r *pingRun) measure(ctx context.Context, w workloads.Workload,
+	labels results.Row) (rows []results.Row, err error) {
 	c := &pingCase{pingRun: r}
 	defer func() { err = errors.Join(err, c.Close()) }()
 	if err := c.prepare(w); err != nil {
@@ -336,7 +338,8 @@ func (c *pingCase) newTrial(to, from *pingEnd) (*trial.Trial, error) {
 	written, read := to.window(), from.window()
 	return trial.New(to.stream, from.stream, written, read, &c.resources, func(dst, src []byte) error {
 		packed := make([]byte, from.message.Layout.Size())
-		if err := datatype.Pack(packed, src, from.shape.Origin-read.Offset, from.shape.Type, from.shape.Count); err != nil {
+		if err := datatype.Pack(packed, src, from.shape.Origin-read.Offset, from.shape.Type,
+			from.shape.Count); err != nil {
 			return err
 		}
 		return datatype.Unpack(dst, to.shape.Origin-written.Offset, packed, to.shape.Type, to.shape.Count)
@@ -355,9 +358,11 @@ func (c *pingCase) contiguous(ctx context.Context, bytes int64) (us results.Samp
 		return us, err
 	}
 	whole := func(e *pingEnd) tripEnd {
-		return tripEnd{packing.Side{Packer: e.packer, Place: packing.Place{Data: e.array.All()}, Message: message}, e.stream}
+		return tripEnd{packing.Side{Packer: e.packer, Place: packing.Place{Data: e.array.All()}, Message: message},
+			e.stream}
 	}
-	r, err := newRoundTrip(whole(c.here), whole(c.there), packing.TransferOptions{Path: p2p.Direct, Engine: packing.Copies})
+	r, err := newRoundTrip(whole(c.here), whole(c.there),
+		packing.TransferOptions{Path: p2p.Direct, Engine: packing.Copies})
 	if err != nil {
 		return us, err
 	}

@@ -34,8 +34,10 @@ type quantity struct {
 
 var (
 	oneWayTime = quantity{"time of one way (us)", func(r results.Row) float64 { return r.Median(results.Time) }}
-	oneWayRate = quantity{"packed bytes over time (GB/s)", func(r results.Row) float64 { return r.Median(results.Rate) }}
-	linkShare  = quantity{"bandwidth (% of a contiguous message's)", func(r results.Row) float64 { return 100 * r.Median(results.Share) }}
+	oneWayRate = quantity{"packed bytes over time (GB/s)",
+		func(r results.Row) float64 { return r.Median(results.Rate) }}
+	linkShare = quantity{"bandwidth (% of a contiguous message's)",
+		func(r results.Row) float64 { return 100 * r.Median(results.Share) }}
 )
 
 // pingFigures returns those of the papers, Wu et al., HPDC 2016, and Jenkins et al.,
@@ -43,25 +45,29 @@ var (
 func pingFigures() []*pingFigure {
 	matrices := []layoutSet{{"V", "^wu/V/"}, {"T", "^wu/T/"}}
 	return []*pingFigure{{
-		axes:  axes{"wu-9", "Wu et al., figure 9: what a sub-matrix (V) and a triangle (T) get of the link", "wu", "n", "matrix size"},
+		axes:  matrixAxes("wu-9", "Wu et al., figure 9: what a sub-matrix (V) and a triangle (T) get of the link"),
 		shown: linkShare, layouts: matrices,
 	}, {
-		axes:  axes{"wu-10", "Wu et al., figure 10: ping-pong with a sub-matrix (V) and a triangle (T)", "wu", "n", "matrix size"},
+		axes:  matrixAxes("wu-10", "Wu et al., figure 10: ping-pong with a sub-matrix (V) and a triangle (T)"),
 		shown: oneWayTime, layouts: matrices, contiguous: "contiguous message of V's bytes",
 	}, {
-		axes:  axes{"wu-11", "Wu et al., figure 11: ping-pong, a vector there and one piece here", "wu", "n", "matrix size"},
+		axes:  matrixAxes("wu-11", "Wu et al., figure 11: ping-pong, a vector there and one piece here"),
 		shown: oneWayTime, layouts: []layoutSet{{"", "^wu/V-contiguous/"}}, contiguous: "contiguous message",
 	}, {
-		axes:  axes{"wu-12", "Wu et al., figure 12: ping-pong with a matrix and its transpose", "wu", "n", "matrix size"},
+		axes:  matrixAxes("wu-12", "Wu et al., figure 12: ping-pong with a matrix and its transpose"),
 		shown: oneWayTime, layouts: []layoutSet{{"", "^wu/transpose/"}}, contiguous: "contiguous message",
 	}, {
-		axes:  axes{"jenkins-6", "Jenkins et al., figure 6: ping-pong with vectors, kernels against the driver's 2-D copy", "jenkins", PackedBytes, "packed bytes"},
+		axes: bytesAxes("jenkins-6",
+			"jenkins", "Jenkins et al., figure 6: ping-pong with vectors, kernels against the driver's 2-D copy"),
 		shown: oneWayTime,
 		layouts: []layoutSet{
-			{"8 B", "^jenkins/vector-512/.*,block=8$"}, {"32 B", "^jenkins/vector-512/.*,block=32$"}, {"128 B", "^jenkins/vector-512/.*,block=128$"},
+			{"8 B", "^jenkins/vector-512/.*,block=8$"},
+			{"32 B", "^jenkins/vector-512/.*,block=32$"},
+			{"128 B", "^jenkins/vector-512/.*,block=128$"},
 		},
 		contiguous: "contiguous message",
-		paths:      []string{string(p2p.Staged)}, engines: []string{string(packing.Targeted), string(packing.Tree), string(packing.Copies)},
+		paths:      []string{string(p2p.Staged)},
+		engines:    []string{string(packing.Targeted), string(packing.Tree), string(packing.Copies)},
 	}}
 }
 
@@ -95,7 +101,8 @@ func carriers(r *results.Record) (all []carrier) {
 // draw returns the figure of what was measured, without curves that have no point. The
 // driver's copies are dashed, beside an engine over the same path.
 func (f *pingFigure) draw(p *results.Record) plot.Curves {
-	c := plot.Curves{Title: f.title + "\n" + p.Between(), XLabel: f.xLabel, YLabel: f.shown.label, BytesX: f.x == PackedBytes}
+	c := plot.Curves{Title: f.title + "\n" + p.Between(), XLabel: f.xLabel, YLabel: f.shown.label,
+		BytesX: f.x == PackedBytes}
 	if len(p.Rows) > 0 && p.Rows[0].Limits() != "" {
 		c.Title += ", " + p.Rows[0].Limits()
 	}
@@ -103,7 +110,8 @@ func (f *pingFigure) draw(p *results.Record) plot.Curves {
 	for _, set := range f.layouts {
 		for i, l := range all {
 			copied := l.engine == string(packing.Copies) && i > 0 && all[i-1].path == l.path
-			c.Curves = append(c.Curves, f.curve(groups, set, l).draw(plot.Curve{Name: set.join(l), Dashed: copied, Twin: copied}))
+			c.Curves = append(c.Curves,
+				f.curve(groups, set, l).draw(plot.Curve{Name: set.join(l), Dashed: copied, Twin: copied}))
 		}
 	}
 	if f.contiguous != "" {

@@ -60,7 +60,8 @@ type combination struct {
 
 // labels begins the row of a combination.
 func (c combination) labels() results.Row {
-	return results.NewRow().Label("points", c.points).Label("radius", c.radius).Label("fields", c.fields).Label("path", c.path)
+	return results.NewRow().Label("points", c.points).Label("radius", c.radius).
+		Label("fields", c.fields).Label("path", c.path)
 }
 
 // combinations returns all of them.
@@ -132,7 +133,8 @@ func (r *run) measure(ctx context.Context, c combination) (row results.Row, err 
 
 // drive times an exchange that one thread drives, and where that can be one that a
 // thread a device drives. It returns the faster time too.
-func (r *run) drive(ctx context.Context, row results.Row, x *halo.Exchanger, at []*streams.Stream) (results.Row, results.Sample, error) {
+func (r *run) drive(ctx context.Context, row results.Row, x *halo.Exchanger,
+	at []*streams.Stream) (results.Row, results.Sample, error) {
 	batch := func(n int) (float64, error) {
 		return timing.Batch(at, func(n int) error {
 			for range n {
@@ -183,7 +185,8 @@ func (r *run) fits(ctx context.Context, c combination, place *halo.Placement) (e
 }
 
 // exchanger makes the fields of a combination and what exchanges them.
-func (r *run) exchanger(ctx context.Context, c combination, place *halo.Placement, open *streams.Resources) (*halo.Exchanger, *halo.Plan, error) {
+func (r *run) exchanger(ctx context.Context, c combination, place *halo.Placement,
+	open *streams.Resources) (*halo.Exchanger, *halo.Plan, error) {
 	var specs []halo.Spec
 	var fields []*halo.Field
 	for i := range c.fields {
@@ -270,7 +273,8 @@ func (r *run) place(ctx context.Context, c combination) (*halo.Placement, error)
 		return nil, err
 	}
 	if !r.Processes.IsAlone() {
-		place, err := r.Cut(ctx, halo.Cutting{Size: size, Periodic: g.Periodic, Parts: parts, Path: p2p.Staged}) // measures nothing
+		// measures nothing
+		place, err := r.Cut(ctx, halo.Cutting{Size: size, Periodic: g.Periodic, Parts: parts, Path: p2p.Staged})
 		if err == nil {
 			place.Path = "" // each plan says its own
 		}
@@ -316,7 +320,8 @@ func describe(c combination, plan *halo.Plan) (row results.Row, sent traffic) {
 		}
 	}
 	return c.labels().
-		Label("messages", len(plan.Messages)).Label("message_bytes", sent.message).Label("device_bytes", sent.device), sent
+		Label("messages", len(plan.Messages)).Label("message_bytes", sent.message).
+		Label("device_bytes", sent.device), sent
 }
 
 // inOneDirection returns the most that a message carries in one direction.
