@@ -98,12 +98,7 @@ func (w *World) NewChannel(from, to, slots, bytes int) (Channel, error) {
 		defer w.use.Unlock()
 	}
 	what := fmt.Sprintf(
-		"make channel %d from rank %d to rank %d, %d slots of %d bytes",
-		len(w.channels),
-		from,
-		to,
-		slots,
-		bytes,
+		"make channel %d from rank %d to rank %d, %d slots of %d bytes", len(w.channels), from, to, slots, bytes,
 	)
 	if err := w.agree(what, w.checkChannel(c, free)); err != nil {
 		return Channel{-1}, err
@@ -213,14 +208,14 @@ func (w *World) gatherRings(fresh []channel, err error) error {
 	for _, c := range fresh {
 		mine = append(mine, c.ring, c.credit)
 	}
-	all, err := gatherAll(w, "lay channels", mine, err)
+	gathered, err := gather(w, "lay channels", mine, err)
 	if err != nil {
 		return err
 	}
 	for k := range fresh {
 		c := &fresh[k]
-		c.ring = all[len(mine)*w.owners[c.to/w.ranks]+2*k]
-		c.credit = all[len(mine)*w.owners[c.from/w.ranks]+2*k+1]
+		c.ring = gathered[w.owners[c.to/w.ranks]][2*k]
+		c.credit = gathered[w.owners[c.from/w.ranks]][2*k+1]
 	}
 	return nil
 }

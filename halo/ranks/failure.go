@@ -108,10 +108,7 @@ func (f failure) waited() string {
 		return fmt.Sprintf("for %d notifications of %s; %s", f.expected, match(f.detail), came)
 	case queueFull:
 		return fmt.Sprintf(
-			"to notify rank %d of tag %d, which has %d notifications of its device to read",
-			f.came,
-			f.detail,
-			f.expected,
+			"to notify rank %d of tag %d, which has %d notifications of its device to read", f.came, f.detail, f.expected,
 		)
 	case logFull:
 		return "for the host to read the log"
@@ -132,16 +129,11 @@ func (f failure) misused() string {
 	switch f.why {
 	case badChannel:
 		return fmt.Sprintf(
-			"%s channel %d, of which it is not that end",
-			[...]string{"received from", "sent over"}[f.expected],
-			f.came,
+			"%s channel %d, of which it is not that end", [...]string{"received from", "sent over"}[f.expected], f.came,
 		)
 	case badMessage:
 		return fmt.Sprintf(
-			"sent %d bytes over channel %d; 0 to %d are possible, a multiple of 4",
-			f.came,
-			f.detail,
-			f.expected,
+			"sent %d bytes over channel %d; 0 to %d are possible, a multiple of 4", f.came, f.detail, f.expected,
 		)
 	case badCollective:
 		if f.expected == f.came {
@@ -160,9 +152,7 @@ func (f failure) misused() string {
 	case badPacket:
 		if f.detail < 0 {
 			return fmt.Sprintf(
-				"waited for a packet of %d bytes; bytes are a multiple of 4, and the address is one of %d",
-				f.came,
-				f.expected,
+				"waited for a packet of %d bytes; bytes are a multiple of 4, and the address is one of %d", f.came, f.expected,
 			)
 		}
 		return fmt.Sprintf(
@@ -181,12 +171,8 @@ func (f failure) misused() string {
 			return fmt.Sprintf("accessed %d bytes of memory of %d", f.detail, f.expected)
 		}
 		return fmt.Sprintf(
-			"accessed %d bytes at offset %d of window %d of rank %d, which has %d bytes",
-			f.detail,
-			f.came,
-			f.where&(1<<32-1),
-			f.where>>32,
-			f.expected,
+			"accessed %d bytes at offset %d of window %d of rank %d, which has %d bytes", f.detail, f.came,
+			f.where&(1<<32-1), f.where>>32, f.expected,
 		)
 	case badSource:
 		return fmt.Sprintf("put a box that reaches beyond its source of %d bytes", f.expected)

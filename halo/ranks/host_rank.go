@@ -294,9 +294,7 @@ type hostRanks struct {
 func newHostRanks(state *hostState, does func(*Rank)) *hostRanks {
 	devices := len(state.devices)
 	h := &hostRanks{
-		state:   state,
-		all:     make([][]Rank, devices),
-		begins:  make([][]chan struct{}, devices),
+		state: state, all: make([][]Rank, devices), begins: make([][]chan struct{}, devices),
 		running: make([]sync.WaitGroup, devices),
 	}
 	for d := range h.all {

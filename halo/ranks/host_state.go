@@ -2,14 +2,12 @@ package ranks
 
 import (
 	"encoding/binary"
-	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 	"unsafe"
 
-	"github.com/halox/halox/internal/nap"
 	"github.com/halox/halox/streams"
 )
 
@@ -138,52 +136,6 @@ func (h *hostState) notify(to, device int, n envelope) bool {
 	}
 	h.counts[to][n.tag].Add(1)
 	return true
-}
-
-// pause paces a polling loop: it first yields to other goroutines, and then sleeps longer and longer.
-type pause struct {
-	begun time.Time
-	turns int
-}
-
-// wait is for one of many loops.
-func (p *pause) wait() { p.turn(time.Sleep) }
-
-// nap is for a loop beside few others: it keeps its thread while it sleeps. By Go's timer each sleep is a millisecond
-// where a process does nothing but wait for GPUs.
-func (p *pause) nap() { p.turn(nap.Sleep) }
-
-// serve is for a loop that serves others: it naps if there are enough cores. With few cores, loops that wake so often
-// would take the cores from those that they serve.
-func (p *pause) serve() {
-	if runtime.GOMAXPROCS(0) > fewCores {
-		p.nap()
-	} else {
-		p.wait()
-	}
-}
-
-const fewCores = 4
-
-func (p *pause) turn(sleep func(time.Duration)) {
-	const yields, longest = 50, 200
-	if p.turns == 0 {
-		p.begun = time.Now()
-	}
-	p.turns++
-	if p.turns <= yields {
-		runtime.Gosched()
-		return
-	}
-	sleep(time.Duration(min(p.turns-yields, longest)) * time.Microsecond)
-}
-
-// waited returns how long the loop has waited.
-func (p *pause) waited() time.Duration {
-	if p.turns == 0 {
-		return 0
-	}
-	return time.Since(p.begun)
 }
 
 // channel is the arguments of NewChannel, and where the channel lies on GPUs.

@@ -64,8 +64,8 @@ type timings struct {
 
 // windowEntry is struct WindowEntry of ranks.cuh.
 type windowEntry struct {
-	base  uint64
-	bytes int64
+	Base  uint64
+	Bytes int64
 }
 
 // command is struct Command of ranks.cuh.

@@ -3,10 +3,12 @@ package ranks
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"sync/atomic"
 	"time"
 	"unsafe"
 
+	"github.com/halox/halox/internal/nap"
 	"github.com/halox/halox/p2p/mpi"
 )
 
@@ -193,5 +195,80 @@ func (r *remote) isOver(since time.Time) (bool, error) {
 	return false, nil
 }
 
+// serve calls do again and again until it has nothing left after stop is set and the run is over on all processes, or
+// until it fails. Without other processes, r is nil. some: do has done something; left: something has to wait.
+func (r *remote) serve(stop *atomic.Bool, do func() (some, left bool, err error)) error {
+	var since time.Time // the end of the ranks of this process
+	for idle := (pause{}); ; {
+		stopping := stop.Load()
+		some, left, err := do()
+		if err != nil {
+			return err
+		}
+		if stopping && !some && !left {
+			if r == nil {
+				return nil
+			}
+			if since.IsZero() {
+				since = time.Now()
+			}
+			if over, err := r.isOver(since); over || err != nil {
+				return err
+			}
+		}
+		if some {
+			idle = pause{}
+		} else {
+			idle.serve()
+		}
+	}
+}
+
 // Close frees the queue.
 func (r *remote) Close() error { return r.queue.Close() }
+
+// pause paces a polling loop: it first yields to other goroutines, and then sleeps longer and longer.
+type pause struct {
+	begun time.Time
+	turns int
+}
+
+// wait is for one of many loops.
+func (p *pause) wait() { p.turn(time.Sleep) }
+
+// nap is for a loop beside few others: it keeps its thread while it sleeps. By Go's timer each sleep is a millisecond
+// where a process does nothing but wait for GPUs.
+func (p *pause) nap() { p.turn(nap.Sleep) }
+
+// serve is for a loop that serves others: it naps if there are enough cores. With few cores, loops that wake so often
+// would take the cores from those that they serve.
+func (p *pause) serve() {
+	if runtime.GOMAXPROCS(0) > fewCores {
+		p.nap()
+	} else {
+		p.wait()
+	}
+}
+
+const fewCores = 4
+
+func (p *pause) turn(sleep func(time.Duration)) {
+	const yields, longest = 50, 200
+	if p.turns == 0 {
+		p.begun = time.Now()
+	}
+	p.turns++
+	if p.turns <= yields {
+		runtime.Gosched()
+		return
+	}
+	sleep(time.Duration(min(p.turns-yields, longest)) * time.Microsecond)
+}
+
+// waited returns how long the loop has waited.
+func (p *pause) waited() time.Duration {
+	if p.turns == 0 {
+		return 0
+	}
+	return time.Since(p.begun)
+}

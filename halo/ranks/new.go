@@ -31,13 +31,8 @@ func New(
 	}
 	o.Limit = min(cmp.Or(o.Limit, limit), longest)
 	w := &World{
-		program: p,
-		options: o,
-		devices: devices,
-		grace:   o.Limit + 10*time.Second,
-		presets: map[int][][]byte{},
-		sizes:   map[int][]int64{},
-		log:     logger{to: o.Log},
+		program: p, options: o, devices: devices, grace: o.Limit + 10*time.Second, presets: map[int][][]byte{},
+		sizes: map[int][]int64{}, log: logger{to: o.Log},
 	}
 	defer func() {
 		if err != nil {
@@ -177,36 +172,21 @@ func (w *World) count(functions []streams.Function) error {
 			if each == 0 {
 				return fmt.Errorf(
 					"ranks: %s: %w: none of %d threads with %d bytes of dynamic shared memory fits on a multiprocessor of %v",
-					w.program.Name,
-					ErrNoRoom,
-					w.program.Threads,
-					w.program.Shared,
-					d,
+					w.program.Name, ErrNoRoom, w.program.Threads, w.program.Shared, d,
 				)
 			}
 		}
 		n := w.options.ranksOf(fits, d.Cores)
 		if most := mostOnHosts / len(w.owners); d.GoKernels && n > most {
 			return fmt.Errorf(
-				"ranks: %s: %w: %d ranks on %v; each of %d host devices has up to %d",
-				w.program.Name,
-				ErrNoRoom,
-				n,
-				d,
-				len(w.owners),
-				most,
+				"ranks: %s: %w: %d ranks on %v; each of %d host devices has up to %d", w.program.Name, ErrNoRoom, n, d,
+				len(w.owners), most,
 			)
 		}
 		if fits > 0 && n > fits {
 			return fmt.Errorf(
-				"ranks: %s: %w: %d ranks on %v, which holds %d: %d on each of %d multiprocessors",
-				w.program.Name,
-				ErrNoRoom,
-				n,
-				d,
-				fits,
-				fits/d.Cores,
-				d.Cores,
+				"ranks: %s: %w: %d ranks on %v, which holds %d: %d on each of %d multiprocessors", w.program.Name, ErrNoRoom,
+				n, d, fits, fits/d.Cores, d.Cores,
 			)
 		}
 		if i == 0 || n < w.ranks {
@@ -320,16 +300,10 @@ func (w *World) kernel(m *member, f streams.Function, memories []uint64) (*strea
 		return m.device.NewKernel(spec)
 	}
 	arg := argument{
-		limit:      w.options.Limit.Nanoseconds(),
-		ranks:      int64(w.ranks),
-		devices:    int64(len(w.owners)),
-		device:     int64(m.index),
-		edges:      w.layout().edges(),
-		reciprocal: reciprocal(w.ranks),
-		served:     w.served[m.index-w.before],
-		control:    m.control.Address(),
-		ended:      m.memory.Address() + runEnded*lineBytes,
-		log:        m.lines.Address(),
+		limit: w.options.Limit.Nanoseconds(), ranks: int64(w.ranks), devices: int64(len(w.owners)),
+		device: int64(m.index), edges: w.layout().edges(), reciprocal: reciprocal(w.ranks),
+		served: w.served[m.index-w.before], control: m.control.Address(), ended: m.memory.Address() + runEnded*lineBytes,
+		log: m.lines.Address(),
 	}
 	copy(arg.memories[:], memories)
 	for _, other := range w.members {

@@ -1,24 +1,27 @@
 package ranks
 
 import (
-	"bytes"
 	"context"
-	"encoding/binary"
-	"encoding/gob"
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"unsafe"
+	"slices"
 
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/p2p/mpi"
 )
 
+// shape is what the processes of a world tell each other first.
+type shape struct {
+	Devices int
+	Program string // see describe
+}
+
 // joinProcesses exchanges the number of devices of each process, and compares their programs. err is an error of this
 // process.
 func (w *World) joinProcesses(err error) error {
 	p := w.options.Processes
-	if p == nil || p.Size() == 1 {
+	if p.IsAlone() {
 		w.owners = make([]int, len(w.devices))
 		return err
 	}
@@ -27,33 +30,29 @@ func (w *World) joinProcesses(err error) error {
 		return p.Fail(made)
 	}
 	w.resources.Add(w.remote)
-	var mine []byte
+	mine := shape{Devices: len(w.devices)}
 	if err == nil {
-		mine = binary.LittleEndian.AppendUint32(nil, uint32(len(w.devices)))
-		mine = append(mine, w.describe()...)
+		mine.Program = w.describe()
 	}
-	all, err := w.gather("meet the other processes", mine, err)
+	all, err := gather(w, "meet the other processes", mine, err)
 	if err != nil {
 		return err
 	}
-	for rank, one := range all {
-		if other := string(one[4:]); other != w.describe() {
-			return fmt.Errorf("ranks: %s has a world of %s, %s one of %s", p.Name(rank), other, p.Name(p.Rank), w.describe())
+	for rank, other := range all {
+		if other.Program != mine.Program {
+			return fmt.Errorf("ranks: %s has a world of %s, %s one of %s",
+				p.Name(rank), other.Program, p.Name(p.Rank), mine.Program)
 		}
 		if rank == p.Rank {
 			w.before = len(w.owners)
 		}
-		for range binary.LittleEndian.Uint32(one) {
+		for range other.Devices {
 			w.owners = append(w.owners, rank)
 		}
 	}
 	if len(w.owners) > MaxDevices {
-		return fmt.Errorf(
-			"ranks: %s: %d devices of all processes; up to %d are possible",
-			w.program.Name,
-			len(w.owners),
-			MaxDevices,
-		)
+		return fmt.Errorf("ranks: %s: %d devices of all processes; up to %d are possible",
+			w.program.Name, len(w.owners), MaxDevices)
 	}
 	return nil
 }
@@ -88,14 +87,11 @@ func checksum(s kernels.Source) uint32 {
 
 // agreeOnRanks sets the ranks of each device to the fewest of all processes.
 func (w *World) agreeOnRanks(err error) error {
-	all, err := w.gather("count ranks", binary.LittleEndian.AppendUint32(nil, uint32(w.ranks)), err)
-	if err != nil {
-		return err
+	all, err := gather(w, "count ranks", w.ranks, err)
+	if err == nil {
+		w.ranks = slices.Min(all)
 	}
-	for _, one := range all {
-		w.ranks = min(w.ranks, int(binary.LittleEndian.Uint32(one)))
-	}
-	return nil
+	return err
 }
 
 // gatherMemories returns the addresses of the memory of all devices of the world, each valid in its own process; nil on
@@ -107,23 +103,8 @@ func (w *World) gatherMemories(err error) ([]uint64, error) {
 			mine = append(mine, m.memory.Address())
 		}
 	}
-	return gatherAll(w, "open the devices", mine, err)
-}
-
-// gatherAll returns the elements of all processes, by rank of the process.
-func gatherAll[T uint64 | windowEntry](w *World, what string, mine []T, err error) (all []T, _ error) {
-	gathered, err := w.gather(what, plain(mine), err)
-	for _, one := range gathered {
-		elements := make([]T, len(one)/int(unsafe.Sizeof(*new(T))))
-		copy(plain(elements), one) // which may lie at any address
-		all = append(all, elements...)
-	}
-	return all, err
-}
-
-// plain returns elements as bytes.
-func plain[T any](v []T) []byte {
-	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(v))), len(v)*int(unsafe.Sizeof(*new(T))))
+	all, err := gather(w, "open the devices", mine, err)
+	return slices.Concat(all...), err
 }
 
 // ending is how a run has ended at a process, as sent to the others.
@@ -166,24 +147,13 @@ func (w *World) endTogether(mine error) error {
 		}
 		return errors.Join(here(mine), first)
 	}
-	var sent bytes.Buffer
-	if err := gob.NewEncoder(&sent).Encode(endingOf(mine)); err != nil {
-		return errors.Join(here(mine), p.Fail(err))
-	}
-	all, err := p.Gather(context.Background(), fmt.Sprintf("ranks: %s: end a run", w.program.Name), sent.Bytes())
+	all, err := mpi.Gather(context.Background(), p, fmt.Sprintf("ranks: %s: end a run", w.program.Name), endingOf(mine))
 	if err != nil {
 		return errors.Join(here(mine), err)
 	}
 	errs := []error{here(mine)}
-	for rank, one := range all {
-		if rank == p.Rank {
-			continue
-		}
-		var e ending
-		if err := gob.NewDecoder(bytes.NewReader(one)).Decode(&e); err != nil {
-			return errors.Join(here(mine), p.Fail(err))
-		}
-		if e.Text != "" {
+	for rank, e := range all {
+		if rank != p.Rank && e.Text != "" {
 			errs = append(errs, w.otherProcess(rank, e))
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"sync/atomic"
-	"time"
 	"unsafe"
 
 	"github.com/halox/halox/p2p/mpi"
@@ -144,14 +143,8 @@ func (w *World) startProxy() *proxy {
 	}
 	n := len(w.members)
 	p := &proxy{
-		w:        w,
-		next:     make([]uint64, n),
-		before:   make([]uint64, n),
-		stored:   make([][]uint64, n),
-		busy:     make([]bool, n),
-		totals:   map[uint64]uint64{},
-		arrivals: w.arrivals,
-		done:     make(chan error, 1),
+		w: w, next: make([]uint64, n), before: make([]uint64, n), stored: make([][]uint64, n), busy: make([]bool, n),
+		totals: map[uint64]uint64{}, arrivals: w.arrivals, done: make(chan error, 1),
 	}
 	p.copy = p.deliver
 	for i, m := range w.members {
@@ -178,52 +171,17 @@ func (w *World) startProxy() *proxy {
 
 // serve does commands and messages until it is told to stop and there are none left.
 func (p *proxy) serve() error {
-	var since time.Time // when the kernels had ended
-	for idle := (pause{}); ; {
-		stopping := p.stop.Load()
-		some, left, err := p.batch()
-		if err != nil {
-			return err
-		}
-		if stopping && !some && !left {
-			if p.w.remote == nil {
-				return nil
-			}
-			if since.IsZero() {
-				since = time.Now()
-			}
-			if over, err := p.w.remote.isOver(since); over || err != nil {
-				return err
-			}
-		}
-		if some {
-			idle = pause{}
-		} else {
-			idle.serve()
-		}
-	}
+	return p.w.remote.serve(&p.stop, p.batch)
 }
 
 // leave acknowledges messages after the proxy has failed, until the run is over on all processes: the others wait for
-// answers, and must learn that the run ends.
+// answers, and must learn that the run ends. An error of the queue is an error of all processes.
 func (p *proxy) leave() {
-	var since time.Time
-	for idle := (pause{}); ; idle.serve() {
-		_, err := p.w.remote.take(func(int, message, []byte) error { return nil })
-		if err == nil {
-			err = p.w.remote.answer()
-		}
-		over := false
-		if err == nil && p.stop.Load() {
-			if since.IsZero() {
-				since = time.Now()
-			}
-			over, err = p.w.remote.isOver(since)
-		}
-		if over || err != nil { // an error of the queue is one of all processes
-			return
-		}
-	}
+	ignore := func(int, message, []byte) error { return nil }
+	_ = p.w.remote.serve(&p.stop, func() (some, left bool, err error) {
+		some, err = p.w.remote.take(ignore)
+		return some, false, errors.Join(err, p.w.remote.answer())
+	})
 }
 
 // batch does all commands and messages that have arrived. some: there were any; left: commands have to wait for other
@@ -380,8 +338,7 @@ func (p *proxy) deliver(device, at uint64, from streams.Span) error {
 	}
 	process := p.w.owners[device]
 	err := p.w.remote.post(
-		process,
-		message{what: msgStore, to: int64(device), at: int64(at)},
+		process, message{what: msgStore, to: int64(device), at: int64(at)},
 		from.Memory.Bytes()[from.Offset:from.Offset+from.Length],
 	)
 	p.stored[p.ring][process] = p.w.remote.sent[process].Load()

@@ -110,8 +110,7 @@ func (r *Rank) notify(to int, c Comm, tag, slot int) {
 	to = r.inWorld(c, to)
 	if process := r.state.processOf(to); process >= 0 {
 		r.post(
-			process,
-			message{what: msgNotify, to: int64(to), from: int64(r.Index(All)), slot: int64(slot), at: int64(tag)},
+			process, message{what: msgNotify, to: int64(to), from: int64(r.Index(All)), slot: int64(slot), at: int64(tag)},
 			nil,
 		)
 		return
@@ -258,10 +257,8 @@ func (r *Rank) waitMatch(w Window, source, tag int, count uint64) (first envelop
 		others := r.state.queues[r.Index(All)].left()
 		r.fail(
 			failure{
-				why:      noMatch,
-				expected: int64(count),
-				came:     int64(others),
-				detail:   int64(source)<<32 | int64(uint16(w.slot))<<16 | int64(uint16(tag)),
+				why: noMatch, expected: int64(count), came: int64(others),
+				detail: int64(source)<<32 | int64(uint16(w.slot))<<16 | int64(uint16(tag)),
 			},
 		)
 	}
@@ -320,12 +317,7 @@ func (r *Rank) PutPacket(w Window, to int, offset int64, from []byte, number uin
 		r.post(
 			process,
 			message{
-				what: msgPacket,
-				to:   int64(to),
-				from: int64(r.Index(All)),
-				slot: int64(w.slot),
-				at:   offset,
-				n:    int64(number),
+				what: msgPacket, to: int64(to), from: int64(r.Index(All)), slot: int64(w.slot), at: offset, n: int64(number),
 			},
 			from,
 		)

@@ -274,12 +274,8 @@ func (m *member) failure(w *World) error {
 		return nil
 	}
 	f := failure{
-		why:      reason(c.failure),
-		rank:     int(c.rank),
-		expected: int64(c.expected),
-		came:     int64(c.came),
-		detail:   int64(c.detail),
-		where:    int64(c.where),
+		why: reason(c.failure), rank: int(c.rank), expected: int64(c.expected), came: int64(c.came),
+		detail: int64(c.detail), where: int64(c.where),
 	}
 	if f.why == byProgram {
 		f.err = w.program.Errors[f.expected]
@@ -431,30 +427,16 @@ func (p *progressLoop) finish() {
 
 // serve handles messages until the run has ended on all processes.
 func (p *progressLoop) serve() error {
-	var since time.Time // the end of the ranks of this process
-	for idle := (pause{}); ; {
-		stopping := p.stop.Load()
-		some, err := p.h.remote.take(p.take)
+	return p.h.remote.serve(&p.stop, func() (some, left bool, err error) {
+		some, err = p.h.remote.take(p.take)
 		if err == nil {
 			err = p.h.remote.answer()
 		}
 		if err != nil {
-			return fmt.Errorf("ranks: messages of other processes: %w", err)
+			err = fmt.Errorf("ranks: messages of other processes: %w", err)
 		}
-		if stopping {
-			if since.IsZero() {
-				since = time.Now()
-			}
-			if over, err := p.h.remote.isOver(since); over || err != nil {
-				return err
-			}
-		}
-		if some {
-			idle = pause{}
-		} else {
-			idle.serve()
-		}
-	}
+		return some, false, err
+	})
 }
 
 // take handles a message. A message that is wrong ends the run, but the loop continues, since other processes wait for

@@ -2,6 +2,7 @@ package ranks
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/halox/halox/streams"
 )
@@ -33,10 +34,11 @@ func (w *World) NewWindow(c Comm, memory func(rank int) streams.Span) (Window, e
 		mine = append(mine, windowEntry{s.Address(), s.Length})
 	}
 	what := fmt.Sprintf("make window %d of %v", place, c)
-	all, err := gatherAll(w, what, mine, err)
+	gathered, err := gather(w, what, mine, err)
 	if err != nil {
 		return none, err
 	}
+	all := slices.Concat(gathered...)
 	if w.devices[0].GoKernels {
 		w.preset(win, spans, all)
 	} else {
@@ -80,12 +82,8 @@ func (w *World) spans(memory func(rank int) streams.Span) (all []streams.Span, e
 				return nil, fmt.Errorf("ranks: %s: a window of rank %d of memory of another device: %v", w.program.Name, rank, s)
 			case s.Offset < 0 || s.Length < 0 || s.Offset > size-s.Length:
 				return nil, fmt.Errorf(
-					"ranks: %s: a window of rank %d of %d bytes at offset %d of memory of %d",
-					w.program.Name,
-					rank,
-					s.Length,
-					s.Offset,
-					size,
+					"ranks: %s: a window of rank %d of %d bytes at offset %d of memory of %d", w.program.Name, rank, s.Length,
+					s.Offset, size,
 				)
 			case s.Memory != nil && s.Check() != nil:
 				return nil, fmt.Errorf("ranks: %s: a window of rank %d of %v: %w", w.program.Name, rank, s, s.Check())
@@ -100,7 +98,7 @@ func (w *World) spans(memory func(rank int) streams.Span) (all []streams.Span, e
 func (w *World) preset(win Window, spans []streams.Span, all []windowEntry) {
 	w.presets[win.slot], w.sizes[win.slot] = make([][]byte, len(all)), make([]int64, len(all))
 	for rank, e := range all {
-		w.sizes[win.slot][rank] = e.bytes
+		w.sizes[win.slot][rank] = e.Bytes
 	}
 	for i, s := range spans {
 		if s.Memory != nil {

@@ -263,19 +263,15 @@ func (w *World) Close() error {
 
 // agree returns an error on all processes if err is not nil on any of them.
 func (w *World) agree(what string, err error) error {
-	if w.remote == nil {
-		return err
-	}
-	return w.remote.processes.Agree(context.Background(), fmt.Sprintf("ranks: %s: %s", w.program.Name, what), err)
+	what = fmt.Sprintf("ranks: %s: %s", w.program.Name, what)
+	return w.options.Processes.Agree(context.Background(), what, err)
 }
 
 // gather returns mine of each process, by rank of the process, or an error on all if err is not nil on any of them.
-func (w *World) gather(what string, mine []byte, err error) ([][]byte, error) {
-	if w.remote == nil {
-		return [][]byte{mine}, err
-	}
+func gather[T any](w *World, what string, mine T, err error) ([]T, error) {
 	if err := w.agree(what, err); err != nil {
 		return nil, err
 	}
-	return w.remote.processes.Gather(context.Background(), fmt.Sprintf("ranks: %s: %s", w.program.Name, what), mine)
+	what = fmt.Sprintf("ranks: %s: %s", w.program.Name, what)
+	return mpi.Gather(context.Background(), w.options.Processes, what, mine)
 }

@@ -36,9 +36,7 @@ func (c *call) note(kind int64, from int, round, at, expected, came int64) {
 	if !atomic.CompareAndSwapUint64(&l.Wrong, 0, 1) {
 		return
 	}
-	l.Kind, l.From, l.To, l.Round, l.At, l.Expected, l.Came = kind, int64(
-		from,
-	), int64(
+	l.Kind, l.From, l.To, l.Round, l.At, l.Expected, l.Came = kind, int64(from), int64(
 		c.Index(ranks.All),
 	), round, at, expected, came
 }

@@ -114,11 +114,7 @@ func (t Tests) seeded(ctx context.Context, one test, devices []*streams.Device) 
 		},
 	}
 	options := ranks.Options{
-		Ranks:             t.Ranks,
-		PerMultiprocessor: max(1, t.each),
-		Processes:         t.Processes,
-		Limit:             t.Limit,
-		Checks:            true,
+		Ranks: t.Ranks, PerMultiprocessor: max(1, t.each), Processes: t.Processes, Limit: t.Limit, Checks: true,
 	}
 	if options.Ranks == 0 && devices[0].GoKernels {
 		options.Ranks = hostRanks

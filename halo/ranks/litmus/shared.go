@@ -47,32 +47,17 @@ func (l *litmus) describe(w *ranks.World) error {
 	switch l.Kind {
 	case wrongByte:
 		return fmt.Errorf(
-			"%w: %s has %#02x in byte %d of what %s put in round %d, not %#02x",
-			errWrong,
-			name(l.To),
-			l.Came,
-			l.At,
-			name(l.From),
-			l.Round,
-			l.Expected,
+			"%w: %s has %#02x in byte %d of what %s put in round %d, not %#02x", errWrong, name(l.To), l.Came, l.At,
+			name(l.From), l.Round, l.Expected,
 		)
 	case wrongCount:
 		return fmt.Errorf(
-			"%w: %s has more notifications of tag %d than %s sent in round %d",
-			errWrong,
-			name(l.To),
-			l.At,
-			name(l.From),
+			"%w: %s has more notifications of tag %d than %s sent in round %d", errWrong, name(l.To), l.At, name(l.From),
 			l.Round,
 		)
 	}
 	return fmt.Errorf(
-		"%w: %s left barrier %d and saw %d of %s, not %d",
-		errWrong,
-		name(l.To),
-		l.Round,
-		l.Came,
-		name(l.From),
+		"%w: %s left barrier %d and saw %d of %s, not %d", errWrong, name(l.To), l.Round, l.Came, name(l.From),
 		l.Expected,
 	)
 }

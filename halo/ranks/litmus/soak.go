@@ -50,10 +50,7 @@ func (t Tests) turn(devices []*streams.Device) turn {
 	const mostEach = 4 // of blocks of so few threads more fit on any GPU
 	r := rand.New(rand.NewPCG(uint64(t.Seed), 0))
 	all := [...]func(Tests, context.Context, ...*streams.Device) error{
-		Tests.Puts,
-		Tests.Counts,
-		Tests.Barriers,
-		Tests.AllToOne,
+		Tests.Puts, Tests.Counts, Tests.Barriers, Tests.AllToOne,
 	}
 	some := [...]int{1, min(2, len(devices)), len(devices)}[r.IntN(3)]
 	first := r.IntN(len(devices))
