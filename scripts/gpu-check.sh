@@ -181,7 +181,7 @@ sanitize() {
 	for tool in memcheck racecheck; do
 		ranks_under $tool puts TestPuts
 		ranks_under $tool collectives TestCollectives
-		ranks_under $tool matching 'TestMatching|TestGroupsMatch|TestMatchInVain|TestMoreThanIsKept'
+		ranks_under $tool matching 'TestMatching|TestGroupsMatch|TestMatchTimesOut|TestMoreThanIsKept'
 		ranks_under $tool messages 'TestChannels|TestValues'
 	done
 	joined

@@ -50,6 +50,7 @@ func callsOnHost(memory []*streams.Memory, wrong *atomic.Uint64) func(r *ranks.R
 			setNumber(mine, i, int32(1000*me+i))
 		}
 		none, w := r.CreateWindow(ranks.Device, nil), r.CreateWindow(ranks.All, mine)
+		r.StartTimer()
 		expect(w.Exists() && none.Exists() && me%others == local, 1)
 		expect(!r.TestNotifications(9, 1) && r.TestNotifications(9, 0), 2)
 		r.Notify(0, ranks.All, 3)
@@ -103,6 +104,8 @@ func callsOnHost(memory []*streams.Memory, wrong *atomic.Uint64) func(r *ranks.R
 				r.Barrier(ranks.All)
 			}
 		}
+		r.StopTimer()
+		r.StopTimer()
 		r.FreeWindow(w)
 		for range 2 {
 			var all [ranks.MaxWindows]ranks.Window
@@ -136,71 +139,7 @@ func TestCalls(t *testing.T) {
 					if d.Wrong != 0 || wrong.Load() != 0 {
 						t.Errorf("device %d: check %d of litmus.cu, on the host check %d", i, d.Wrong, wrong.Load())
 					}
-				}
-			})
-		}
-	})
-}
-
-// reduction is struct Reduction of litmus.cu.
-type reduction struct {
-	Values, Buffer uint64
-	Result         float64
-}
-
-// The reduction of Kuster 2017, listing 3.2, of numbers whose sum is exact; its ranks are timed.
-func TestReduction(t *testing.T) {
-	eachLink(t, 2, func(t *testing.T, s *testdevices.Set) {
-		for _, n := range []int{1, 2, 7, 12} {
-			t.Run(fmt.Sprintf("ranks=%d", n), func(t *testing.T) {
-				var values []*streams.Memory
-				p := ranks.Program{Name: "reduction", Kernel: "reduction", Threads: 32, Host: func(r *ranks.Rank) {
-					data := ranks.Data[reduction](r)
-					size, me, local := r.Size(ranks.All), r.Index(ranks.All), r.Index(ranks.Device)
-					mine := streams.View[float64](values[r.Device()].Bytes()[8*local : 8*local+8])
-					buffer := make([]byte, 8*size)
-					w := r.CreateWindow(ranks.All, buffer)
-					r.StartTimer()
-					for step, round := 1, 0; step < size; step, round = 2*step, round+1 {
-						if me%(2*step) == step {
-							r.PutNotify(w, me-step, int64(8*me), values[r.Device()].Bytes()[8*local:8*local+8], round%ranks.Tags)
-						}
-						if me%(2*step) == 0 && me+step < size {
-							r.WaitNotifications(round%ranks.Tags, 1)
-							mine[0] += streams.View[float64](buffer)[me+step]
-						}
-					}
-					r.StopTimer()
-					r.StopTimer()
-					if me == 0 {
-						data.Result = mine[0]
-					}
-					r.FreeWindow(w)
-				}}
-				w := opened(t, s, p, ranks.Options{Ranks: n})
-				values = memory(t, w, 8*int64(n))
-				buffers := memory(t, w, 8*int64(n)*int64(w.Size()))
-				want := 0.0
-				var data []reduction
-				for i, d := range w.Devices() {
-					first := make([]float64, n)
-					for k := range first {
-						rank := w.First() + i*n + k
-						first[k] = float64(rank * rank)
-					}
-					upload(t, d, values[i], first)
-					data = append(data, reduction{Values: values[i].Address(), Buffer: buffers[i].Address()})
-				}
-				if err := ranks.Run(t.Context(), w, data); err != nil {
-					t.Fatal(err)
-				}
-				for rank := range w.Size() {
-					want += float64(rank * rank)
-				}
-				if w.First() == 0 && data[0].Result != want {
-					t.Errorf("the sum is %v, want %v", data[0].Result, want)
-				}
-				for i := range w.Devices() { // each stops its timer once more than it starts it
+					// A timer that is stopped once more than it was started has one time.
 					if took := w.Timings(i); len(took) != 1 || took[0] < 0 || took[0] > time.Minute {
 						t.Errorf("device %d has timings %v", i, took)
 					}

@@ -109,20 +109,20 @@ func (w *World) NewChannel(from, to, slots, bytes int) (Channel, error) {
 
 // checkChannel returns an error if a channel cannot be made.
 func (w *World) checkChannel(c channel, free bool) error {
-	refuse := func(format string, args ...any) error {
+	wrong := func(format string, args ...any) error {
 		return fmt.Errorf("ranks: %s: a channel of %s", w.program.Name, fmt.Sprintf(format, args...))
 	}
 	switch {
 	case w.closed.Load():
 		return fmt.Errorf("ranks: %s: the world is closed", w.program.Name)
 	case c.from < 0 || c.from >= w.Size() || c.to < 0 || c.to >= w.Size():
-		return refuse("rank %d to %d, of %d", c.from, c.to, w.Size())
+		return wrong("rank %d to %d, of %d", c.from, c.to, w.Size())
 	case c.slots < 1 || c.slots > 1<<16 || c.slots&(c.slots-1) != 0:
-		return refuse("%d slots; a power of two up to %d is possible", c.slots, 1<<16)
+		return wrong("%d slots; a power of two up to %d is possible", c.slots, 1<<16)
 	case c.bytes < 4 || c.bytes > MaxMessage || c.bytes%4 != 0:
-		return refuse("messages of %d bytes; a multiple of 4 up to %d is possible", c.bytes, MaxMessage)
+		return wrong("messages of %d bytes; a multiple of 4 up to %d is possible", c.bytes, MaxMessage)
 	case !free:
-		return refuse("a world that is running")
+		return wrong("a world that is running")
 	}
 	ends := map[int]int{c.from: 1}
 	ends[c.to]++
@@ -135,7 +135,7 @@ func (w *World) checkChannel(c channel, free bool) error {
 	}
 	for rank, n := range ends {
 		if n > maxEnds {
-			return refuse("rank %d, which has %d ends already", rank, maxEnds)
+			return wrong("rank %d, which has %d ends already", rank, maxEnds)
 		}
 	}
 	return nil

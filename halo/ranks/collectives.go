@@ -3,7 +3,7 @@ package ranks
 // Broadcast gives the values of the rank root of a communicator to all.
 //
 // All ranks of a communicator call the same collectives in the same order, with as many values, the same operation and
-// the same root; those that differ fail, with ErrArgument. A collective orders nothing else: it is no barrier. Each
+// the same root; those that differ fail, with ErrArgument. A collective orders nothing else: it is not a barrier. Each
 // returns false if a wait timed out or the run has ended, and leaves its result undefined.
 func Broadcast[T Numeric](r *Rank, values []T, root int, c Comm) bool {
 	return collect(r, broadcast, values, values, Sum, root, c)

@@ -314,7 +314,7 @@ func TestRejectedWindows(t *testing.T) {
 		{"of 8 bytes at offset 0 of memory of 0", ranks.All, func(int) streams.Span { return streams.Span{Length: 8} }},
 		{"of host 0 [0, 64) of 64 bytes: the memory is closed", ranks.All, func(int) streams.Span { return freed.All() }},
 		{"there is no communicator 7", ranks.Comm(7), of(0, 8)},
-		{"no function says which memory", ranks.All, nil},
+		{"the function for its memory is nil", ranks.All, nil},
 	} {
 		if _, err := w.NewWindow(c.comm, c.memory); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("the error is %v, want %q", err, c.want)

@@ -3,6 +3,7 @@ package ranks_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -140,82 +141,70 @@ func TestGroupsMatch(t *testing.T) {
 	})
 }
 
-// A match of a window, a rank or a tag that there is not is refused.
-func TestMatchRefusals(t *testing.T) {
-	wants := []string{"used tag 256; 0 to 255 are possible", "named rank 4 of 4", "used tag -1; 0 to 255 are possible", "named rank -2 of 4", "used window -1, which does not exist", "used window -1, which does not exist"}
+// A match of an invalid window, rank or tag fails.
+func TestWrongMatches(t *testing.T) {
+	none := ranks.WindowAt(-1)
 	eachLink(t, 2, func(t *testing.T, s *testdevices.Set) {
 		s.Devices = s.Devices[:min(2, len(s.Devices))]
-		p := ranks.Program{Name: "no match", Kernel: "no_match", Threads: 64, Host: func(r *ranks.Rank) {
-			data := ranks.Data[wrong](r)
-			if int64(r.Index(ranks.All)) == data.Rank {
-				switch data.What {
-				case 0:
-					r.WaitMatching(ranks.AnyWindow, ranks.Any, ranks.Tags, 1)
-				case 1:
-					r.TestMatching(ranks.AnyWindow, r.Size(ranks.All), ranks.Any, 1)
-				case 2:
-					r.WaitNotifications(ranks.Any, 1)
-				case 3:
-					r.WaitMatching(ranks.AnyWindow, -2, ranks.Any, 1)
-				case 4:
-					r.WaitMatching(ranks.WindowAt(-1), ranks.Any, ranks.Any, 1)
-				case 5:
-					r.TestOne(ranks.WindowAt(-1), ranks.Any, ranks.Any)
+		for _, c := range []struct {
+			name, want string
+			host       func(r *ranks.Rank)
+		}{
+			{"tag too large", "used tag 256; 0 to 255 are possible", func(r *ranks.Rank) { r.WaitMatching(ranks.AnyWindow, ranks.Any, ranks.Tags, 1) }},
+			{"source too large", "named rank 4 of 4", func(r *ranks.Rank) { r.TestMatching(ranks.AnyWindow, r.Size(ranks.All), ranks.Any, 1) }},
+			{"negative tag", "used tag -1; 0 to 255 are possible", func(r *ranks.Rank) { r.WaitNotifications(ranks.Any, 1) }},
+			{"negative source", "named rank -2 of 4", func(r *ranks.Rank) { r.WaitMatching(ranks.AnyWindow, -2, ranks.Any, 1) }},
+			{"no window", "used window -1, which does not exist", func(r *ranks.Rank) { r.WaitMatching(none, ranks.Any, ranks.Any, 1) }},
+			{"one of no window", "used window -1, which does not exist", func(r *ranks.Rank) { r.TestOne(none, ranks.Any, ranks.Any) }},
+		} {
+			p := ranks.Program{Name: "no match", Kernel: "no_match", Threads: 64, Host: func(r *ranks.Rank) {
+				if int64(r.Index(ranks.All)) == ranks.Data[wrong](r).Rank {
+					c.host(r)
 				}
-			}
-		}}
-		w := opened(t, s, p, ranks.Options{Ranks: 4 / len(s.Devices), Queues: true, Checks: true})
-		for what, want := range wants {
-			data := make([]wrong, len(s.Devices))
-			for i := range data {
-				data[i] = wrong{What: int64(what), Rank: 3}
-			}
-			if err := ranks.Run(t.Context(), w, data); !errors.Is(err, ranks.ErrArgument) || !strings.Contains(err.Error(), "rank 3 (") || !strings.Contains(err.Error(), want) {
-				t.Errorf("%d: %v", what, err)
+			}}
+			w := opened(t, s, p, ranks.Options{Ranks: 4 / len(s.Devices), Queues: true, Checks: true})
+			data := slices.Repeat([]wrong{{What: callNamed(c.name), Rank: 3}}, len(s.Devices))
+			if err := ranks.Run(t.Context(), w, data); !errors.Is(err, ranks.ErrArgument) || !strings.Contains(err.Error(), "rank 3 (") || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%s: %v", c.name, err)
 			}
 		}
 	})
 }
 
-// A match that waits in vain says for what, and what the rank has instead.
-func TestMatchInVain(t *testing.T) {
-	wants := []string{
-		"waited 1s for 3 notifications of tag 5 from rank 2 in window 17; 2 came that it did not take",
-		"waited 1s for 3 notifications of any tag from any rank; 2 came that it did not take",
-		"waited 1s for 1 notifications of tag 255 from rank 1; it keeps 1024 that it did not take, and reads no more",
-	}
+// A match that times out says what it waited for, and what the rank has instead.
+func TestMatchTimesOut(t *testing.T) {
 	eachLink(t, 2, func(t *testing.T, s *testdevices.Set) {
 		s.Devices = s.Devices[:min(2, len(s.Devices))]
-		p := ranks.Program{Name: "match in vain", Kernel: "match_in_vain", Threads: 32, Host: func(r *ranks.Rank) {
-			data := ranks.Data[wrong](r)
-			if int64(r.Index(ranks.All)) == data.Rank {
-				for i := range []int{2, 2, 1080}[data.What] {
-					r.Notify(r.Index(ranks.All), ranks.All, 6)
-					if i%32 == 31 { // reads, so that no notification waits for room
-						r.TestMatching(ranks.AnyWindow, 1, 255, 1)
+		for _, c := range []struct {
+			name, want string
+			sent       int
+			host       func(r *ranks.Rank)
+		}{
+			{"window, source and tag", "waited 1s for 3 notifications of tag 5 from rank 2 in window 17; 2 came that it did not take", 2,
+				func(r *ranks.Rank) { r.WaitMatching(ranks.WindowAt(17), 2, 5, 3) }},
+			{"any", "waited 1s for 3 notifications of any tag from any rank; 2 came that it did not take", 2,
+				func(r *ranks.Rank) { r.WaitMatching(ranks.AnyWindow, ranks.Any, ranks.Any, 3) }},
+			{"full", "waited 1s for 1 notifications of tag 255 from rank 1; it keeps 1024 that it did not take, and reads no more", 1080,
+				func(r *ranks.Rank) { r.WaitOne(ranks.AnyWindow, 1, 255) }},
+		} {
+			p := ranks.Program{Name: "match times out", Kernel: "match_times_out", Threads: 32, Host: func(r *ranks.Rank) {
+				if int64(r.Index(ranks.All)) == ranks.Data[wrong](r).Rank {
+					for i := range c.sent {
+						r.Notify(r.Index(ranks.All), ranks.All, 6)
+						if i%32 == 31 { // reads, so that no notification waits for a slot
+							r.TestMatching(ranks.AnyWindow, 1, 255, 1)
+						}
 					}
+					c.host(r)
 				}
-				switch data.What {
-				case 0:
-					r.WaitMatching(ranks.WindowAt(17), 2, 5, 3)
-				case 1:
-					r.WaitMatching(ranks.AnyWindow, ranks.Any, ranks.Any, 3)
-				case 2:
-					r.WaitOne(ranks.AnyWindow, 1, 255)
+				for !r.Failed() {
+					time.Sleep(time.Millisecond)
 				}
-			}
-			for !r.Failed() {
-				time.Sleep(time.Millisecond)
-			}
-		}}
-		w := opened(t, s, p, ranks.Options{Ranks: 4 / len(s.Devices), Queues: true, Limit: time.Second})
-		for what, want := range wants {
-			data := make([]wrong, len(s.Devices))
-			for i := range data {
-				data[i] = wrong{What: int64(what), Rank: 3}
-			}
-			if err := ranks.Run(t.Context(), w, data); !errors.Is(err, ranks.ErrTimeout) || !strings.Contains(err.Error(), "rank 3 (") || !strings.Contains(err.Error(), want) {
-				t.Errorf("%d: %v", what, err)
+			}}
+			w := opened(t, s, p, ranks.Options{Ranks: 4 / len(s.Devices), Queues: true, Limit: time.Second})
+			data := slices.Repeat([]wrong{{What: callNamed(c.name), Rank: 3}}, len(s.Devices))
+			if err := ranks.Run(t.Context(), w, data); !errors.Is(err, ranks.ErrTimeout) || !strings.Contains(err.Error(), "rank 3 (") || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%s: %v", c.name, err)
 			}
 		}
 	})

@@ -18,10 +18,10 @@ import (
 // kernel does, see kernels.CheckPassable; it is an error if it cannot. Run uses streams of its own: what ranks read is
 // in place before it is called. When the context ends, so does the run, with its cause as the error.
 //
-// A rank that fails ends the run: the error names the first one, and wraps ErrTimeout or ErrArgument where it is one. A
-// rank that does not end even so, as one that waits for something else, holds Run up for Options.Limit and ten seconds
-// more; then Run returns an error, and later runs of the world one that wraps it. Its device may then be of no more use
-// to anybody: open a new session. What the ranks use must be there until they end.
+// A rank that fails ends the run: the error names the first one, and wraps ErrTimeout or ErrArgument if it is one of
+// these. If a rank does not end after that, for example because it waits for something else, Run returns an error
+// Options.Limit and ten seconds later, and later runs of the world fail too. The device may then be unusable: open a
+// new session. Memory that ranks use must stay until they end.
 //
 // With Options.Processes all processes call Run, each with data of its own devices. It begins once all have called it.
 // While it waits for them it does not look at the context. Runs of all their worlds go one after the other, in the same
@@ -66,8 +66,8 @@ func Run[T any](ctx context.Context, w *World, data []T) error {
 	return w.endTogether(err)
 }
 
-// canRun returns an error unless a run can begin, with so many data of a type. Free is whether nobody else uses the
-// world.
+// canRun returns an error unless a run can begin, with so many data of a type. free is false if the world is in
+// use.
 func (w *World) canRun(ctx context.Context, free bool, data int, of reflect.Type) error {
 	if data != len(w.devices) {
 		return fmt.Errorf("ranks: %s: data of %d devices for %d", w.program.Name, data, len(w.devices))
@@ -207,7 +207,7 @@ func (m *member) clear(to streams.Span) error {
 func (w *World) end(why error) {
 	for _, m := range w.members {
 		m.controls().ended = 1
-		_ = m.copyEnded() // fails only on a device that has failed, where nobody waits
+		_ = m.copyEnded() // fails only on a device that has failed, where no rank waits
 	}
 	if w.remote != nil && why != errOtherProcess {
 		_ = w.remote.postAll(message{what: msgEnded}) // a failure of the queue is one of all processes

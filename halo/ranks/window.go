@@ -19,7 +19,7 @@ func (w *World) NewWindow(c Comm, memory func(rank int) streams.Span) (Window, e
 	}
 	var spans []streams.Span
 	err := w.canMakeWindow(c, memory, free)
-	for (c == All || c == Device) && w.windows[c]>>place&1 == 1 { // where it is refused too, as others may not refuse it
+	for (c == All || c == Device) && w.windows[c]>>place&1 == 1 { // also after an error: other processes may have none
 		place++
 	}
 	if err == nil {
@@ -53,16 +53,16 @@ func (w *World) NewWindow(c Comm, memory func(rank int) streams.Span) (Window, e
 
 // canMakeWindow returns an error if a window cannot be made.
 func (w *World) canMakeWindow(c Comm, memory func(rank int) streams.Span, free bool) error {
-	refuse := func(why string) error { return fmt.Errorf("ranks: %s: make a window: %s", w.program.Name, why) }
+	wrong := func(why string) error { return fmt.Errorf("ranks: %s: make a window: %s", w.program.Name, why) }
 	switch {
 	case c != All && c != Device:
-		return refuse(fmt.Sprintf("there is no communicator %d", int(c)))
+		return wrong(fmt.Sprintf("there is no communicator %d", int(c)))
 	case memory == nil:
-		return refuse("no function says which memory")
+		return wrong("the function for its memory is nil")
 	case w.closed.Load():
-		return refuse("the world is closed")
+		return wrong("the world is closed")
 	case !free:
-		return refuse("the world is running")
+		return wrong("the world is running")
 	}
 	return nil
 }

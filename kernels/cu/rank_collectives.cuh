@@ -7,7 +7,7 @@
 // A slot of a box is used again once its reader has read it. A rank knows how far its peer has read from what the peer
 // sends it in a later round, which it does not before it has ended the round before. Where nothing comes back from a
 // peer, as in a broadcast, the reader tells it by a credit, before more than half of the box is in doubt. So all ranks
-// may be in different collectives, and nobody waits for a slot that its reader does not get to.
+// may be in different collectives, and no rank waits for a slot that its reader does not reach.
 #pragma once
 
 #include "rank_packet.cuh"
@@ -39,7 +39,7 @@ template <> struct type_of<i64> {
 
 // All ranks of a communicator call the same collectives in the same order, with the same count, operation and root. The
 // type is double, float or i64. Values lie in any memory of the rank, also in shared memory. A call takes what all
-// threads of the block have stored, and all see the result after it. It orders nothing else: it is no barrier, and
+// threads of the block have stored, and all see the result after it. It orders nothing else: it is not a barrier, and
 // tells of no put. Each returns false if a wait timed out or the run has ended, and leaves its result undefined. With
 // RANK_CHECKS, ranks that differ in what they call fail.
 //
@@ -152,7 +152,7 @@ class Collectives : public Packets {
 		return ok;
 	}
 
-	// pass takes a number through the tree: v is that of this rank, and then the result where there is one.
+	// pass takes a number through the tree: v is that of this rank, and then the result, if this rank has one.
 	template <typename T, typename Combine>
 	__device__ __forceinline__ bool pass(const CommTree &t, Comm comm, int part, int lane, T &v, Combine combine) {
 		const int edges = first_edge(comm), last = t.levels;
@@ -244,7 +244,7 @@ class Collectives : public Packets {
 			           (unsigned)e.sent + 1);
 	}
 
-	// first_edge is the number of a communicator's edges before the first. Where there is one device, the
+	// first_edge is the number of a communicator's edges before the first. With one device, the
 	// communicators are one.
 	__device__ int first_edge(Comm comm) const {
 		return comm == WORLD || world.devices == 1 ? 0 : 32 - __clz((unsigned)(world.ranks * world.devices));

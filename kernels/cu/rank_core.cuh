@@ -160,7 +160,7 @@ class Core {
 	}
 
 	// try_claim claims a place for a command, in one thread, if there is one, and returns its number from 0 or NONE_FREE.
-	// Who has claimed one waits for nobody before it is published, since commands are done in their order.
+	// A rank that has claimed one does not wait before it publishes it, since commands are done in their order.
 	// While all places are taken, one rank at a time reads host memory for all of the device: see wait_unless_ended.
 	__device__ u64 try_claim() {
 		u64 *const claimed = mine().line(COMMANDS_CLAIMED), *const done = mine().line(COMMANDS_DONE),

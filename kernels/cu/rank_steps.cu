@@ -1,14 +1,14 @@
-// Time steps by ranks: thread blocks each of which owns a tile of its GPU's subdomain, and makes all steps of a launch
-// of it. A point is stored beside its own place wherever a neighbour's GPU, or this one, has it as a ghost, and then
-// the rank notifies its partners: those that read what it stores, and those of which it reads. It stores through the
-// pointers of windows, a value a thread, so that no face is read again to be put.
+// Time steps by device ranks: thread blocks each of which owns a tile of its GPU's subdomain, and makes all steps of a
+// launch of it. A point is stored beside its own place wherever a neighbour's GPU, or this one, has it as a ghost, and
+// then the rank notifies its partners: those that read what it stores, and those of which it reads. It stores through
+// the pointers of windows, a value a thread, so that no face is read again to be put.
 //
 // Why that is safe. Partners are so of each other. Step n reads levels up to n and stores level n + 1 over the oldest
-// one, which nobody reads in a step after n - 1 but at the point itself. A rank begins step n once it has a
-// notification of step n - 1 of each partner.
+// one, which is read in steps after n - 1 at the point itself only. A rank begins step n once it has a notification of
+// step n - 1 of each partner.
 //  - What it reads is there: a partner or itself stored it in step n - 1 or before. A partner notifies after a
 //    barrier of its block, with release order, and the rank waits with acquire order.
-//  - What it overwrites nobody needs: who reads it, at its place or as a ghost, is a partner, and has read it in
+//  - What it overwrites is not needed: each reader, at its place or as a ghost, is a partner, and has read it in
 //    step n - 1 or before.
 // So a rank is at most one step ahead of a partner: it cannot end step n + 1 before the partner has ended step n. But
 // it may notify of step n before another partner has notified of step n - 1. Notifications of even and of odd steps

@@ -17,7 +17,7 @@ struct CommTree {
 	int me, whole, levels;
 	unsigned sends, receives; // at which levels, a bit each
 
-	// root is 0 where there is none.
+	// root is 0 if there is none.
 	__device__ CommTree(Collective what, int ranks, int me, int root)
 	    : what(what), me(me), levels(31 - __clz((unsigned)ranks)) {
 		whole = 1 << levels;

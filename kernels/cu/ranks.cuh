@@ -98,7 +98,7 @@ class Rank : public Channels {
 	}
 
 	// free_window ends a window. All ranks of the communicator call it, for several windows in the same order on all
-	// ranks; nobody uses the window any more. It has no effect on a window that the host made.
+	// ranks; no rank uses the window any more. It has no effect on a window that the host made.
 	__device__ void free_window(Window w) {
 		if (threadIdx.x == 0) check(is_open(w), BAD_WINDOW, 0, w.slot, 0);
 		barrier(w.comm);
@@ -126,7 +126,7 @@ class Rank : public Channels {
 		put_and<Group, true>(w, to, offset, bytes, from, tag);
 	}
 
-	// notify adds to the notifications that a rank of the communicator has of a tag. Who waits for it sees all that
+	// notify sends a notification with a tag to a rank of the communicator. A rank that has taken it sees all that
 	// the group has put to that rank before.
 	template <typename Group = Block> __device__ void notify(int to, Comm comm, int tag) {
 		const bool right = Group::thread() == 0 && !state.failed && valid(comm, to, tag);
@@ -473,7 +473,7 @@ class Rank : public Channels {
 		else store_release_sys(there, word);
 	}
 
-	// match_of returns the match of a tag, and checks it: ANY is no tag.
+	// match_of returns the match of a tag, and checks it: ANY is not a tag.
 	template <typename Group> __device__ Match match_of(int tag) {
 		if (Group::thread() == 0 && !state.failed) valid_tag(tag);
 		return Match(ANY, tag);

@@ -41,7 +41,7 @@ func (c *call) note(kind int64, from int, round, at, expected, came int64) {
 	), round, at, expected, came
 }
 
-// partners returns whom the rank puts to, and who puts to it.
+// partners returns the rank that this rank puts to, and the one that puts to it.
 func (c *call) partners() (to, from int) {
 	n, each, me, local := c.Size(ranks.All), c.Size(ranks.Device), c.Index(ranks.All), c.Index(ranks.Device)
 	if c.l.Near != 0 {

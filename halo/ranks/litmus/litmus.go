@@ -28,7 +28,7 @@ type Tests struct {
 	Links    *p2p.Links
 	// The processes whose devices are tested together, each with its own; nil: this one alone. All run the same tests.
 	Processes *mpi.Processes
-	Ranks     int           // of each device; 0: one a multiprocessor, and three of a host device
+	Ranks     int           // of each device; 0: one per multiprocessor, and three of a CPU device
 	Rounds    int64         // of each test; 0: as many as Puts has alignments
 	Limit     time.Duration // of each wait; 0 as in ranks.Options
 	Seed      uint32        // of the data, and of what Soak does; 0: a random one
@@ -51,7 +51,7 @@ type test struct {
 
 // Puts checks what ranks of a device put to others of it, if there is one device, else what those of each put to the
 // next one, of all processes: random sizes at all distances of target and source from a multiple of 16, in pieces of
-// which the last notifies. Who is notified looks at all that it has, and at what is around.
+// which the last notifies. A rank that is notified checks all data that it has, and the bytes around it.
 func (t Tests) Puts(ctx context.Context, devices ...*streams.Device) error {
 	return t.run(ctx, test{"pieces", (*call).pieces}, devices)
 }
@@ -62,7 +62,7 @@ func (t Tests) Counts(ctx context.Context, devices ...*streams.Device) error {
 	return t.run(ctx, test{"counts", (*call).counts}, devices)
 }
 
-// Barriers checks that nobody leaves a barrier, of all ranks or of a device, before all have entered, and that what
+// Barriers checks that no rank leaves a barrier, of all ranks or of a device, before all have entered, and that what
 // was stored before is then seen.
 func (t Tests) Barriers(ctx context.Context, devices ...*streams.Device) error {
 	return t.run(ctx, test{"barriers", (*call).barriers}, devices)

@@ -81,36 +81,6 @@ extern "C" __global__ void puts_by_warps(const __grid_constant__ World world) {
 	puts<Warp>(rank, rank.data<Puts>());
 }
 
-// The reduction of Kuster 2017, listing 3.2, with the barriers that it lacks: a binomial tree of puts.
-struct Reduction {
-	double *values, *buffer; // of this device: one a rank; and as many as there are ranks, for each of its ranks
-	double result;
-};
-
-extern "C" __global__ void reduction(const __grid_constant__ World world) {
-	__shared__ State state;
-	Rank rank(world, state);
-	Reduction &data = rank.data<Reduction>();
-	const int n = rank.size(), me = rank.index();
-	double *const mine = data.values + rank.index(DEVICE), *const buffer = data.buffer + (i64)rank.index(DEVICE) * n;
-	const Window w = rank.create_window(WORLD, buffer, n * (i64)sizeof(double));
-	rank.start_timer();
-	for (int step = 1, round = 0; step < n; step *= 2, round++) {
-		const int range = 2 * step;
-		if (me % range == step) rank.put_notify(w, me - step, me * (i64)sizeof(double), sizeof(double), mine, round % RANK_TAGS);
-		if (me % range == 0 && me + step < n) {
-			if (!rank.wait_notifications(round % RANK_TAGS, 1)) break;
-			if (threadIdx.x == 0) *mine += buffer[me + step];
-			__syncthreads();
-		}
-	}
-	rank.stop_timer();
-	rank.stop_timer();
-	if (me == 0 && threadIdx.x == 0) data.result = *mine;
-	rank.free_window(w);
-	rank.finish();
-}
-
 // What else a rank can do, each checked by the rank itself.
 struct Calls {
 	int *memory; // of this device: 64 a rank
@@ -129,6 +99,7 @@ extern "C" __global__ void calls(const __grid_constant__ World world) {
 	if (threadIdx.x < 64) mine[threadIdx.x] = 1000 * me + (int)threadIdx.x;
 	const Window none = rank.create_window(DEVICE, 0, 0);
 	const Window w = rank.create_window(WORLD, mine, 64 * sizeof(int));
+	rank.start_timer();
 	expect(w.exists() && none.exists() && me == local + (int)world.device * others, 1);
 
 	// Nothing has come of a tag that nobody uses; a count that has not come takes none.
@@ -186,6 +157,8 @@ extern "C" __global__ void calls(const __grid_constant__ World world) {
 		}
 
 	// Windows that were freed make room; MAX_WINDOWS exist at a time.
+	rank.stop_timer();
+	rank.stop_timer();
 	rank.free_window(w);
 	for (int again = 0; again < 2; again++) {
 		Window all[MAX_WINDOWS];
@@ -481,31 +454,31 @@ extern "C" __global__ void no_match(const __grid_constant__ World world) {
 	Rank rank(world, state);
 	const Wrong &data = rank.data<Wrong>();
 	if (rank.index() == data.rank) {
-		if (data.what == 0) rank.wait_notifications(Match(ANY, RANK_TAGS), 1);
-		if (data.what == 1) rank.test_notifications(Match(rank.size(), ANY), 1);
-		if (data.what == 2) rank.wait_notifications(ANY, 1);
-		if (data.what == 3) rank.wait_notifications(Match(-2, ANY), 1);
+		if (data.is("tag too large")) rank.wait_notifications(Match(ANY, RANK_TAGS), 1);
+		if (data.is("source too large")) rank.test_notifications(Match(rank.size(), ANY), 1);
+		if (data.is("negative tag")) rank.wait_notifications(ANY, 1);
+		if (data.is("negative source")) rank.wait_notifications(Match(-2, ANY), 1);
 		Notification from;
-		if (data.what == 4) rank.wait_notifications(Match(Window{-1, WORLD}, ANY, ANY), 1);
-		if (data.what == 5) rank.test_one(Match(Window{-1, DEVICE}, ANY, ANY), from);
+		if (data.is("no window")) rank.wait_notifications(Match(Window{-1, WORLD}, ANY, ANY), 1);
+		if (data.is("one of no window")) rank.test_one(Match(Window{-1, DEVICE}, ANY, ANY), from);
 	}
 	rank.finish();
 }
 
 // Matches that wait in vain, beside some notifications of another tag.
-extern "C" __global__ void match_in_vain(const __grid_constant__ World world) {
+extern "C" __global__ void match_times_out(const __grid_constant__ World world) {
 	__shared__ State state;
 	Rank rank(world, state);
 	const Wrong &data = rank.data<Wrong>();
 	if (rank.index() == data.rank) {
-		for (int i = 0; i < (data.what == 2 ? 1080 : 2); i++) {
+		for (int i = 0; i < (data.is("full") ? 1080 : 2); i++) {
 			rank.notify(rank.index(), WORLD, 6);
 			if (i % 32 == 31) rank.test_notifications(Match(1, 255), 1); // reads, so that no notification waits for room
 		}
 		Notification from;
-		if (data.what == 0) rank.wait_notifications(Match(Window{17, DEVICE}, 2, 5), 3);
-		if (data.what == 1) rank.wait_notifications(Match(ANY, ANY), 3);
-		if (data.what == 2) rank.wait_one(Match(1, 255), from);
+		if (data.is("window, source and tag")) rank.wait_notifications(Match(Window{17, DEVICE}, 2, 5), 3);
+		if (data.is("any")) rank.wait_notifications(Match(ANY, ANY), 3);
+		if (data.is("full")) rank.wait_one(Match(1, 255), from);
 	}
 	while (!rank.ended()) __nanosleep(1000);
 	rank.finish();

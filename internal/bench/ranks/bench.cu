@@ -47,7 +47,7 @@ extern "C" __global__ void packets(const __grid_constant__ World world) {
 }
 
 // Messages of all ranks of the first device, each to its rank of the second, or, if there is one device, of each rank
-// to the next; nobody waits before the end.
+// to the next; no rank waits before the end.
 extern "C" __global__ void one_way(const __grid_constant__ World world) {
 	__shared__ State state;
 	Rank rank(world, state);

@@ -48,7 +48,7 @@ const (
 // Computes returns what a rank of overlap can compute.
 func Computes() []string { return []string{newton, copies} }
 
-// Check refuses options that make no sense.
+// Check rejects invalid options.
 func (o *Options) Check() error {
 	o.What, o.Compute, o.Apart = option.Distinct(o.What), option.Distinct(o.Compute), option.Distinct(o.Apart)
 	for _, bytes := range o.Vectors {
@@ -70,7 +70,7 @@ func (o *Options) Check() error {
 	)
 }
 
-// threads refuses a number that a rank cannot have.
+// threads rejects a number that a rank cannot have.
 func threads(n int) error {
 	if n < 32 || n > 1024 || n%32 != 0 {
 		return fmt.Errorf("--threads %d: want a multiple of 32 up to 1024", n)

@@ -30,14 +30,14 @@ type lap struct {
 // area is how many bytes a rank has: see Lap.area_of.
 func (l *lap) area() int64 { return 4*l.Bytes + l.Span }
 
-// kernel is a kernel and its twin, which gets a rank's area of memory, and the channels of the world.
+// kernel is a kernel and its hostFunc, which gets a rank's area of memory, and the channels of the world.
 type kernel struct {
 	name string
-	host twin
+	host hostFunc
 	file func(threads int) kernels.Source
 }
 
-type twin = func(r *haloranks.Rank, l *lap, memory []byte, ends []haloranks.Channel)
+type hostFunc = func(r *haloranks.Rank, l *lap, memory []byte, ends []haloranks.Channel)
 
 // ofBench and ofOverlap are the files of kernels, for ranks of so many threads.
 func ofBench(int) kernels.Source { return sourceOf("bench.cu", benchSource) }
@@ -204,8 +204,8 @@ var overlapping = map[string]kernel{
 	copies: {"overlap_copy", roundsOf(copyOf), ofOverlap},
 }
 
-// roundsOf is the twin of rounds, with what computes so much work on what a rank has for itself.
-func roundsOf(computing func(own []byte) func(work int64)) twin {
+// roundsOf is the counterpart of rounds; compute does so much work on the memory of a rank.
+func roundsOf(computing func(own []byte) func(work int64)) hostFunc {
 	return func(r *haloranks.Rank, l *lap, memory []byte, _ []haloranks.Channel) {
 		n, late := r.Size(haloranks.All), int64(0)
 		other := (r.Index(haloranks.All) + n/2) % n
