@@ -249,7 +249,7 @@ func oneRefused(t *testing.T, w *ranks.World) {
 	if second {
 		some = nil
 	}
-	if _, err := w.NewWindow(ranks.All, some); err == nil || !strings.Contains(err.Error(), "no function says which memory") {
+	if _, err := w.NewWindow(ranks.All, some); err == nil || !strings.Contains(err.Error(), "the function for its memory is nil") {
 		t.Errorf("a window without a function at rank 1: %v", err)
 	}
 	if _, err := w.NewWindow(ranks.All, none); err != nil {

@@ -263,6 +263,9 @@ func (w *World) Close() error {
 
 // agree returns an error on all processes if err is not nil on any of them.
 func (w *World) agree(what string, err error) error {
+	if w.remote == nil { // a run allocates nothing
+		return err
+	}
 	what = fmt.Sprintf("ranks: %s: %s", w.program.Name, what)
 	return w.options.Processes.Agree(context.Background(), what, err)
 }
