@@ -64,7 +64,9 @@ type memory struct {
 }
 
 // remember is what Compiler.Remember says, with entries in a folder.
-func (m *memory) remember(folder cache.Folder, kind, key string, valid func([]byte) bool, learn func() ([]byte, error)) (learnt []byte, known bool, err error) {
+func (m *memory) remember(
+	folder cache.Folder, kind, key string, valid func([]byte) bool, learn func() ([]byte, error),
+) (learnt []byte, known bool, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if learnt, known = m.known[key]; known {

@@ -126,7 +126,8 @@ func (c *compiled) module(d *streams.Device, p Program) (*streams.Module, error)
 	})
 }
 
-// LoadSteps is Load of a program that makes time steps, or exchanges between them, into which tests may have faults injected.
+// LoadSteps is Load of a program that makes time steps, or exchanges between them, into which tests may have faults
+// injected.
 func (c *Compiler) LoadSteps(d *streams.Device, p Program, names ...string) ([]streams.Function, error) {
 	return c.Load(d, c.injectFault(d, p), names...)
 }
@@ -141,7 +142,8 @@ func (c *Compiler) BeginSteps(d *streams.Device, programs ...Program) {
 	}
 }
 
-// Expect has a program compiled that may be loaded soon, where this is the compiler of an Ahead, and does nothing otherwise.
+// Expect has a program compiled that may be loaded soon, where this is the compiler of an Ahead, and does nothing
+// otherwise.
 func (c *Compiler) Expect(d *streams.Device, p Program, names ...string) {
 	if c.load != nil && !d.GoKernels {
 		_, _ = c.load(d, p, names) // what is wrong Load says
@@ -177,7 +179,9 @@ func (c *Compiler) Compiled() (begun, done int) {
 // another, and calls it where nobody has; known says that it did not. What the cache holds counts
 // only if it is valid. Calls on one compiler come one after the other, so that devices of one kind
 // learn once.
-func (c *Compiler) Remember(kind, key string, valid func([]byte) bool, learn func() ([]byte, error)) (learnt []byte, known bool, err error) {
+func (c *Compiler) Remember(
+	kind, key string, valid func([]byte) bool, learn func() ([]byte, error),
+) (learnt []byte, known bool, err error) {
 	return c.learnt.remember(c.cache, kind, key, valid, learn)
 }
 

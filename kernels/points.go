@@ -38,7 +38,10 @@ type Values[T any] struct {
 func ValuesOf[T any](a Array) Values[T] {
 	l := a.Layout
 	if size := unsafe.Sizeof(*new(T)); uint64(size) != uint64(l.ElementSize) {
-		panic(fmt.Sprintf("kernels: values of type %v, of %d bytes, of an array with elements of %d", reflect.TypeFor[T](), size, l.ElementSize))
+		panic(
+			fmt.Sprintf("kernels: values of type %v, of %d bytes, of an array with elements of %d",
+				reflect.TypeFor[T](), size, l.ElementSize),
+		)
 	}
 	v := Values[T]{Pitch: int(l.Pitch), Plane: int(l.Plane), origin: int(l.Offset(domain.Vec{}))}
 	if a.Data.Memory.Bytes() != nil {
@@ -155,7 +158,8 @@ type Source struct {
 // program returns the source as this package compiles it.
 func (s Source) program() (Program, error) {
 	if s.Name == "" || s.Text == "" {
-		return Program{}, fmt.Errorf("kernels: a source needs a name and a text; this one is %q with %d bytes", s.Name, len(s.Text))
+		return Program{}, fmt.Errorf("kernels: a source needs a name and a text; this one is %q with %d bytes", s.Name,
+			len(s.Text))
 	}
 	return Program{File: s.Name, Defines: s.Defines, Mirrors: s.Mirrors, Headers: s.Headers, own: s.Text}, nil
 }
@@ -221,8 +225,8 @@ var fixed = []reflect.Kind{
 	reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Float32, reflect.Float64,
 }
 
-// CheckPassable returns an error unless values of the type can be copied to a kernel: numbers of fixed size, and arrays and structs of
-// them. These lie in memory as in C. A type of size 0 needs no copy.
+// CheckPassable returns an error unless values of the type can be copied to a kernel: numbers of fixed size, and arrays
+// and structs of them. These lie in memory as in C. A type of size 0 needs no copy.
 func CheckPassable(t reflect.Type) error {
 	if t.Size() == 0 {
 		return nil

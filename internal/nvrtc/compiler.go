@@ -133,7 +133,8 @@ func (c *Compiler) create(src Source) (*program, error) {
 	headerTexts, headerNames := newStrings(texts), newStrings(names)
 	defer headerTexts.free()
 	defer headerNames.free()
-	rc := C.halox_nvrtc_create(c.table, &p.handle, unit[0], unit[1], C.int(len(names)), headerTexts.first(), headerNames.first())
+	rc := C.halox_nvrtc_create(c.table, &p.handle, unit[0], unit[1], C.int(len(names)), headerTexts.first(),
+		headerNames.first())
 	return p, p.check("nvrtcCreateProgram", rc)
 }
 

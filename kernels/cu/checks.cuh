@@ -1,12 +1,14 @@
-// Checks: norms that tiles.cu and wide_tiles.cu take of steps within a launch, by which a launch may end before its last step.
+// Checks: norms that tiles.cu and wide_tiles.cu take of steps within a launch, by which a launch may end before its
+// last step.
 //
-// At a check each tile leaves its norms on its GPU, as packets, and goes on. FOLD_AFTER steps later one thread block, another one at each
-// check, joins those of the GPU's tiles, leaves them to the host, and sends each GPU a vote: the change, as the limit of a check is one of the change.
-// END_AFTER steps after the check all blocks of all GPUs read all votes, and come to the same end. Both are so late that packets have mostly come by
-// then. Only after the last step whose norms may end the launch all open checks are joined and read at once.
+// At a check each tile leaves its norms on its GPU, as packets, and goes on. FOLD_AFTER steps later one thread block,
+// another one at each check, joins those of the GPU's tiles, leaves them to the host, and sends each GPU a vote: the
+// change, as the limit of a check is one of the change. END_AFTER steps after the check all blocks of all GPUs read all
+// votes, and come to the same end. Both are so late that packets have mostly come by then. Only after the last step
+// whose norms may end the launch all open checks are joined and read at once.
 //
-// A launch that ends at a check has stored nothing: the fields are as they were before it. So the vote may be off by what rounding does: the host
-// looks at the norms themselves, after it has made the steps up to the check.
+// A launch that ends at a check has stored nothing: the fields are as they were before it. So the vote may be off by
+// what rounding does: the host looks at the norms themselves, after it has made the steps up to the check.
 #pragma once
 
 #include "faults.cuh"
@@ -20,11 +22,12 @@
 
 enum { FOLD_AFTER = 3, END_AFTER = 8 };
 
-// A slot is used again after CHECK_SLOTS checks. Let E be END_AFTER, and checks be of each step, else fewer are open. A tile leaves norms behind a
-// barrier after it has read the votes of the check E + 1 before. A GPU votes once all its tiles have left theirs. So when it votes at check n, all GPUs
-// have voted at n - E - 1, and all tiles have read the votes of n - 2 E - 2.
-// If a launch ends at check c, a tile may be late there: it has left its norms at c, and read the votes of c - E - 1. Other GPUs go on at c + E + 1 in the
-// next launch, and send the votes of E + 1 checks before they read any: those of c + 2 E + 1 must not lie where that tile still reads.
+// A slot is used again after CHECK_SLOTS checks. Let E be END_AFTER, and checks be of each step, else fewer are open. A
+// tile leaves norms behind a barrier after it has read the votes of the check E + 1 before. A GPU votes once all its
+// tiles have left theirs. So when it votes at check n, all GPUs have voted at n - E - 1, and all tiles have read the
+// votes of n - 2 E - 2. If a launch ends at check c, a tile may be late there: it has left its norms at c, and read the
+// votes of c - E - 1. Other GPUs go on at c + E + 1 in the next launch, and send the votes of E + 1 checks before they
+// read any: those of c + 2 E + 1 must not lie where that tile still reads.
 static_assert(CHECK_SLOTS > 3 * END_AFTER + 1, "");
 
 // A vote of a GPU at which what is not finite ends the launch.
@@ -47,8 +50,9 @@ __device__ __forceinline__ unsigned packet_number(const Tiles &s, int check) {
 	return (unsigned)number_of(s, check) + 1;
 }
 
-// wait_for_packet waits for a packet of a number and returns its value. After a timeout it reports whom it waited for, see report_timeout, and clears
-// came. Where came is false it looks some 500 times. It has no branch around the wait: with one, steps of which norms are taken took a fifth longer.
+// wait_for_packet waits for a packet of a number and returns its value. After a timeout it reports whom it waited for,
+// see report_timeout, and clears came. Where came is false it looks some 500 times. It has no branch around the wait:
+// with one, steps of which norms are taken took a fifth longer.
 __device__ __forceinline__ double wait_for_packet(const Tiles &s, const CheckPacket *at, unsigned number, u64 whom,
                                                   bool &came) {
 	CheckPacket v;
@@ -61,7 +65,8 @@ __device__ __forceinline__ double wait_for_packet(const Tiles &s, const CheckPac
 	return v.value();
 }
 
-// The norms that all tiles of a GPU have left at a check: of the change, 0, and of the values, 1. Each number is waited for.
+// The norms that all tiles of a GPU have left at a check: of the change, 0, and of the values, 1. Each number is waited
+// for.
 struct SentNorms {
 	const Tiles &s;
 	const CheckPacket *sent;
@@ -113,8 +118,8 @@ struct TileNorms {
 		if (w.thread < NORM_WORDS) to[w.thread].send(((const double *)&total)[w.thread], number);
 	}
 
-	// fold joins the norms of all tiles into total, by all threads of whole warps. The threads of the first warp may read it then, unless it
-	// returns false in one of the block, after a timeout.
+	// fold joins the norms of all tiles into total, by all threads of whole warps. The threads of the first warp may
+	// read it then, unless it returns false in one of the block, after a timeout.
 	__device__ __forceinline__ bool fold(const SentNorms &tiles, int count, int thread) {
 		enum { WARPS = THREADS / 32, NUMBERS = 2 * FOLDED };
 		const int lane = thread % 32, warp = thread / 32;
@@ -149,7 +154,8 @@ struct TileNorms {
 		rows.join(count, thread, to);
 	}
 
-	// fold_number joins one number of the norms over tiles that a warp shares with others, and puts the windows of its row.
+	// fold_number joins one number of the norms over tiles that a warp shares with others, and puts the windows of its
+	// row.
 	__device__ __forceinline__ i64 fold_number(const SentNorms &tiles, int count, int thread, bool &came) {
 		enum { WARPS = THREADS / 32, NUMBERS = 2 * FOLDED };
 		const int lane = thread % 32, n = lane % FOLDED, half = lane / FOLDED % 2;
@@ -193,7 +199,8 @@ __device__ __forceinline__ double vote_of(const Watch &o, const NormSum &norms) 
 	return o.squares ? change.about() : norms.max_change;
 }
 
-// fold_check joins the norms of a check, if this block has to. All its threads call it, after leave. It returns false after a timeout.
+// fold_check joins the norms of a check, if this block has to. All its threads call it, after leave. It returns false
+// after a timeout.
 __device__ __forceinline__ bool fold_check(const TileThread &w, TileNorms &room, int check) {
 	const Checks &c = w.s.checks;
 	if ((unsigned)number_of(w.s, check) * 61 % gridDim.x != blockIdx.x) return true;
@@ -233,8 +240,8 @@ __device__ __forceinline__ Verdict read_votes(const TileThread &w, int check) {
 	return !__all_sync(~0u, finite) || change <= w.s.watch.limit ? ENDS : GOES_ON;
 }
 
-// follow does what checks ask of a step, after it and before the next one; after the last of which norms may end the launch it leaves none undecided. All
-// threads of the block call it, after a barrier behind keep.
+// follow does what checks ask of a step, after it and before the next one; after the last of which norms may end the
+// launch it leaves none undecided. All threads of the block call it, after a barrier behind keep.
 __device__ __forceinline__ void follow(TileThread w, Tile &t, TileNorms &norms, unsigned step, bool last) {
 	w.thread = (int)opaque((unsigned)w.thread); // as in keep
 	const int now = check_at(w.s, step);
@@ -264,8 +271,8 @@ __device__ __forceinline__ void plan_step(const Tiles &s, Tile &t, unsigned step
 	t.plan[step % 2].follows = due || check_at(s, step - FOLD_AFTER) >= 0 || check_at(s, step - END_AFTER) >= 0;
 }
 
-// tell tells the host how a launch ended: the check that ended it, counted from 1, or 0; and how many were begun before a step, or in it if that
-// is not the one behind the launch.
+// tell tells the host how a launch ended: the check that ended it, counted from 1, or 0; and how many were begun before
+// a step, or in it if that is not the one behind the launch.
 __device__ __forceinline__ void tell(const TileThread &w, const Tile &t, unsigned step) {
 	if (blockIdx.x != 0 || w.thread != 0) return;
 	const unsigned behind = (unsigned)(w.s.first + w.s.count);

@@ -24,9 +24,9 @@ __device__ __forceinline__ void grid_dependency_wait() {
 #endif
 }
 
-// A release orders all that the thread has read and written before it, and, after a barrier, all that
-// its block has. An acquire that reads the released value orders it before all that the thread, and
-// after a barrier its block, does next. The scope of each holds the other's thread: sys is all GPUs and the host, gpu is this GPU.
+// A release orders all that the thread has read and written before it, and, after a barrier, all that its block has. An
+// acquire that reads the released value orders it before all that the thread, and after a barrier its block, does next.
+// The scope of each holds the other's thread: sys is all GPUs and the host, gpu is this GPU.
 __device__ inline u64 load_acquire_sys(const u64 *from) {
 	u64 value;
 	asm volatile("ld.acquire.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(from) : "memory");
@@ -39,9 +39,10 @@ __device__ inline u64 load_acquire_gpu(const u64 *from) {
 	return value;
 }
 
-// acquire_sys turns relaxed loads of words that this thread has made into acquire loads, for all that it does next. A wait polls with relaxed
-// loads and acquires once: each acquire invalidates the L1 cache of the multiprocessor, which delays the next poll.
-// Where no fence acquires alone it loads the words again. They still have what was read, or are counts that have grown.
+// acquire_sys turns relaxed loads of words that this thread has made into acquire loads, for all that it does next. A
+// wait polls with relaxed loads and acquires once: each acquire invalidates the L1 cache of the multiprocessor, which
+// delays the next poll. Where no fence acquires alone it loads the words again. They still have what was read, or are
+// counts that have grown.
 template <typename... Words> __device__ __forceinline__ void acquire_sys(const Words *...from) {
 #if __CUDA_ARCH__ >= 900 && 100 * __CUDACC_VER_MAJOR__ + __CUDACC_VER_MINOR__ >= 1208
 	if (sizeof...(from) > 0) asm volatile("fence.acquire.sys;" ::: "memory");
@@ -102,7 +103,8 @@ __device__ inline void load_relaxed_sys(const u64 *from, u64 &low, u64 &high) {
 // How many times as often a wait reads the clock as host memory: see wait of flags.cuh.
 enum { HOST_READS_APART = 16 };
 
-// A lock of the threads of a block, in shared memory, 0 while it is free. try_lock acquires and unlock releases, at the scope of the block.
+// A lock of the threads of a block, in shared memory, 0 while it is free. try_lock acquires and unlock releases, at the
+// scope of the block.
 __device__ inline bool try_lock(u64 *lock) {
 	u64 was;
 	asm volatile("atom.acquire.cta.cas.b64 %0, [%1], 0, 1;" : "=l"(was) : "l"(lock) : "memory");
@@ -116,7 +118,8 @@ __device__ inline i64 nanoseconds() {
 	return t;
 }
 
-// spin lets so many cycles of the multiprocessor pass, or a few more. A sleep of less than a microsecond is not as exact.
+// spin lets so many cycles of the multiprocessor pass, or a few more. A sleep of less than a microsecond is not as
+// exact.
 __device__ __forceinline__ void spin(unsigned cycles) {
 	unsigned start, now;
 	asm volatile("mov.u32 %0, %%clock;" : "=r"(start));
@@ -145,8 +148,8 @@ template <int BYTES> __device__ __forceinline__ void copy_async(SharedAddress to
 		             : "memory");
 }
 
-// load_shared and store_shared access 16 bytes just where they are called: a compiler that reads all of a loop at its begin runs out of
-// registers. store_vector stores 16 bytes to global memory.
+// load_shared and store_shared access 16 bytes just where they are called: a compiler that reads all of a loop at its
+// begin runs out of registers. store_vector stores 16 bytes to global memory.
 __device__ __forceinline__ void load_shared(double (&v)[2], SharedAddress from) {
 	asm volatile("ld.shared.v2.f64 {%0, %1}, [%2];" : "=d"(v[0]), "=d"(v[1]) : "r"(from) : "memory");
 }
@@ -192,7 +195,8 @@ __device__ __forceinline__ void store_shared_if(bool here, float v, SharedAddres
 	             : "memory");
 }
 
-// store_vector_if stores 16 bytes to global memory in some lanes, in one access also where the values are not in registers beside each other.
+// store_vector_if stores 16 bytes to global memory in some lanes, in one access also where the values are not in
+// registers beside each other.
 __device__ __forceinline__ void store_vector_if(bool here, double *to, const double (&v)[2]) {
 	asm volatile("{\n.reg .pred here;\nsetp.ne.u32 here, %3, 0;\n@here st.global.v2.f64 [%0], {%1, %2};\n}" ::"l"(to),
 	             "d"(v[0]), "d"(v[1]), "r"((unsigned)here)
@@ -205,9 +209,9 @@ __device__ __forceinline__ void store_vector_if(bool here, float *to, const floa
 	    : "memory");
 }
 
-// Barriers in shared memory (mbarrier), of 8 bytes. A phase ends when as many arrivals came as mbarrier_init was given; phases are numbered from 0.
-// mbarrier_wait waits for the end of the newest phase of a parity: a barrier without arrivals has ended one that is odd.
-// All lanes of a warp call mbarrier_wait.
+// Barriers in shared memory (mbarrier), of 8 bytes. A phase ends when as many arrivals came as mbarrier_init was given;
+// phases are numbered from 0. mbarrier_wait waits for the end of the newest phase of a parity: a barrier without
+// arrivals has ended one that is odd. All lanes of a warp call mbarrier_wait.
 __device__ __forceinline__ void mbarrier_init(SharedAddress barrier, int arrivals) {
 	asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
 }

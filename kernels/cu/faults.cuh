@@ -18,8 +18,8 @@ __device__ inline void inject_fault(unsigned step) {
 #endif
 }
 
-// inject_delay does nothing, unless an option asks for a delay: with LATE_AT, LATE_BLOCK and LATE_FOR that block stays for so many ns
-// where it calls this in that step.
+// inject_delay does nothing, unless an option asks for a delay: with LATE_AT, LATE_BLOCK and LATE_FOR that block stays
+// for so many ns where it calls this in that step.
 __device__ inline void inject_delay(unsigned step) {
 #ifdef LATE_AT
 	if (step != LATE_AT || blockIdx.x != LATE_BLOCK) return;

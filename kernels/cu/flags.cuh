@@ -9,14 +9,15 @@
 // stored before its last barrier.
 __device__ inline void signal(u64 *count) { add_release_sys(count, 1); }
 
-// A report says who was waited for in vain: 0 for nobody, 1 + a neighbour, THIS_DEVICE for another block of the same GPU, NORMS_OF + a rank for the
-// norms of that rank.
+// A report says who was waited for in vain: 0 for nobody, 1 + a neighbour, THIS_DEVICE for another block of the same
+// GPU, NORMS_OF + a rank for the norms of that rank.
 enum { THIS_DEVICE = 1000, NORMS_OF = 2000 };
 
-// wait polls until done() returns true. It returns false after a time limit in nanoseconds, or soon if a report says that this GPU has waited for
-// a neighbour in vain: otherwise each launch that is queued behind would wait as long again. The report lies in host memory; it may be null.
-// It is read at one reading of the clock in HOST_READS_APART on average, which the clock's own bits choose, since hundreds of threads that poll host
-// memory slow down all memory accesses of the GPU. The clock may advance by 1024 ns at once.
+// wait polls until done() returns true. It returns false after a time limit in nanoseconds, or soon if a report says
+// that this GPU has waited for a neighbour in vain: otherwise each launch that is queued behind would wait as long
+// again. The report lies in host memory; it may be null. It is read at one reading of the clock in HOST_READS_APART on
+// average, which the clock's own bits choose, since hundreds of threads that poll host memory slow down all memory
+// accesses of the GPU. The clock may advance by 1024 ns at once.
 template <typename Done> __device__ __forceinline__ bool wait(i64 limit, const u64 *report, Done done) {
 	enum { POLLS = 256 }; // between two reads of the clock
 	for (i64 start = 0;;) {

@@ -110,8 +110,8 @@ template <int MOST_ROWS, int SETS> struct SumRows {
 	i64 number[MOST_ROWS][FOLDED * SETS];
 	int window[MOST_ROWS][SETS];
 
-	// put puts the sums of a block here: of each warp those over its lanes, and of each of the last REST threads, which are no whole warp, its own.
-	// With AGAIN it first waits for all threads, which may still read what was here.
+	// put puts the sums of a block here: of each warp those over its lanes, and of each of the last REST threads, which
+	// are no whole warp, its own. With AGAIN it first waits for all threads, which may still read what was here.
 	template <int REST, bool AGAIN>
 	__device__ __forceinline__ void put(const SumAndLargest (&mine)[SETS], int thread, int threads) {
 		enum { COUNT = FOLDED * SETS, LANES = 32 / COUNT };
@@ -174,8 +174,8 @@ template <int MOST_ROWS, int SETS> struct SumRows {
 	}
 };
 
-// reduce_block reduces over a block of whole warps: over the lanes of each, and then over warps, each number by one thread. All threads of
-// the block call it.
+// reduce_block reduces over a block of whole warps: over the lanes of each, and then over warps, each number by one
+// thread. All threads of the block call it.
 template <int SETS>
 __device__ __forceinline__ void reduce_block(const SumAndLargest (&mine)[SETS], const SumAndLargestTo (&to)[SETS]) {
 	__shared__ SumRows<32, SETS> rows;

@@ -79,8 +79,8 @@ template <typename T> struct FieldNorms {
 		}
 	}
 
-	// many adds points as points does, of a thread that finds many: it looks for the largest, and for the window of sums, only where a square
-	// tells that they may change.
+	// many adds points as points does, of a thread that finds many: it looks for the largest, and for the window of
+	// sums, only where a square tells that they may change.
 	template <int N> __device__ __forceinline__ void many(const T (&u)[N], const T (&c)[N]) {
 		double by2[N], now2[N];
 		unsigned by = 0, now = 0; // high words of the largest squares

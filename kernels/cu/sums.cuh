@@ -54,7 +54,8 @@ struct RunningSum {
 		for (int v = 0; v < N; v++) deposit<SIGNED>(x[v]);
 	}
 
-	// add_within adds terms whose high words are below the limit, which there are none of in windows beyond LARGE but the least of numbers.
+	// add_within adds terms whose high words are below the limit, which there are none of in windows beyond LARGE but
+	// the least of numbers.
 	template <bool SIGNED, int N> __device__ __forceinline__ void add_within(const double (&x)[N]) {
 #pragma unroll
 		for (int v = 0; v < N; v++) deposit<SIGNED>(x[v]);
@@ -153,7 +154,8 @@ struct BinnedSum {
 	// has_nan reports whether a term was a NaN, of terms that are not negative.
 	__device__ __forceinline__ bool has_nan() const { return window == NOT_FINITE && bin[0] != 0; }
 
-	// about returns the sum of terms that are not negative, off by a few units in the last place; infinity if they are not finite.
+	// about returns the sum of terms that are not negative, off by a few units in the last place; infinity if they are
+	// not finite.
 	__device__ __forceinline__ double about() const {
 		if (window == NOT_FINITE) return power_of_two(1024);
 		const double digits = ((double)bin[2] * 0x1p40 + (double)bin[1]) * 0x1p40 + (double)bin[0];

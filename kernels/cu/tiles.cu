@@ -3,11 +3,11 @@
 // tiles, on this GPU or another, as packets of a value and the number of the step. The receiver polls a
 // packet until it holds the step: no fence and no flag come between a store and its use.
 //
-// Each ghost has two packets, for even and for odd steps. That is enough: a tile sends step n+2 after it has
-// received step n+1 from the adjacent tile, which sent that after it had read step n. Nor does a tile change
-// the fields before the adjacent tiles have read them at the start of a launch: by then it has received
-// their first packets. Packets hold the step modulo 2^32, which is unique among packets in use; steps that are made again, see checks.cuh,
-// have other numbers there.
+// Each ghost has two packets, for even and for odd steps. That is enough: a tile sends step n+2 after it has received
+// step n+1 from the adjacent tile, which sent that after it had read step n. Nor does a tile change the fields before
+// the adjacent tiles have read them at the start of a launch: by then it has received their first packets. Packets hold
+// the step modulo 2^32, which is unique among packets in use; steps that are made again, see checks.cuh, have other
+// numbers there.
 //
 // The axes of tiles are x, y and depth, the slowest axis of the field. In two dimensions y is the depth, and
 // tiles are one point high. Threads form layers as wide and high as a tile. Each thread has a column of
@@ -29,7 +29,8 @@ __device__ constexpr int batch(bool norms) {
 	return ((norms && THREADS > 512) || ARCH >= 1000 ? 8 : REG_LAYERS ? 16 : 32) / sizeof(REAL);
 }
 
-// Whole says at compile time whether all points of a batch exist. If they do, loads depend on no condition and are issued together.
+// Whole says at compile time whether all points of a batch exist. If they do, loads depend on no condition and are
+// issued together.
 template <bool VALUE> struct Whole {
 	static constexpr bool IS = VALUE;
 };

@@ -13,7 +13,8 @@ __device__ __forceinline__ void send(const TileThread &w, const REAL *cells, uns
 	}
 }
 
-// wait_for waits for a packet, which got may be already. After the limit it reports the sender of an item, and returns false.
+// wait_for waits for a packet, which got may be already. After the limit it reports the sender of an item, and returns
+// false.
 __device__ __forceinline__ bool wait_for(const TileThread &w, const Packet *from, Packet &got, int item,
                                          unsigned exchange) {
 	const bool came = got.of(exchange) || wait(w.s.limit, w.s.failed, [&] {

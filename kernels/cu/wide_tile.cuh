@@ -159,8 +159,8 @@ struct Column {
 // first_plane returns the first place along the depth that the threads of a layer have.
 __device__ __forceinline__ int first_plane() { return (int)threadIdx.y * COLUMN + 1 - GHOSTS_DEPTH; }
 
-// load_tile loads a tile from a field, with all ghosts that lie no farther than the steps of a group read. Those behind walls never change, and
-// are loaded into both places of the tile.
+// load_tile loads a tile from a field, with all ghosts that lie no farther than the steps of a group read. Those behind
+// walls never change, and are loaded into both places of the tile.
 __device__ __forceinline__ void load_tile(const TileThread &w, REAL *field) {
 	const Tile &t = w.t;
 	enum { BATCH = 4 }; // loads of a thread at a time

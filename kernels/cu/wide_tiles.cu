@@ -1,31 +1,32 @@
-// Time steps of a field that stays on the multiprocessors, as in tiles.cu, of which several go between two
-// exchanges. Each thread block keeps a tile in shared memory with ghosts STEPS wide. The steps of a group sweep
-// the tile and, but for the last, as many of its ghosts as the rest of the group reads: those from which a point
-// of the tile is no farther than there are steps left, counted along the axes, since the stencil is a star of radius 1. After the last step
-// the tile sends the points that others have as ghosts, each as a packet of the value and the number of the
+// Time steps of a field that stays on the multiprocessors, as in tiles.cu, of which several go between two exchanges.
+// Each thread block keeps a tile in shared memory with ghosts STEPS wide. The steps of a group sweep the tile and, but
+// for the last, as many of its ghosts as the rest of the group reads: those from which a point of the tile is no
+// farther than there are steps left, counted along the axes, since the stencil is a star of radius 1. After the last
+// step the tile sends the points that others have as ghosts, each as a packet of the value and the number of the
 // exchange, to whatever tile has them, on this GPU or another.
 //
 // Groups begin with the launch, not with steps of some number: the fields have whole ghosts before and after it.
 // The first group is as short as others need to be whole. A launch of up to STEPS steps has one step there, so
 // that each launch of several steps has an exchange before its last but one.
 //
-// Each ghost has two packets, for exchanges of even and of odd numbers. That is enough. Let tile A send a packet to tile B.
-// B then has a point of A as a ghost: it lies no farther than STEPS from some point of B. So that point of B is a ghost of A,
-// and A receives from B too, in each exchange, be they adjacent at a face, at an edge, at a corner or not at all.
-// A sends exchange e+2 after a barrier behind which it has all of exchange e+1, that of B too. B sent that after a barrier behind
-// which it had all of exchange e. So nobody waits any more for what A overwrites. Tiles that exchange nothing owe each other nothing:
-// neither reads what the other stores, in packets or in fields.
-// Nor does A change its own points in the field that is loaded, or ghosts that B loads, before B has loaded: it stores into that field at the end of a launch of
-// two or more steps, after an exchange in which it has received from B what B sent after it had loaded.
-// Packets of the launches before have been read: A waits at the beginning until all neighbours with which it deals are done with those, and
-// tiles of its own GPU have ended. Numbers are modulo 2^32, unique among packets in use. A launch that ends early
-// leaves out the numbers of the exchanges it does not make.
+// Each ghost has two packets, for exchanges of even and of odd numbers. That is enough. Let tile A send a packet to
+// tile B. B then has a point of A as a ghost: it lies no farther than STEPS from some point of B. So that point of B is
+// a ghost of A, and A receives from B too, in each exchange, be they adjacent at a face, at an edge, at a corner or not
+// at all. A sends exchange e+2 after a barrier behind which it has all of exchange e+1, that of B too. B sent that
+// after a barrier behind which it had all of exchange e. So nobody waits any more for what A overwrites. Tiles that
+// exchange nothing owe each other nothing: neither reads what the other stores, in packets or in fields. Nor does A
+// change its own points in the field that is loaded, or ghosts that B loads, before B has loaded: it stores into that
+// field at the end of a launch of two or more steps, after an exchange in which it has received from B what B sent
+// after it had loaded. Packets of the launches before have been read: A waits at the beginning until all neighbours
+// with which it deals are done with those, and tiles of its own GPU have ended. Numbers are modulo 2^32, unique among
+// packets in use. A launch that ends early leaves out the numbers of the exchanges it does not make.
 //
-// A tile lies twice in shared memory. A step reads one and writes the other, so one barrier a step is enough. Ghosts behind walls that keep their values are
-// in both. Ghosts behind mirrors are nowhere: the point before the wall is read instead, also where that is a ghost.
+// A tile lies twice in shared memory. A step reads one and writes the other, so one barrier a step is enough. Ghosts
+// behind walls that keep their values are in both. Ghosts behind mirrors are nowhere: the point before the wall is read
+// instead, also where that is a ghost.
 //
-// The axes of tiles are those of tiles.cu. Options: those of wide_tile.cuh; WITH_NORMS for the kernel with norms of the last step, CHECKS for
-// the one with norms of others too.
+// The axes of tiles are those of tiles.cu. Options: those of wide_tile.cuh; WITH_NORMS for the kernel with norms of the
+// last step, CHECKS for the one with norms of others too.
 
 #include "wide_tile.cuh" // first: checks.cuh is also for tile.cuh
 
@@ -33,7 +34,8 @@
 #include "faults.cuh"
 #include "wide_packets.cuh"
 
-// How many points of a column are computed before they are stored: as many as there are registers for, but no more than share a column evenly.
+// How many points of a column are computed before they are stored: as many as there are registers for, but no more than
+// share a column evenly.
 template <bool NORMS> __device__ constexpr int batch() {
 	const int bytes = NORMS && THREADS > 512 ? 8 : ARCH >= 1000 ? 16 : 32, most = bytes / sizeof(REAL);
 	const int turns = (COLUMN + most - 1) / most;
@@ -210,8 +212,8 @@ template <bool NORMS> __device__ __forceinline__ void run_steps(const Tiles &s) 
 
 #else
 
-// run_checked makes the steps of a launch with checks, and takes the norms of the last. What a step has to do is read before the barrier behind its sweep,
-// and planned for the next step before that too.
+// run_checked makes the steps of a launch with checks, and takes the norms of the last. What a step has to do is read
+// before the barrier behind its sweep, and planned for the next step before that too.
 __device__ __forceinline__ void run_checked(const Tiles &s) {
 	__shared__ Tile t;
 	__shared__ TileNorms kept;

@@ -38,7 +38,9 @@ func NewGate(c *kernels.Compiler, d *streams.Device, limit time.Duration) (g *Ga
 	}
 	made.resources.Add(made.flags)
 	clear(made.flags.Bytes())
-	made.arg = gateArgs{open: made.flags.Address(), limit: limit.Nanoseconds(), failed: made.flags.Address() + lineBytes}
+	made.arg = gateArgs{
+		open: made.flags.Address(), limit: limit.Nanoseconds(), failed: made.flags.Address() + lineBytes,
+	}
 	found, err := c.Load(d, latencyProgram(), "gate")
 	if err != nil {
 		return nil, err
@@ -103,7 +105,10 @@ type pingPongArgs struct {
 
 // latencyProgram has the smallest kernels.
 func latencyProgram() kernels.Program {
-	return kernels.Program{File: "latency.cu", Mirrors: []kernels.Mirror{{Name: "FlagPingPong", Value: pingPongArgs{}}, {Name: "Gate", Value: gateArgs{}}}}
+	return kernels.Program{
+		File:    "latency.cu",
+		Mirrors: []kernels.Mirror{{Name: "FlagPingPong", Value: pingPongArgs{}}, {Name: "Gate", Value: gateArgs{}}},
+	}
 }
 
 // NewNothing makes a launch of a kernel that does nothing.

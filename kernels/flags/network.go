@@ -81,8 +81,8 @@ func (n *Network) Memory(rank int) *streams.Memory { return n.memory[rank] }
 // its neighbours; see Itself.
 func (n *Network) Report(rank int) *streams.Memory { return n.report[rank] }
 
-// Itself is THIS_DEVICE of flags.cuh: a report that the rank's own thread blocks waited for each other. NormsOf is NORMS_OF: with a rank
-// added, a report that its norms were waited for.
+// Itself is THIS_DEVICE of flags.cuh: a report that the rank's own thread blocks waited for each other. NormsOf is
+// NORMS_OF: with a rank added, a report that its norms were waited for.
 const (
 	Itself  = 1000
 	NormsOf = 2000
@@ -117,11 +117,15 @@ func (n *Network) Err(rank int, what string) error {
 	case at == 0:
 		return nil
 	case at >= NormsOf:
-		return fmt.Errorf("flags: device %v waited in vain for norms of device %v to make %s", n.devices[rank], n.devices[at-NormsOf], what)
+		return fmt.Errorf("flags: device %v waited in vain for norms of device %v to make %s", n.devices[rank],
+			n.devices[at-NormsOf], what)
 	case at == Itself:
-		return fmt.Errorf("flags: thread blocks of device %v waited in vain for each other to make %s: something else keeps its multiprocessors", n.devices[rank], what)
+		return fmt.Errorf(
+			"flags: thread blocks of device %v waited in vain for each other to make %s: something else keeps its multiprocessors",
+			n.devices[rank], what)
 	default:
-		return fmt.Errorf("flags: device %v waited in vain for its neighbour on device %s to make %s", n.devices[rank], n.Names(rank)[at-1], what)
+		return fmt.Errorf("flags: device %v waited in vain for its neighbour on device %s to make %s", n.devices[rank],
+			n.Names(rank)[at-1], what)
 	}
 }
 

@@ -78,7 +78,9 @@ func (r *PingPong) newPlayer(d *streams.Device) (p *player, err error) {
 
 // makePlayer makes the launch of one player.
 func makePlayer(c *kernels.Compiler, r *PingPong, p, other *player, serves bool) error {
-	arg := pingPongArgs{mine: p.flag.Address(), its: other.flag.Address(), limit: r.limit.Nanoseconds(), took: p.took.Address()}
+	arg := pingPongArgs{
+		mine: p.flag.Address(), its: other.flag.Address(), limit: r.limit.Nanoseconds(), took: p.took.Address(),
+	}
 	if serves {
 		arg.serves = 1
 	}
@@ -131,7 +133,8 @@ func (r *PingPong) Play(rounds int) (time.Duration, error) {
 	}
 	for i, p := range r.players {
 		if streams.View[int64](p.took.Bytes())[0] < 0 {
-			return 0, fmt.Errorf("flags: a kernel of device %v waited %v in vain for a flag from device %v", p.device, r.limit, r.players[1-i].device)
+			return 0, fmt.Errorf("flags: a kernel of device %v waited %v in vain for a flag from device %v", p.device,
+				r.limit, r.players[1-i].device)
 		}
 	}
 	took := streams.View[int64](r.players[0].took.Bytes())[0]

@@ -20,10 +20,12 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// NewTileGroup cuts the fields of ranks, on different GPUs that reach each other, into tiles. It returns
-// ErrNoTiles unless the stencil is a star that reaches one point, every store is of one whole side and to
-// whoever stores back, and every field fits. Sums of norms are taken in a mode. limit is how long a device waits for a neighbour.
-func NewTileGroup(c *kernels.Compiler, s stencil.Stencil, real kernels.Real, mode sums.Mode, ranks []TileRank, limit time.Duration) (n *TileGroup, err error) {
+// NewTileGroup cuts the fields of ranks, on different GPUs that reach each other, into tiles. It returns ErrNoTiles
+// unless the stencil is a star that reaches one point, every store is of one whole side and to whoever stores back, and
+// every field fits. Sums of norms are taken in a mode. limit is how long a device waits for a neighbour.
+func NewTileGroup(
+	c *kernels.Compiler, s stencil.Stencil, real kernels.Real, mode sums.Mode, ranks []TileRank, limit time.Duration,
+) (n *TileGroup, err error) {
 	n = &TileGroup{tileRanks: newTileRanks(c, s, real, mode, ranks, limit)}
 	if err := n.cut(); err != nil {
 		return nil, err
@@ -51,8 +53,13 @@ func NewTileGroup(c *kernels.Compiler, s stencil.Stencil, real kernels.Real, mod
 	return n, nil
 }
 
-func newTileRanks(c *kernels.Compiler, s stencil.Stencil, real kernels.Real, mode sums.Mode, ranks []TileRank, limit time.Duration) tileRanks {
-	return tileRanks{compiler: c, stencil: s, real: real, mode: mode, ranks: ranks, limit: limit, inbox: make([]*streams.Memory, len(ranks))}
+func newTileRanks(
+	c *kernels.Compiler, s stencil.Stencil, real kernels.Real, mode sums.Mode, ranks []TileRank, limit time.Duration,
+) tileRanks {
+	return tileRanks{
+		compiler: c, stencil: s, real: real, mode: mode, ranks: ranks, limit: limit,
+		inbox: make([]*streams.Memory, len(ranks)),
+	}
 }
 
 // connect makes the network of ranks, of which each has no more neighbours than most.
@@ -78,7 +85,8 @@ func (n *TileGroup) cut() error {
 			return fmt.Errorf("step: rank %d has no device", i)
 		}
 		sides, ok := n.sideStores(i)
-		if !ok || rank.Device.GoKernels || rank.Fields[0].Layout != rank.Fields[1].Layout || !rank.Fields[0].Layout.Padded() {
+		if !ok || rank.Device.GoKernels || rank.Fields[0].Layout != rank.Fields[1].Layout ||
+			!rank.Fields[0].Layout.Padded() {
 			return ErrNoTiles
 		}
 		room := tileRoom{int64(rank.Device.Cores), rank.Device.Shared - tileReserve}
@@ -94,7 +102,8 @@ func (n *TileGroup) cut() error {
 				if s.store < 0 {
 					continue
 				}
-				if back := n.sides[s.to][axis][side(s.high)]; back.store < 0 || back.to != i || side(back.high) != high {
+				if back := n.sides[s.to][axis][side(s.high)]; back.store < 0 || back.to != i ||
+					side(back.high) != high {
 					return ErrNoTiles
 				}
 			}
@@ -157,7 +166,9 @@ func (n *TileGroup) Steps(rank int, norms [2]streams.Span) (s *TileSteps, err er
 }
 
 // load makes a launch ready.
-func (n *TileGroup) load(i int, p kernels.Program, box *tiling, name string, norms [2]streams.Span) (k tileKernel, err error) {
+func (n *TileGroup) load(
+	i int, p kernels.Program, box *tiling, name string, norms [2]streams.Span,
+) (k tileKernel, err error) {
 	rank := n.ranks[i]
 	arg := &tileArgs{
 		strides: launch.StridesOf(rank.Fields[0].Layout), size: box.size, tiles: box.tiles, held: box.held(),
@@ -180,7 +191,8 @@ func (n *TileGroup) load(i int, p kernels.Program, box *tiling, name string, nor
 	return n.make(i, p, name, spec, launch.Argument(arg), unsafe.Offsetof(arg.span))
 }
 
-// spec is what launches of a rank have in common: so many tiles, each with a block of threads and bytes of shared memory.
+// spec is what launches of a rank have in common: so many tiles, each with a block of threads and bytes of shared
+// memory.
 func (n *tileRanks) spec(i int, tiles int64, block [3]int64, shared int64) streams.KernelSpec {
 	spec := streams.KernelSpec{
 		Name: "resident", Work: streams.Sweep, Shared: int(shared), Cooperative: true,
@@ -204,7 +216,9 @@ func (n *tileRanks) uses(spec *streams.KernelSpec, i int, norms [2]streams.Span)
 }
 
 // make makes a launch ready, in whose argument there is a tileSpan.
-func (n *tileRanks) make(i int, p kernels.Program, name string, spec streams.KernelSpec, argument []byte, span uintptr) (k tileKernel, err error) {
+func (n *tileRanks) make(
+	i int, p kernels.Program, name string, spec streams.KernelSpec, argument []byte, span uintptr,
+) (k tileKernel, err error) {
 	device := n.ranks[i].Device
 	found, err := n.compiler.LoadSteps(device, p, name)
 	if err != nil {
@@ -277,8 +291,8 @@ func (s *TileSteps) queue(at *streams.Stream, k tileKernel, first, steps int64, 
 // CanCheck reports whether QueueChecked may be called.
 func (s *TileSteps) CanCheck() bool { return s.checked.kernel != nil }
 
-// QueueChecked is Queue with norms of the last step, and with checks of those before. When the launch is done Checked must be
-// called, before more is queued.
+// QueueChecked is Queue with norms of the last step, and with checks of those before. When the launch is done Checked
+// must be called, before more is queued.
 func (s *TileSteps) QueueChecked(at *streams.Stream, first, steps int64, c Checks) error {
 	switch {
 	case !s.CanCheck():
@@ -291,8 +305,8 @@ func (s *TileSteps) QueueChecked(at *streams.Stream, first, steps int64, c Check
 	return s.queue(at, s.checked, first, steps, c.watch(s.checks))
 }
 
-// Checked returns the norms of this rank's tiles at each check of the launch, and which of them ended it, counted from 1; 0 if it made all its steps.
-// Those after that one are left out.
+// Checked returns the norms of this rank's tiles at each check of the launch, and which of them ended it, counted from
+// 1; 0 if it made all its steps. Those after that one are left out.
 func (s *TileSteps) Checked() (norms []reduce.Norms, ended int64) {
 	host := s.group.checks[s.rank].host.Bytes()
 	report := streams.View[int64](host[MostChecks*normsBytes:])
@@ -339,8 +353,8 @@ type (
 // itself.
 const nobody = -2
 
-// tileSpan is the first step of a launch, how many it makes, how many launches were before, by what packets are numbered, and the
-// checks.
+// tileSpan is the first step of a launch, how many it makes, how many launches were before, by what packets are
+// numbered, and the checks.
 type tileSpan struct {
 	first, count, launch, base int64
 	watch                      tileWatch
@@ -359,34 +373,56 @@ type (
 	}
 )
 
-// tileProgram is many steps with a star that reaches one point, of a field in shared memory and registers, by threads as a tiling has
-// them.
-func tileProgram(s stencil.Stencil, r kernels.Real, b *tiling, defines ...string) kernels.Program {
+// stepProgram is a program of many steps with a star that reaches one point: with defines and mirrors of its own, and
+// those that all such programs have.
+func stepProgram(
+	file string, s stencil.Stencil, r kernels.Real, defines []string, mirrors ...kernels.Mirror,
+) kernels.Program {
 	return kernels.Program{
-		File: "tiles.cu",
-		Defines: append([]string{
-			scalar.Real(r), fmt.Sprintf("WIDTH=%d", b.block[0]), fmt.Sprintf("HEIGHT=%d", b.block[1]*b.rows()),
-			fmt.Sprintf("LAYERS=%d", b.block[2]), fmt.Sprintf("REG_LAYERS=%d", b.regLayers),
-		}, defines...),
+		File:    file,
+		Defines: append([]string{scalar.Real(r)}, defines...),
 		Headers: []kernels.Header{{Name: source.StencilHeader, Text: source.Stencil(s, r.Size())}},
-		Mirrors: []kernels.Mirror{
-			{Name: "NormSum", Value: reduce.Norms{}}, {Name: "Tiles", Value: tileArgs{}}, {Name: "NOBODY", Value: nobody},
-			{Name: "THIS_DEVICE", Value: flags.Itself}, {Name: "NORMS_OF", Value: flags.NormsOf}, {Name: "sizeof(FaceItem)", Value: itemBytes},
-			{Name: "THREADS", Value: int(b.threads())}, {Name: "ROWS", Value: int(b.rows())}, {Name: "PLANE", Value: int(b.plane())},
-			{Name: "sizeof(Packet)", Value: 2 * r.Size()}, {Name: "CHECK_SLOTS", Value: checkSlots}, {Name: "sizeof(CheckPacket)", Value: checkPacketBytes},
-		},
+		Mirrors: append(mirrors,
+			kernels.Mirror{Name: "NormSum", Value: reduce.Norms{}},
+			kernels.Mirror{Name: "THIS_DEVICE", Value: flags.Itself},
+			kernels.Mirror{Name: "NORMS_OF", Value: flags.NormsOf},
+			kernels.Mirror{Name: "sizeof(Packet)", Value: 2 * r.Size()},
+			kernels.Mirror{Name: "CHECK_SLOTS", Value: checkSlots},
+			kernels.Mirror{Name: "sizeof(CheckPacket)", Value: checkPacketBytes},
+		),
 	}
 }
 
-// tilePrograms are those without norms, and with norms of the last step, whose sums are taken in a mode. They are two programs because they
-// are compiled at the same time.
+// withNorms are the defines of a program that computes norms: WITH_NORMS those of the last step, CHECKS others too.
+func withNorms(which string, mode sums.Mode) []string {
+	return append([]string{which}, mode.Defines()...)
+}
+
+// tileProgram runs the steps of a field in shared memory and registers, by threads as a tiling has them.
+func tileProgram(s stencil.Stencil, r kernels.Real, b *tiling, defines ...string) kernels.Program {
+	sizes := []string{
+		fmt.Sprintf("WIDTH=%d", b.block[0]), fmt.Sprintf("HEIGHT=%d", b.block[1]*b.rows()),
+		fmt.Sprintf("LAYERS=%d", b.block[2]), fmt.Sprintf("REG_LAYERS=%d", b.regLayers),
+	}
+	return stepProgram("tiles.cu", s, r, append(sizes, defines...),
+		kernels.Mirror{Name: "Tiles", Value: tileArgs{}},
+		kernels.Mirror{Name: "NOBODY", Value: nobody},
+		kernels.Mirror{Name: "sizeof(FaceItem)", Value: itemBytes},
+		kernels.Mirror{Name: "THREADS", Value: int(b.threads())},
+		kernels.Mirror{Name: "ROWS", Value: int(b.rows())},
+		kernels.Mirror{Name: "PLANE", Value: int(b.plane())},
+	)
+}
+
+// tilePrograms are those without norms, and with norms of the last step, whose sums are taken in a mode. They are two
+// programs because they are compiled at the same time.
 func tilePrograms(s stencil.Stencil, r kernels.Real, b *tiling, mode sums.Mode) [2]kernels.Program {
-	return [2]kernels.Program{tileProgram(s, r, b), tileProgram(s, r, b, append([]string{"WITH_NORMS"}, mode.Defines()...)...)}
+	return [2]kernels.Program{tileProgram(s, r, b), tileProgram(s, r, b, withNorms("WITH_NORMS", mode)...)}
 }
 
 // checkedTiles is the program that takes norms of other steps too, see Checks.
 func checkedTiles(s stencil.Stencil, r kernels.Real, b *tiling, mode sums.Mode) kernels.Program {
-	p := tileProgram(s, r, b, append([]string{"CHECKS"}, mode.Defines()...)...)
+	p := tileProgram(s, r, b, withNorms("CHECKS", mode)...)
 	if mode != sums.Fast { // whose sums take less
 		p.Mirrors = append(p.Mirrors, kernels.Mirror{Name: "sizeof(TileNorms)", Value: int(b.checkBytes())})
 	}
@@ -422,8 +458,8 @@ func (n *TileGroup) canCheck() bool {
 	return true
 }
 
-// PrepareChecks makes ready what checks need, on all ranks, before the Steps of a rank are. ok is false where tiles have no room for
-// them. Otherwise QueueChecked may be called.
+// PrepareChecks makes ready what checks need, on all ranks, before the Steps of a rank are. ok is false where tiles
+// have no room for them. Otherwise QueueChecked may be called.
 func (n *TileGroup) PrepareChecks() (ok bool, err error) {
 	if n.checks != nil || !n.canCheck() {
 		return n.checks != nil, nil
@@ -495,9 +531,9 @@ func (c Checks) watch(before int64) tileWatch {
 	return w
 }
 
-// Checks are norms that a launch takes of some of its steps but the last, and what ends it there. A launch that ends before its last step has
-// stored nothing: the fields are as they were before it. It ends no later than the norms of all ranks say, rounded; so where they are close
-// to the tolerance it may end at a check that does not say so.
+// Checks are norms that a launch takes of some of its steps but the last, and what ends it there. A launch that ends
+// before its last step has stored nothing: the fields are as they were before it. It ends no later than the norms of
+// all ranks say, rounded; so where they are close to the tolerance it may end at a check that does not say so.
 type Checks struct {
 	Until, Every int64   // steps of the launch before the first, and from one to the next
 	Tolerance    float64 // a change, of all ranks, that is not larger ends the launch; negative: none does
@@ -520,8 +556,8 @@ const (
 // maxCheckThreads is the most threads of a block that takes norms within a launch: more have too few registers.
 const maxCheckThreads = 512
 
-// checking returns the tiling with the threads of blocks that take norms within a launch: a warp at least, some of whose threads may have
-// no points. ok is false where there is no room for that, in a GPU's shared memory.
+// checking returns the tiling with the threads of blocks that take norms within a launch: a warp at least, some of
+// whose threads may have no points. ok is false where there is no room for that, in a GPU's shared memory.
 func (b tiling) checking(room int64) (c tiling, ok bool) {
 	layer := b.block[0] * b.block[1]
 	if !b.whole() || layer > maxCheckThreads {

@@ -244,7 +244,8 @@ func (b *tiling) cost() int64 {
 		shared += shared / 2
 	}
 	packets := b.packets()
-	return shared + packets*b.element/8 + ceil(ceil(packets, threads), 2)*trip + (ceil(column*b.element, 32)+b.regLayers)*barrier
+	return shared + packets*b.element/8 + ceil(ceil(packets, threads),
+		2)*trip + (ceil(column*b.element, 32)+b.regLayers)*barrier
 }
 
 // ceil returns n/by, rounded up.
@@ -290,10 +291,12 @@ func (n *TileGroup) sideStores(i int) (sides [3][2]sideStore, ok bool) {
 	return sides, true
 }
 
-// sideOf finds the side of a box that a store takes its points from, and at which side of the
-// other its ghosts are: the opposite one, or behind a wall the same. Where a box is one point
-// thick a store of a rank to itself fits both. It is taken as one behind a wall, which needs no store at the other side.
-func (n *TileGroup) sideOf(rank int, st kernels.GhostStore, owned domain.Box, width domain.Radius) (axis, high, there int, found bool) {
+// sideOf finds the side of a box that a store takes its points from, and at which side of the other its ghosts are: the
+// opposite one, or behind a wall the same. Where a box is one point thick a store of a rank to itself fits both. It is
+// taken as one behind a wall, which needs no store at the other side.
+func (n *TileGroup) sideOf(
+	rank int, st kernels.GhostStore, owned domain.Box, width domain.Radius,
+) (axis, high, there int, found bool) {
 	other := n.ranks[st.To].Fields[0].Layout.Owned
 	order := []int{0, 1}
 	if st.To == rank {
@@ -308,7 +311,8 @@ func (n *TileGroup) sideOf(rank int, st kernels.GhostStore, owned domain.Box, wi
 					there = 1 - high
 				}
 				from[n.axisOf(axis)], to[n.axisOf(axis)] = 2*high-1, 2*there-1
-				if n.axisOf(axis) < n.stencil.Dims && st.Send == domain.SendBox(owned, from, width) && st.Ghost == domain.GhostBox(other, to, width) {
+				if n.axisOf(axis) < n.stencil.Dims && st.Send == domain.SendBox(owned, from, width) &&
+					st.Ghost == domain.GhostBox(other, to, width) {
 					return axis, high, there, true
 				}
 			}

@@ -78,7 +78,8 @@ func (n *WideTileGroup) ghostsOf(i int, t *wideTile) (all []wideGhost, err error
 					continue // it is the tile's own
 				}
 				if !add([3]int{x, y, z}) {
-					return nil, fmt.Errorf("%w: rank %d: no neighbour has the point %d, %d, %d beside a tile", ErrNoTiles, i, x, y, z)
+					return nil, fmt.Errorf("%w: rank %d: no neighbour has the point %d, %d, %d beside a tile",
+						ErrNoTiles, i, x, y, z)
 				}
 			}
 		}
@@ -186,7 +187,8 @@ func (n *WideTileGroup) list(ghosts [][][]wideGhost) error {
 			t.packets, t.received = packets, int32(len(all))
 			for at, g := range all {
 				place := packets + int64(at)
-				out[g.rank][g.tile] = append(out[g.rank][g.tile], uint64(place)|uint64(n.code(g.rank, i))<<27|uint64(g.of)<<32)
+				out[g.rank][g.tile] = append(out[g.rank][g.tile],
+					uint64(place)|uint64(n.code(g.rank, i))<<27|uint64(g.of)<<32)
 				n.deal(i, k, g.rank)
 				n.deal(g.rank, g.tile, i)
 			}
@@ -242,7 +244,9 @@ func (n *WideTileGroup) putItems(i int, ghosts [][]wideGhost, out [][]uint64) er
 		l.most = max(l.most, int64(len(l.items))-t.items)
 	}
 	if have, room := n.boxes[i].shared(l.most), n.ranks[i].Device.Shared-wideReserve; have > room {
-		return fmt.Errorf("%w: a tile of device %v with ghosts %d wide and %d packets takes %d bytes of shared memory; there are %d", ErrNoTiles, n.ranks[i].Device, n.steps, l.most, have, room)
+		return fmt.Errorf(
+			"%w: a tile of device %v with ghosts %d wide and %d packets takes %d bytes of shared memory; there are %d",
+			ErrNoTiles, n.ranks[i].Device, n.steps, l.most, have, room)
 	}
 	return nil
 }
@@ -335,7 +339,8 @@ func (n *WideTileGroup) addStore(r *wideRank, i, from int, st kernels.GhostStore
 			continue
 		}
 		side := &r.mirrors[a][side(d[a] > 0)]
-		if from == i && st.Send == domain.SendBox(owned, dir, one) && st.Ghost == domain.GhostBox(owned, dir, one) && !*side {
+		if from == i && st.Send == domain.SendBox(owned, dir, one) && st.Ghost == domain.GhostBox(owned, dir, one) &&
+			!*side {
 			*side = true
 			return nil
 		}
@@ -354,7 +359,8 @@ func (n *WideTileGroup) addStore(r *wideRank, i, from int, st kernels.GhostStore
 	return nil
 }
 
-// behindNeighbours reports whether there are neighbours behind all sides of a direction, and behindMirrors whether there are those or mirrors.
+// behindNeighbours reports whether there are neighbours behind all sides of a direction, and behindMirrors whether
+// there are those or mirrors.
 func (n *WideTileGroup) behindNeighbours(r *wideRank, dir domain.Direction) bool {
 	for a, d := range n.along(domain.Vec(dir)) {
 		if d != 0 && !r.inside[a][(1+d)/2] {
@@ -372,7 +378,8 @@ func (n *WideTileGroup) behindMirrors(r *wideRank, dir domain.Direction) bool {
 	return true
 }
 
-// complete returns an error unless the field has all ghosts that steps read: those of neighbours from their owners, and a layer behind walls.
+// complete returns an error unless the field has all ghosts that steps read: those of neighbours from their owners, and
+// a layer behind walls.
 func (n *WideTileGroup) complete(r *wideRank, l domain.Layout) error {
 	minus, plus := n.along(l.Width.Minus), n.along(l.Width.Plus)
 	for a := range 3 {

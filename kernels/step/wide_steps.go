@@ -14,11 +14,15 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// NewWideTileGroup is NewTileGroup with so many steps between two exchanges, from 2 on. Ghosts of neighbours are at least as wide, with edges and
-// corners; stores are those after the last step of a group. Behind walls, ghosts beside those of neighbours are as those beside owned points: they keep
-// their values, or all of a side are the points before it. The fields have whole ghosts before and after each launch.
-// The error says what of this is not there, or does not fit.
-func NewWideTileGroup(c *kernels.Compiler, s stencil.Stencil, real kernels.Real, mode sums.Mode, ranks []TileRank, steps int, limit time.Duration) (n *WideTileGroup, err error) {
+// NewWideTileGroup is NewTileGroup with so many steps between two exchanges, from 2 on. Ghosts of neighbours are at
+// least as wide, with edges and corners; stores are those after the last step of a group. Behind walls, ghosts beside
+// those of neighbours are as those beside owned points: they keep their values, or all of a side are the points before
+// it. The fields have whole ghosts before and after each launch. The error says what of this is not there, or does not
+// fit.
+func NewWideTileGroup(
+	c *kernels.Compiler, s stencil.Stencil, real kernels.Real, mode sums.Mode, ranks []TileRank, steps int,
+	limit time.Duration,
+) (n *WideTileGroup, err error) {
 	n = &WideTileGroup{tileRanks: newTileRanks(c, s, real, mode, ranks, limit), steps: steps}
 	if err := n.cut(); err != nil {
 		return nil, err
@@ -84,7 +88,8 @@ func (n *WideTileGroup) cut() error {
 		room := tileRoom{int64(rank.Device.Cores), rank.Device.Shared - wideReserve}
 		box, ok := bestWideTiling(n.stencil.Dims, n.size(i), r.wide(), int64(n.real.Size()), int64(n.steps), room)
 		if !ok {
-			return fmt.Errorf("%w: %v points on device %v do not fit twice into the shared memory of %d multiprocessors, with ghosts %d wide around each tile",
+			return fmt.Errorf(
+				"%w: %v points on device %v do not fit twice into the shared memory of %d multiprocessors, with ghosts %d wide around each tile",
 				ErrNoTiles, rank.Fields[0].Layout.Owned.Size(), rank.Device, rank.Device.Cores, n.steps)
 		}
 		r.cut(box.tiles)
@@ -93,8 +98,8 @@ func (n *WideTileGroup) cut() error {
 	return nil
 }
 
-// emptyInbox returns the words of an inbox in which no packet is of an exchange that its place waits for: places of even exchanges
-// begin with an odd number.
+// emptyInbox returns the words of an inbox in which no packet is of an exchange that its place waits for: places of
+// even exchanges begin with an odd number.
 func (n *WideTileGroup) emptyInbox() []uint64 {
 	even := n.odd * n.packetBytes() / 8
 	words := make([]uint64, 2*even)
@@ -186,10 +191,13 @@ func (n *WideTileGroup) tilesNear(i, other int) (tiles int64) {
 }
 
 // load makes a launch ready.
-func (n *WideTileGroup) load(i int, p kernels.Program, box *wideTiling, name string, norms [2]streams.Span) (k tileKernel, err error) {
+func (n *WideTileGroup) load(
+	i int, p kernels.Program, box *wideTiling, name string, norms [2]streams.Span,
+) (k tileKernel, err error) {
 	t, l, rank := &n.tables[i], &n.lists[i], n.ranks[i]
 	arg := &wideArgs{
-		strides: launch.StridesOf(rank.Fields[0].Layout), tiles: t.tiles.Address(), items: t.items.Address(), senders: t.senders.Address(),
+		strides: launch.StridesOf(
+			rank.Fields[0].Layout), tiles: t.tiles.Address(), items: t.items.Address(), senders: t.senders.Address(),
 		copies: t.copies.Address(), odd: n.odd, inboxes: t.inboxes.Address(),
 		neighbours: t.neighbours.Address(), neighbourCount: int64(len(n.flags.Neighbours(i))),
 		limit: n.limit.Nanoseconds(), failed: n.flags.Report(i).Address(),
@@ -202,7 +210,8 @@ func (n *WideTileGroup) load(i int, p kernels.Program, box *wideTiling, name str
 		}
 	}
 	spec := n.spec(i, n.Tiles(i), box.block(), box.shared(l.most))
-	spec.Uses = append(spec.Uses, t.tiles.All(), t.items.All(), t.senders.All(), t.copies.All(), t.inboxes.All(), t.neighbours.All())
+	spec.Uses = append(spec.Uses, t.tiles.All(), t.items.All(), t.senders.All(), t.copies.All(), t.inboxes.All(),
+		t.neighbours.All())
 	arg.field, arg.norms = n.uses(&spec, i, norms)
 	for _, other := range n.flags.Neighbours(i) {
 		spec.Reaches = append(spec.Reaches, n.inbox[other].All())

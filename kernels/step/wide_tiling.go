@@ -5,11 +5,7 @@ import (
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/kernels"
-	"github.com/halox/halox/kernels/flags"
 	"github.com/halox/halox/kernels/internal/launch"
-	"github.com/halox/halox/kernels/internal/scalar"
-	"github.com/halox/halox/kernels/internal/source"
-	"github.com/halox/halox/kernels/reduce"
 	"github.com/halox/halox/kernels/sums"
 	"github.com/halox/halox/stencil"
 	"github.com/halox/halox/streams"
@@ -91,13 +87,15 @@ func (r *wideRank) tileOf(p [3]int) (tile int, lo [3]int) {
 	return at[0] + (len(r.bounds[0])-1)*(at[1]+(len(r.bounds[1])-1)*at[2]), lo
 }
 
-// wideReserve is what a block of wide_tiles.cu needs of shared memory beside its tile: struct Tile, and the sums of a block.
+// wideReserve is what a block of wide_tiles.cu needs of shared memory beside its tile: struct Tile, and the sums of a
+// block.
 const wideReserve = 4 << 10
 
 // maxCells is how many cells a tile has at most: items have 16 bits for the number of one.
 const maxCells = 1 << 16
 
-// wideTiling is a box cut into tiles with ghosts as wide as several steps read, and the threads of a block, see wide_tile.cuh.
+// wideTiling is a box cut into tiles with ghosts as wide as several steps read, and the threads of a block, see
+// wide_tile.cuh.
 type wideTiling struct {
 	dims           int
 	element, steps int64
@@ -106,9 +104,12 @@ type wideTiling struct {
 	layers         int64    // of threads
 }
 
-// bestWideTiling cuts a box into tiles, no more than there are multiprocessors, so that a group of steps takes the least by an
-// estimate. wide says along which axes the box itself has wide ghosts. ok is false where the tiles do not fit.
-func bestWideTiling(dims int, size [3]int64, wide [3]bool, element, steps int64, room tileRoom) (best wideTiling, ok bool) {
+// bestWideTiling cuts a box into tiles, no more than there are multiprocessors, so that a group of steps takes the
+// least by an estimate. wide says along which axes the box itself has wide ghosts. ok is false where the tiles do not
+// fit.
+func bestWideTiling(
+	dims int, size [3]int64, wide [3]bool, element, steps int64, room tileRoom,
+) (best wideTiling, ok bool) {
 	least, cores := int64(0), room.cores
 	var tiles [3]int64
 	for tiles[0] = 1; tiles[0] <= min(cores, size[0]); tiles[0]++ {
@@ -185,8 +186,8 @@ func (b *wideTiling) shared(items int64) int64 {
 	return ceil(2*b.cells()*b.element, 16)*16 + items*itemBytes
 }
 
-// ball returns how many ghosts the largest tile has from neighbours, if it has some on all sides where there may be: a layer for each offset that
-// is no longer than the steps, counted along the axes.
+// ball returns how many ghosts the largest tile has from neighbours, if it has some on all sides where there may be: a
+// layer for each offset that is no longer than the steps, counted along the axes.
 func (b *wideTiling) ball() (ghosts int64) {
 	reach := func(axis int) int64 {
 		if b.ghosts[axis] < b.steps {
@@ -232,7 +233,8 @@ func (b *wideTiling) cost() (cycles int64) {
 	return cycles + items*b.element/8 + ceil(items, 2*b.threads())*trip
 }
 
-// checking returns the tiling with the threads of blocks that take norms within a launch; ok is false where these are too few.
+// checking returns the tiling with the threads of blocks that take norms within a launch; ok is false where these are
+// too few.
 func (b wideTiling) checking() (c wideTiling, ok bool) {
 	ok = b.share(maxCheckThreads)
 	return b, ok
@@ -271,43 +273,47 @@ type (
 	}
 )
 
-// wideCopy is points of a rank that lie in ghosts of a rank too. ghost is where the first point of its box would lie there.
+// wideCopy is points of a rank that lie in ghosts of a rank too. ghost is where the first point of its box would lie
+// there.
 type wideCopy struct {
 	to     int
 	lo, hi [3]int32
 	ghost  domain.Vec
 }
 
-// maxWideNeighbours is NEIGHBOURS of wide_tile.cuh: how many a rank has at most. hereCode is HERE: how items name the rank itself.
+// maxWideNeighbours is NEIGHBOURS of wide_tile.cuh: how many a rank has at most. hereCode is HERE: how items name the
+// rank itself.
 const (
 	maxWideNeighbours = 26
 	hereCode          = maxWideNeighbours
 )
 
-// wideProgram is groups of steps with a star that reaches one point, of a field in shared memory, by threads as a tiling has them.
+// wideProgram runs groups of steps of a field in shared memory, by threads as a tiling has them.
 func wideProgram(s stencil.Stencil, r kernels.Real, b *wideTiling, defines ...string) kernels.Program {
-	return kernels.Program{
-		File: "wide_tiles.cu",
-		Defines: append([]string{
-			scalar.Real(r), fmt.Sprintf("STEPS=%d", b.steps), fmt.Sprintf("WIDTH=%d", b.extent(0)), fmt.Sprintf("HEIGHT=%d", b.extent(1)), fmt.Sprintf("PLANES=%d", b.extent(2)),
-			fmt.Sprintf("GHOSTS_X=%d", b.ghosts[0]), fmt.Sprintf("GHOSTS_Y=%d", b.ghosts[1]), fmt.Sprintf("GHOSTS_DEPTH=%d", b.ghosts[2]), fmt.Sprintf("LAYERS=%d", b.layers),
-		}, defines...),
-		Headers: []kernels.Header{{Name: source.StencilHeader, Text: source.Stencil(s, r.Size())}},
-		Mirrors: []kernels.Mirror{
-			{Name: "NormSum", Value: reduce.Norms{}}, {Name: "Tiles", Value: wideArgs{}}, {Name: "WideTile", Value: wideTile{}}, {Name: "GhostCopy", Value: ghostCopy{}},
-			{Name: "THIS_DEVICE", Value: flags.Itself}, {Name: "NORMS_OF", Value: flags.NormsOf}, {Name: "sizeof(Item)", Value: itemBytes}, {Name: "HERE", Value: hereCode},
-			{Name: "COLUMNS", Value: int(b.columns())}, {Name: "PLANE", Value: int(b.plane())}, {Name: "COLUMN", Value: int(b.column())},
-			{Name: "sizeof(Packet)", Value: 2 * r.Size()}, {Name: "CHECK_SLOTS", Value: checkSlots}, {Name: "sizeof(CheckPacket)", Value: checkPacketBytes},
-		},
+	sizes := []string{
+		fmt.Sprintf("STEPS=%d", b.steps), fmt.Sprintf("WIDTH=%d", b.extent(0)), fmt.Sprintf("HEIGHT=%d", b.extent(1)),
+		fmt.Sprintf("PLANES=%d", b.extent(2)), fmt.Sprintf("GHOSTS_X=%d", b.ghosts[0]),
+		fmt.Sprintf("GHOSTS_Y=%d", b.ghosts[1]), fmt.Sprintf("GHOSTS_DEPTH=%d", b.ghosts[2]),
+		fmt.Sprintf("LAYERS=%d", b.layers),
 	}
+	return stepProgram("wide_tiles.cu", s, r, append(sizes, defines...),
+		kernels.Mirror{Name: "Tiles", Value: wideArgs{}},
+		kernels.Mirror{Name: "WideTile", Value: wideTile{}},
+		kernels.Mirror{Name: "GhostCopy", Value: ghostCopy{}},
+		kernels.Mirror{Name: "sizeof(Item)", Value: itemBytes},
+		kernels.Mirror{Name: "HERE", Value: hereCode},
+		kernels.Mirror{Name: "COLUMNS", Value: int(b.columns())},
+		kernels.Mirror{Name: "PLANE", Value: int(b.plane())},
+		kernels.Mirror{Name: "COLUMN", Value: int(b.column())},
+	)
 }
 
 // widePrograms are as tilePrograms.
 func widePrograms(s stencil.Stencil, r kernels.Real, b *wideTiling, mode sums.Mode) [2]kernels.Program {
-	return [2]kernels.Program{wideProgram(s, r, b), wideProgram(s, r, b, append([]string{"WITH_NORMS"}, mode.Defines()...)...)}
+	return [2]kernels.Program{wideProgram(s, r, b), wideProgram(s, r, b, withNorms("WITH_NORMS", mode)...)}
 }
 
 // checkedWideTiles is as checkedTiles.
 func checkedWideTiles(s stencil.Stencil, r kernels.Real, b *wideTiling, mode sums.Mode) kernels.Program {
-	return wideProgram(s, r, b, append([]string{"CHECKS"}, mode.Defines()...)...)
+	return wideProgram(s, r, b, withNorms("CHECKS", mode)...)
 }

@@ -74,7 +74,8 @@ func (a Access) footprint(component int) stencil.Footprint {
 
 // reads reports whether any component is read.
 func (a Access) reads() bool {
-	return len(a.Footprint) > 0 || slices.ContainsFunc(a.Footprints, func(f stencil.Footprint) bool { return len(f) > 0 })
+	return len(a.Footprint) > 0 ||
+		slices.ContainsFunc(a.Footprints, func(f stencil.Footprint) bool { return len(f) > 0 })
 }
 
 // check returns an error unless the access can be one of a point function in so many dimensions.
@@ -91,7 +92,8 @@ func (a Access) check(dims int) error {
 	case a.Components < 0 || a.components() > maxArrays:
 		return fail("has %d components", a.Components)
 	case len(a.Footprints) > 0 && (len(a.Footprints) != a.components() || len(a.Footprint) > 0):
-		return fail("has %d components and %d footprints, or one for all beside them", a.components(), len(a.Footprints))
+		return fail("has %d components and %d footprints, or one for all beside them", a.components(),
+			len(a.Footprints))
 	case !a.reads() && !a.Write:
 		return fail("is neither read nor written")
 	}
@@ -104,7 +106,9 @@ func (a Access) check(dims int) error {
 			return fail("is not read in component %d", q)
 		}
 		if a.Write && a.reads() && !slices.Equal(stencil.Offsets(f...), stencil.Point()) {
-			return fail("is written, and read at %v: in place only the point itself can be read; others may be written before", f)
+			return fail(
+				"is written, and read at %v: in place only the point itself can be read; others may be written before",
+				f)
 		}
 	}
 	return nil
@@ -128,7 +132,8 @@ func checkAccesses(all []Access, dims int) error {
 		written = written || a.Write
 	}
 	if arrays > maxArrays || !written {
-		return fmt.Errorf("%d arrays, some written: %v; 1 to %d are possible, and some are written", arrays, written, maxArrays)
+		return fmt.Errorf("%d arrays, some written: %v; 1 to %d are possible, and some are written", arrays, written,
+			maxArrays)
 	}
 	return nil
 }
@@ -148,11 +153,14 @@ func checkBefore(all []Access, a Access) error {
 	}
 	b := all[at]
 	if !a.Write || !a.Element.real() || a.Element != b.Element || a.components() != b.components() {
-		return fmt.Errorf("access %q: norms are of reals that are written, and of as many components before as after; not of %q", a.Name, b.Name)
+		return fmt.Errorf(
+			"access %q: norms are of reals that are written, and of as many components before as after; not of %q",
+			a.Name, b.Name)
 	}
 	for q := range b.components() {
 		if !b.footprint(q).Has([3]int{}) {
-			return fmt.Errorf("access %q: norms need %q at the point itself, which its footprint %v lacks", a.Name, b.Name, b.footprint(q))
+			return fmt.Errorf("access %q: norms need %q at the point itself, which its footprint %v lacks", a.Name,
+				b.Name, b.footprint(q))
 		}
 	}
 	return nil
@@ -179,19 +187,23 @@ func findAccess(all []Access, name string) int {
 var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // keywords are the words of C++ and CUDA that a source cannot use as names.
-var keywords = strings.Fields(`alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t char32_t char8_t class
+var keywords = strings.Fields(
+	`alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t char32_t char8_t class
 	compl concept const const_cast consteval constexpr constinit continue co_await co_return co_yield decltype default delete do double
 	dynamic_cast else enum explicit export extern false float for friend goto if inline int long mutable namespace new noexcept not not_eq
 	nullptr operator or or_eq private protected public register reinterpret_cast requires return short signed sizeof static static_assert
 	static_cast struct switch template this thread_local throw true try typedef typeid typename union unsigned using virtual void volatile
 	wchar_t while xor xor_eq
-	threadIdx blockIdx blockDim gridDim warpSize NULL NAN INFINITY assert errno`)
+	threadIdx blockIdx blockDim gridDim warpSize NULL NAN INFINITY assert errno`,
+)
 
 // taken are the macros of kernels/cu and of source.go, and the function call that source.go writes.
-var taken = strings.Fields(`call ADD ALL ALL_READ_ONLY ARGUMENTS ARRAY_OF BYTES_OF CLASS_OF DIMS EACH_PART FEW_ARRAYS FIELDS FILL FORWARD FRAME_BYTES GHOSTS GHOSTS_DEPTH GHOSTS_X GHOSTS_Y
+var taken = strings.Fields(
+	`call ADD ALL ALL_READ_ONLY ARGUMENTS ARRAY_OF BYTES_OF CLASS_OF DIMS EACH_PART FEW_ARRAYS FIELDS FILL FORWARD FRAME_BYTES GHOSTS GHOSTS_DEPTH GHOSTS_X GHOSTS_Y
 	HEIGHT IDENTITY INITIAL INNER_STORES LAYERED LAYERS LAYERS_ LOAD MAKE MEASURES MEMBER NEVER_LINKED NEXT NORM NORMS NUMBER ONE_LAYER ONE_MORE
 	OPERATIONS PLANES POINTER PREFETCH RANK_BLOCKS RANK_CALLED RANK_COPY RANK_LAYERS RANK_STEPS_BYTES RANK_TAGS RANK_THREADS RANK_WORDS READS REAL REDUCED REDUCTIONS REFLECTS REG_LAYERS SCARCE SEVERAL_LAYERS SLOT_PLACES STAGE STAGES STAGE_BYTES STEP
-	STEPS STEPS_BYTES STEPS_THREADS STOP STORE STREAMS SWEEP_BYTES TARGETS TOTAL TOTALS WIDTH WRITES WRITTEN`)
+	STEPS STEPS_BYTES STEPS_THREADS STOP STORE STREAMS SWEEP_BYTES TARGETS TOTAL TOTALS WIDTH WRITES WRITTEN`,
+)
 
 // checkName returns an error unless a source can use a name.
 func checkName(name string) error {
@@ -206,8 +218,8 @@ func checkName(name string) error {
 	return nil
 }
 
-// Coordinates say where points lie: index i of an axis at (i + Shift) * Spacing. The end 0 of the axis is at 0 with shift
-// 1 at a Dirichlet face, 0.5 at a Neumann face, and 0 where the axis is periodic.
+// Coordinates say where points lie: index i of an axis at (i + Shift) * Spacing. The end 0 of the axis is at 0 with
+// shift 1 at a Dirichlet face, 0.5 at a Neumann face, and 0 where the axis is periodic.
 type Coordinates struct{ Shift, Spacing [3]float64 }
 
 // Moment says which time step a sweep is of. Steps are counted from 1, and Length is that of each;

@@ -16,12 +16,11 @@ import (
 // ErrDiffer says that source and twin of a point function gave different bits.
 var ErrDiffer = errors.New("the CUDA source and the Go twin differ")
 
-// Check runs the CUDA source and the Go twin of a point function over random data, in boxes of many
-// shapes, and compares all bits of what they leave in memory, and the norms and reductions: fast sums
-// up to rounding, all else exactly. On a GPU the source runs there; for a host device it is
-// compiled as C++ for the CPU, which needs g++, see ErrNoCompiler. Where the source reads at an offset that is no constant of
-// the footprint, the error is ErrFootprint. Reals are random between 1/2 and
-// 3/2, whole numbers take all their values.
+// Check runs the CUDA source and the Go twin of a point function over random data, in boxes of many shapes, and
+// compares all bits of what they leave in memory, and the norms and reductions: fast sums up to rounding, all else
+// exactly. On a GPU the source runs there; for a host device it is compiled as C++ for the CPU, which needs g++, see
+// ErrNoCompiler. Where the source reads at an offset that is no constant of the footprint, the error is ErrFootprint.
+// Reals are random between 1/2 and 3/2, whole numbers take all their values.
 func Check(c *kernels.Compiler, d *streams.Device, p Point, accesses []Access) (err error) {
 	if d == nil {
 		return errNoDevice
@@ -33,7 +32,10 @@ func Check(c *kernels.Compiler, d *streams.Device, p Point, accesses []Access) (
 	if p.linear == nil && (p.Go == nil || p.CUDA == "") {
 		return fmt.Errorf("sweep: point function %q has no CUDA source or no twin to compare", p.Name)
 	}
-	k := &checker{compiler: c, device: d, plan: n, form: n.form(), random: rand.New(rand.NewPCG(1, 2)), onCPU: map[string]*onCPU{}}
+	k := &checker{
+		compiler: c, device: d, plan: n, form: n.form(), random: rand.New(rand.NewPCG(1, 2)),
+		onCPU: map[string]*onCPU{},
+	}
 	defer func() { err = errors.Join(err, k.close()) }()
 	hosts, err := streams.HostPlatform(1).Open()
 	if err != nil {
@@ -134,7 +136,8 @@ func (k *checker) layout(c layoutCase) error {
 		}
 		for _, shape := range shapes {
 			if err := k.compare(arrays, boxes, shape); err != nil {
-				return fmt.Errorf("sweep: point function %q, boxes %v of %v, shape %+v: %w", k.plan.point.Name, boxes, owned, shape, err)
+				return fmt.Errorf("sweep: point function %q, boxes %v of %v, shape %+v: %w", k.plan.point.Name, boxes,
+					owned, shape, err)
 			}
 		}
 	}
@@ -238,7 +241,9 @@ func (k *checker) compare(arrays []kernels.Array, boxes []domain.Box, shape Shap
 }
 
 // twin returns what the Go twin makes of the contents, and what it finds.
-func (k *checker) twin(arrays []kernels.Array, boxes []domain.Box, contents [][]byte, m Moment) (after [][]byte, totals slot, err error) {
+func (k *checker) twin(
+	arrays []kernels.Array, boxes []domain.Box, contents [][]byte, m Moment,
+) (after [][]byte, totals slot, err error) {
 	defer streams.Caught(&err, "the Go twin of", k.plan.point.Name)
 	view := func(a kernels.Array) []byte { return a.Data.Memory.Bytes()[:a.Layout.Bytes()] }
 	for i, a := range arrays {
@@ -255,7 +260,9 @@ func (k *checker) twin(arrays []kernels.Array, boxes []domain.Box, contents [][]
 }
 
 // source runs the CUDA source on the contents, and returns what it finds.
-func (k *checker) source(arrays []kernels.Array, boxes []domain.Box, shape Shape, variant string, contents [][]byte, m Moment) (slot, error) {
+func (k *checker) source(
+	arrays []kernels.Array, boxes []domain.Box, shape Shape, variant string, contents [][]byte, m Moment,
+) (slot, error) {
 	if !k.device.GoKernels {
 		if k.onGPU == nil {
 			var err error
@@ -294,7 +301,8 @@ func (k *checker) sameArrays(arrays []kernels.Array, got, want [][]byte) error {
 				if slices.Equal(g, w) || a.Element.isNaN(g) && a.Element.isNaN(w) {
 					continue
 				}
-				return fmt.Errorf("%w: %s[%d] at %v: source %v, twin %v", ErrDiffer, a.Name, q, pointAt(arrays[at].Layout, int64(i/size)), a.Element.show(g), a.Element.show(w))
+				return fmt.Errorf("%w: %s[%d] at %v: source %v, twin %v", ErrDiffer, a.Name, q,
+					pointAt(arrays[at].Layout, int64(i/size)), a.Element.show(g), a.Element.show(w))
 			}
 			at++
 		}
@@ -313,7 +321,8 @@ func (k *checker) sameTotals(got, want []float64, boxes []domain.Box) error {
 		if part.op == Sum && k.plan.point.Sums == sums.Fast {
 			tolerance = 1e-12 * (math.Abs(want[i]) + points)
 		}
-		if got[i] != want[i] && !(math.Abs(got[i]-want[i]) <= tolerance) && !math.IsNaN(want[i]) || math.IsNaN(got[i]) != math.IsNaN(want[i]) {
+		if got[i] != want[i] && !(math.Abs(got[i]-want[i]) <= tolerance) && !math.IsNaN(want[i]) ||
+			math.IsNaN(got[i]) != math.IsNaN(want[i]) {
 			return fmt.Errorf("%w: total %d of norms and reductions: source %v, twin %v", ErrDiffer, i, got[i], want[i])
 		}
 	}

@@ -72,10 +72,14 @@ func newOnCPU(n *plan, f form, c classes) (r *onCPU, err error) {
 // the compiler proves that it lies in the footprint may pass though it is no constant. All kernels have the same point
 // function in them: one is compiled, which is measured too, and others, which are inline then, are left out.
 var (
-	folding = []string{"-O3", "-c", "--param=max-completely-peel-times=64", "--param=max-completely-peeled-insns=1000000", "--param=max-unrolled-insns=1000000"}
-	folded  = strings.NewReplacer("#define __global__\n", "#define __global__ inline\n", "inline void NAME() { cpu::trap(#NAME); }", "extern \"C\" void NAME();",
-		"#define __forceinline__ inline\n", "#define __forceinline__ inline __attribute__((always_inline))\n",
-		"#pragma unroll\n", "#pragma GCC unroll 64\n", `_Pragma("unroll")`, `_Pragma("GCC unroll 64")`)
+	folding = []string{
+		"-O3", "-c", "--param=max-completely-peel-times=64", "--param=max-completely-peeled-insns=1000000",
+		"--param=max-unrolled-insns=1000000",
+	}
+	folded = strings.NewReplacer("#define __global__\n", "#define __global__ inline\n",
+		"inline void NAME() { cpu::trap(#NAME); }", "extern \"C\" void NAME();", "#define __forceinline__ inline\n",
+		"#define __forceinline__ inline __attribute__((always_inline))\n", "#pragma unroll\n",
+		"#pragma GCC unroll 64\n", `_Pragma("unroll")`, `_Pragma("GCC unroll 64")`)
 )
 
 // checkConstants returns an error, ErrFootprint, unless all offsets and components that the source names are constants
@@ -123,7 +127,9 @@ func (n *plan) build(compiler, folder string, files map[string]string, options .
 			return err
 		}
 	}
-	options = append([]string{"-std=c++17", "-w", "-ffp-contract=off", "-fno-strict-aliasing", filepath.Join(folder, "main.cc")}, options...)
+	options = append(
+		[]string{"-std=c++17", "-w", "-ffp-contract=off", "-fno-strict-aliasing", filepath.Join(folder, "main.cc")},
+		options...)
 	if out, err := exec.Command(compiler, options...).CombinedOutput(); err != nil {
 		return n.explain(fmt.Errorf("as C++: %w\n%s", err, out))
 	}
@@ -246,7 +252,9 @@ func newOnGPU(c *kernels.Compiler, d *streams.Device, n *plan) (*onGPU, error) {
 }
 
 // launch makes a launch with arrays of such contents, which it replaces. It returns what it finds.
-func (k *onGPU) launch(arrays []kernels.Array, boxes []domain.Box, variant string, shape Shape, contents [][]byte, m Moment) (found slot, err error) {
+func (k *onGPU) launch(
+	arrays []kernels.Array, boxes []domain.Box, variant string, shape Shape, contents [][]byte, m Moment,
+) (found slot, err error) {
 	k.sweeper.shape = shape
 	var made streams.Resources
 	defer func() { err = errors.Join(err, made.Close()) }()
@@ -290,7 +298,9 @@ func (k *onGPU) launch(arrays []kernels.Array, boxes []domain.Box, variant strin
 }
 
 // upload puts the contents into arrays of the device.
-func (k *onGPU) upload(made *streams.Resources, s *streams.Stream, arrays []kernels.Array, contents [][]byte) (there []kernels.Array, staged []*streams.Memory, err error) {
+func (k *onGPU) upload(
+	made *streams.Resources, s *streams.Stream, arrays []kernels.Array, contents [][]byte,
+) (there []kernels.Array, staged []*streams.Memory, err error) {
 	for i, a := range arrays {
 		m, err := k.device.Alloc(int64(len(contents[i])))
 		if err != nil {
@@ -312,7 +322,9 @@ func (k *onGPU) upload(made *streams.Resources, s *streams.Stream, arrays []kern
 }
 
 // prepare makes the sweep ready, or its measured twin.
-func (k *onGPU) prepare(made *streams.Resources, arrays Arrays, boxes []domain.Box, variant string) (*Launch, *Totals, error) {
+func (k *onGPU) prepare(
+	made *streams.Resources, arrays Arrays, boxes []domain.Box, variant string,
+) (*Launch, *Totals, error) {
 	if variant == "" {
 		l, err := k.sweeper.Sweep("check", arrays, boxes...)
 		if err == nil {

@@ -40,7 +40,10 @@ func (n *plan) hostSpec(name string, arrays Arrays, boxes []domain.Box, slot slo
 
 // newRow returns a row of arrays; where it lies is not set.
 func (n *plan) newRow(arrays Arrays) Row {
-	r := Row{function: n.point.Name, accesses: n.accesses, reductions: n.point.Reductions, coordinates: n.point.Coordinates, arrays: cloneArrays(arrays)}
+	r := Row{
+		function: n.point.Name, accesses: n.accesses, reductions: n.point.Reductions, coordinates: n.point.Coordinates,
+		arrays: cloneArrays(arrays),
+	}
 	if n.point.Parameters != nil {
 		r.parameters = parametersType(n.point.Parameters).Size()
 	}

@@ -58,7 +58,8 @@ type launchBounds struct{ threads, blocks int }
 // source is C++ for __launch_bounds__. Elsewhere than on an H200's generation the compiler
 // needs some registers more, which are those of one block less.
 func (b launchBounds) source(name string) string {
-	return fmt.Sprintf("enum { %s_THREADS = %d, %s_BLOCKS = ARCH == 900 ? %d : %d };\n", name, b.threads, name, b.blocks, max(1, b.blocks-1))
+	return fmt.Sprintf("enum { %s_THREADS = %d, %s_BLOCKS = ARCH == 900 ? %d : %d };\n", name, b.threads, name,
+		b.blocks, max(1, b.blocks-1))
 }
 
 // boundsOf returns the launch bounds of kernels for single points or groups, and of those that measure.
@@ -119,7 +120,8 @@ const measuredLayers = 4
 // measuredKernels are those that have a twin which measures.
 func (f form) measuredKernels() []string {
 	return slices.DeleteFunc(f.kernels(), func(name string) bool {
-		return slices.ContainsFunc(f.several, func(l int) bool { return l > measuredLayers && name == f.kernel(Shape{Layers: l}) })
+		return slices.ContainsFunc(f.several,
+			func(l int) bool { return l > measuredLayers && name == f.kernel(Shape{Layers: l}) })
 	})
 }
 
@@ -170,7 +172,8 @@ func (s Shape) within(b launchBounds) Shape {
 
 // source is CUDA C++ that says all this to stream.cuh and point.cu.
 func (f form) source() string {
-	text := fmt.Sprintf("enum { ROWS_PER_THREAD = %d, L2_PREFETCH = %d };\n%s%s", f.rows, f.prefetch, f.bounds.source("LARGE"), f.measured.source("MEASURED"))
+	text := fmt.Sprintf("enum { ROWS_PER_THREAD = %d, L2_PREFETCH = %d };\n%s%s", f.rows, f.prefetch,
+		f.bounds.source("LARGE"), f.measured.source("MEASURED"))
 	single, singleMeasured := f.boundsOf(true)
 	text += single.source("SINGLE") + singleMeasured.source("SINGLE_MEASURED")
 	for _, layers := range f.several {
@@ -437,7 +440,8 @@ func linearForm(s stencil.Stencil, r kernels.Real) form {
 		if len(s.Groups) > 1 { // more weights
 			f.measured.blocks = 4
 		}
-		f.shapes = shapesOf([]int{4, 6, 8, 12, 16, 5, 3, 2}, [2]int{32, 16}, [2]int{64, 8}, [2]int{32, 8}, [2]int{64, 4}, [2]int{16, 16})
+		f.shapes = shapesOf([]int{4, 6, 8, 12, 16, 5, 3, 2}, [2]int{32, 16}, [2]int{64, 8}, [2]int{32, 8},
+			[2]int{64, 4}, [2]int{16, 16})
 	case points <= 13 && r == kernels.Float32:
 		f.bounds, f.measured = launchBounds{512, 2}, launchBounds{256, 3}
 		f.shapes = shapesOf([]int{4, 6, 8, 12}, [2]int{32, 16}, [2]int{64, 8}, [2]int{32, 8})

@@ -268,7 +268,8 @@ func planStage(r StageRank, slabs []slab, room int, measured bool) (k stagePlan,
 func (r StageRank) program(k *stagePlan) kernels.Program {
 	s := r.Sweeper
 	plain, measured := s.form.boundsOfStages(k.single)
-	options := fmt.Sprintf("#define STAGE_BYTES %d\n", s.plan.stageBytes(len(k.strides), k.room)) + plain.source("FUSED") + measured.source("FUSED_MEASURED")
+	options := fmt.Sprintf("#define STAGE_BYTES %d\n",
+		s.plan.stageBytes(len(k.strides), k.room)) + plain.source("FUSED") + measured.source("FUSED_MEASURED")
 	return s.plan.programOf("point_step.cu", s.plan.source(k.classes, s.form, options, k.options))
 }
 
@@ -281,7 +282,9 @@ func (f *FusedStage) launch(r StageRank, k *stagePlan, kernel string, uses ...st
 	}
 	spec := streams.KernelSpec{
 		Name: "fused", Work: streams.Sweep, Function: function, Grid: k.grid, Block: k.block,
-		Uses:    append(append(spansOf(k.arrays), g.flags.Memory(f.rank).All(), g.flags.Report(f.rank).All()), append(k.targets.uses(), uses...)...),
+		Uses: append(
+			append(spansOf(k.arrays), g.flags.Memory(f.rank).All(), g.flags.Report(f.rank).All()),
+			append(k.targets.uses(), uses...)...),
 		Reaches: append(r.reaches(f.rank), g.reaches(f.rank)...),
 	}
 	var neighbours, frame int

@@ -205,7 +205,8 @@ func (k *launchPlan) argument(n *plan) (bytes []byte, frame int) {
 
 // putPart puts struct Part of stream.cuh.
 func (w *words) putPart(p part, all []strides) {
-	w.put(int64(p.lo[0]), int64(p.lo[1]), int64(p.lo[2]), int64(p.n[0]), int64(p.n[1]), int64(p.n[2]), p.head, p.groups, p.slot)
+	w.put(int64(p.lo[0]), int64(p.lo[1]), int64(p.lo[2]), int64(p.n[0]), int64(p.n[1]), int64(p.n[2]), p.head, p.groups,
+		p.slot)
 	for _, s := range all {
 		w.put(int64(p.lo[0]) + int64(p.lo[1])*s.pitch + int64(p.lo[2])*s.plane)
 	}

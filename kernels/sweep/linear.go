@@ -106,7 +106,9 @@ func writeLayers(b *strings.Builder, s stencil.Stencil, e Element) {
 	}
 	c := elements[e].c
 	fmt.Fprintf(b, "#define LAYERED\nstruct Sums { %s of[%d]; };\n\n", c, len(parts))
-	fmt.Fprintf(b, "template <typename At> __device__ __forceinline__ Sums sums_of(const At &at) {\n\treturn {{%s}};\n}\n\n", strings.Join(sums, ", "))
+	fmt.Fprintf(b,
+		"template <typename At> __device__ __forceinline__ Sums sums_of(const At &at) {\n\treturn {{%s}};\n}\n\n",
+		strings.Join(sums, ", "))
 	fmt.Fprintf(b, "template <typename In> __device__ __forceinline__ %s sum_of(const In &in) {\n\treturn ", c)
 	inPlanes := func(p stencil.Part) string { return fmt.Sprintf("in(%d, %d)", findPart(parts, p), p[0][2]) }
 	b.WriteString(source.Sum(s, weight(e), "in(0, 0)", inPlanes))

@@ -38,7 +38,8 @@ const (
 // them, Totals.Queue are done. Closing the totals frees the launches too.
 func (s *Sweeper) Measure(arrays Arrays, portions ...Portion) (launches []*Launch, totals *Totals, err error) {
 	if s.plan.totals() == 0 {
-		return nil, nil, errors.New("sweep: point function " + s.plan.point.Name + " has no access with norms and no reduction")
+		return nil, nil, errors.New(
+			"sweep: point function " + s.plan.point.Name + " has no access with norms and no reduction")
 	}
 	for _, p := range portions {
 		if err := s.check(arrays, p.Boxes); err != nil {
@@ -159,7 +160,13 @@ func (t *Totals) joinSlots(d *streams.Device, programs map[string]map[string]fun
 	join := func(from, to uint64, n int64, blocks int) error {
 		var w words
 		w.put(int64(from), int64(to), n)
-		return t.join(d, streams.KernelSpec{Function: totals, Grid: [3]int{blocks, len(t.plan.slot), 1}, Block: [3]int{blockSize, 1, 1}, Argument: w})
+		return t.join(
+			d,
+			streams.KernelSpec{
+				Function: totals, Grid: [3]int{blocks, len(t.plan.slot), 1}, Block: [3]int{blockSize, 1, 1},
+				Argument: w,
+			},
+		)
 	}
 	if slots <= fewSlots {
 		return join(t.slot(0).Address(), t.device.Address(), slots, 1)

@@ -253,7 +253,8 @@ func slotParts(count int, reductions []Reduction) (all []slotPart) {
 	var norms rows.Norms
 	at := 0
 	for range count {
-		all = append(all, slotPart{Max, at + int(unsafe.Offsetof(norms.MaxChange))}, slotPart{Sum, at + int(unsafe.Offsetof(norms.SumChange2))},
+		all = append(all, slotPart{Max, at + int(unsafe.Offsetof(norms.MaxChange))},
+			slotPart{Sum, at + int(unsafe.Offsetof(norms.SumChange2))},
 			slotPart{Max, at + int(unsafe.Offsetof(norms.Max))}, slotPart{Sum, at + int(unsafe.Offsetof(norms.Sum2))})
 		at += normBytes
 	}

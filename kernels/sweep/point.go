@@ -92,7 +92,8 @@ func (p Point) Momentary() bool {
 
 // placeCalls find, for each axis, the calls in a source by which a function asks for an index or a coordinate.
 var placeCalls = [3]*regexp.Regexp{
-	regexp.MustCompile(`\.\s*[ix]\s*\(\s*\)`), regexp.MustCompile(`\.\s*[jy]\s*\(\s*\)`), regexp.MustCompile(`\.\s*[kz]\s*\(\s*\)`),
+	regexp.MustCompile(
+		`\.\s*[ix]\s*\(\s*\)`), regexp.MustCompile(`\.\s*[jy]\s*\(\s*\)`), regexp.MustCompile(`\.\s*[kz]\s*\(\s*\)`),
 }
 
 // Placed reports whether the function may ask where a point lies along an axis, by its index or by its coordinate.
@@ -116,7 +117,9 @@ func (p Point) checkSource() error {
 		return errors.New("it has no CUDA source (Point.CUDA): GPUs need it, and host devices refuse what GPUs would")
 	}
 	if !regexp.MustCompile(`\b` + p.Name + `\b`).MatchString(p.CUDA) {
-		return fmt.Errorf("its source has no function of its name: template <typename P> __device__ __forceinline__ void %s(P &p)", p.Name)
+		return fmt.Errorf(
+			"its source has no function of its name: template <typename P> __device__ __forceinline__ void %s(P &p)",
+			p.Name)
 	}
 	for _, name := range p.Elsewhere {
 		if err := checkName(name); err != nil {
@@ -155,7 +158,10 @@ func (p Point) check(accesses []Access) error {
 			return fail(fmt.Errorf("reduction %w", err))
 		}
 		if names[r.Name] || !slices.Contains([]Operation{Sum, Max, Min}, r.Op) {
-			return fail(fmt.Errorf("reduction %q by %q: names differ from each other, and operations are sum, max and min", r.Name, r.Op))
+			return fail(
+				fmt.Errorf("reduction %q by %q: names differ from each other, and operations are sum, max and min",
+					r.Name, r.Op),
+			)
 		}
 		names[r.Name] = true
 	}
@@ -214,7 +220,8 @@ func checkFields(t reflect.Type) error {
 		}
 		return nil
 	}
-	return fmt.Errorf("a kernel cannot be given a %v: parameters are numbers of fixed size, and arrays and structs of them", t)
+	return fmt.Errorf(
+		"a kernel cannot be given a %v: parameters are numbers of fixed size, and arrays and structs of them", t)
 }
 
 // parametersSource declares struct Parameters, with the names that the fields have in Go.
@@ -223,7 +230,8 @@ func parametersSource(p any) string {
 		return "struct Parameters {\n\tlong long none;\n};\n"
 	}
 	t := parametersType(p)
-	return fmt.Sprintf("struct Parameters %s;\nstatic_assert(sizeof(Parameters) == %d, \"as in Go\");\n", structBody(t, 1), t.Size())
+	return fmt.Sprintf("struct Parameters %s;\nstatic_assert(sizeof(Parameters) == %d, \"as in Go\");\n",
+		structBody(t, 1), t.Size())
 }
 
 func structBody(t reflect.Type, depth int) string {
@@ -368,12 +376,18 @@ func At[T Number](r *Row, access string, dx, dy, dz int) []T {
 func AtComponent[T Number](r *Row, access string, component, dx, dy, dz int) []T {
 	i := findAccess(r.accesses, access)
 	if i < 0 || component < 0 || component >= len(r.arrays[i]) {
-		panic(fmt.Sprintf("sweep: point function %q has no access %q, or no component %d of it", r.function, access, component))
+		panic(
+			fmt.Sprintf("sweep: point function %q has no access %q, or no component %d of it", r.function, access,
+				component),
+		)
 	}
 	o, a := (domain.Vec{dx, dy, dz}), &r.accesses[i]
 	if o != (domain.Vec{}) || !a.Write {
 		if !a.footprint(component).Has(o) {
-			panic(fmt.Sprintf("sweep: point function %q reads %q at %v, beside its footprint %v", r.function, access, o, a.footprint(component)))
+			panic(
+				fmt.Sprintf("sweep: point function %q reads %q at %v, beside its footprint %v", r.function, access, o,
+					a.footprint(component)),
+			)
 		}
 	}
 	var zero T

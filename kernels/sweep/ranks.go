@@ -32,8 +32,8 @@ type RankSpan struct {
 // RankKernel is the name of the kernel in the source of RankSteps.
 const RankKernel = "rank_steps"
 
-// A rank has at most 512 threads, for each of which there are 128 registers, and half as many threads where registers are scarce. With
-// columns of more registers, by the estimate of plan.registers, some stencils spill.
+// A rank has at most 512 threads, for each of which there are 128 registers, and half as many threads where registers
+// are scarce. With columns of more registers, by the estimate of plan.registers, some stencils spill.
 const (
 	rankThreads         = 512
 	registersOfAColumn  = 76
@@ -62,14 +62,17 @@ func NewRankSteps(ranks [][][]StageRank) (*RankSteps, error) {
 				return nil, err
 			}
 			if r.owned() != s.boxes[device] {
-				return nil, fmt.Errorf("sweep: device %v sweeps %v in phase %d, but %v in phase 0", s.devices[device], r.owned(), phase, s.boxes[device])
+				return nil, fmt.Errorf("sweep: device %v sweeps %v in phase %d, but %v in phase 0", s.devices[device],
+					r.owned(), phase, s.boxes[device])
 			}
 			c, _ := classesOf(slices.Concat(r.Arrays...))
 			if s.classes == nil {
 				s.classes = c
 			}
 			if !slices.Equal(c, s.classes) {
-				return nil, fmt.Errorf("%w: the arrays of device %v in phase %d have other strides in common than those of device %v", ErrImpossible, s.devices[device], phase, s.devices[0])
+				return nil, fmt.Errorf(
+					"%w: the arrays of device %v in phase %d have other strides in common than those of device %v",
+					ErrImpossible, s.devices[device], phase, s.devices[0])
 			}
 		}
 		s.phases = append(s.phases, stages[0])
@@ -131,7 +134,8 @@ func (s *RankSteps) program(perMultiprocessor int) kernels.Program {
 	}
 	form := s.phases[0][0].Sweeper.form
 	options := stageOptions(form, Shape{Layers: 1, Single: true}, 1, len(s.phases), storing{reflects: reflects})
-	options += fmt.Sprintf("#define RANK_THREADS %d\n#define RANK_BLOCKS %d\n#define RANK_LAYERS %d\n#define RANK_STEPS_BYTES %d\n",
+	options += fmt.Sprintf(
+		"#define RANK_THREADS %d\n#define RANK_BLOCKS %d\n#define RANK_LAYERS %d\n#define RANK_STEPS_BYTES %d\n",
 		s.Threads(), perMultiprocessor, s.layers(), s.tableBytes())
 	return n.programOf("rank_steps.cu", n.source(s.classes, form, options))
 }
@@ -382,8 +386,9 @@ type rankColumns struct {
 	threads [3]int // how many a rank has, counted in columns along x, y and the layers
 }
 
-// columnsOf returns the columns of a tile of a size, in groups of so many points. It takes the number of layers with the least loads by a
-// thread: a thread takes its columns one after the other, and for each also loads the layers before and behind.
+// columnsOf returns the columns of a tile of a size, in groups of so many points. It takes the number of layers with
+// the least loads by a thread: a thread takes its columns one after the other, and for each also loads the layers
+// before and behind.
 func (s *RankSteps) columnsOf(size [3]int, group int) (best rankColumns) {
 	nx, ny, deep := max(1, size[0]/group), max(1, size[1]), max(1, size[2])
 	if s.plan().point.Dims == 2 {

@@ -22,14 +22,17 @@ type ResidentSteps struct {
 	ranks []*ResidentRank
 }
 
-// NewResidentSteps makes the steps of all phases ready: ranks by phase and stage, on different devices that
-// reach each other. Parameters stay as they are. limit is how long a device waits for another. With checks a rank may have more of them than none, see ResidentRank.MostChecks. The ghosts
-// are those of the first step's beginning when that is queued.
+// NewResidentSteps makes the steps of all phases ready: ranks by phase and stage, on different devices that reach each
+// other. Parameters stay as they are. limit is how long a device waits for another. With checks a rank may have more of
+// them than none, see ResidentRank.MostChecks. The ghosts are those of the first step's beginning when that is queued.
 //
-// group is how many steps go between two exchanges: phases whose number is a multiple of it store into ghosts of others, and the number of phases is
-// one. With more than one a GPU makes steps of tiles alone, and NewResidentSteps returns ErrImpossible, with the reason, where it can make none. Ghosts of
-// neighbours that a step reads are whole when it is the first of a launch.
-func NewResidentSteps(ranks [][][]StageRank, group int, limit time.Duration, checks bool) (r *ResidentSteps, err error) {
+// group is how many steps go between two exchanges: phases whose number is a multiple of it store into ghosts of
+// others, and the number of phases is one. With more than one a GPU makes steps of tiles alone, and NewResidentSteps
+// returns ErrImpossible, with the reason, where it can make none. Ghosts of neighbours that a step reads are whole when
+// it is the first of a launch.
+func NewResidentSteps(
+	ranks [][][]StageRank, group int, limit time.Duration, checks bool,
+) (r *ResidentSteps, err error) {
 	r = &ResidentSteps{}
 	defer func() {
 		if err != nil {
@@ -120,7 +123,8 @@ func (r *ResidentRank) Queue(at *streams.Stream, m Moment, steps int64, measured
 // Checks are norms that a launch takes of some of its steps but the last, and what ends it there.
 type Checks = step.Checks
 
-// MostChecks is how many steps of a launch beside the last may have their norms taken, see QueueChecked: 0 where none may.
+// MostChecks is how many steps of a launch beside the last may have their norms taken, see QueueChecked: 0 where none
+// may.
 func (r *ResidentRank) MostChecks() int64 {
 	if r.tiles == nil || r.totals[0][0] == nil || !r.tiles.CanCheck() {
 		return 0
@@ -245,9 +249,12 @@ func (g *stageGroup) tileTotals(d *streams.Device, s *Sweeper, tiles int64) (t *
 	return nil, m.All(), nil
 }
 
-// tileRanks returns the ranks as step.TileGroup has them, or step.ErrNoTiles where the steps are others. Stores are those of phase 0, which ends a group.
+// tileRanks returns the ranks as step.TileGroup has them, or step.ErrNoTiles where the steps are others. Stores are
+// those of phase 0, which ends a group.
 func (g *stageGroup) tileRanks() (all []step.TileRank, err error) {
-	others := fmt.Errorf("%w: tiles make steps of one stage, which leads by a linear stencil from one array to another, on GPUs", step.ErrNoTiles)
+	others := fmt.Errorf(
+		"%w: tiles make steps of one stage, which leads by a linear stencil from one array to another, on GPUs",
+		step.ErrNoTiles)
 	if len(g.ranks)%2 > 0 || len(g.ranks[0]) != 1 {
 		return nil, others
 	}
@@ -325,7 +332,9 @@ func (r *ResidentRank) onGPU(slabs [][][]slab) error {
 func (r *ResidentRank) planStage(stage int, slabs []slab) (s residentStagePlan, err error) {
 	g := r.group
 	first := g.ranks[0][stage][r.rank]
-	s = residentStagePlan{plan: first.Sweeper.plan, form: first.Sweeper.form, slabs: slabs, interior: first.Interior, core: first.core}
+	s = residentStagePlan{
+		plan: first.Sweeper.plan, form: first.Sweeper.form, slabs: slabs, interior: first.Interior, core: first.core,
+	}
 	s.single = s.form.scarce() // whatever the shape of sweeps: threadsFor counts on it
 	for _, phase := range g.ranks {
 		one := phase[stage][r.rank]
@@ -402,12 +411,14 @@ func (r *ResidentRank) kernel(p *residentPlan, all []int64) (*streams.Kernel, er
 		s.prefetch = prefetchFor(s.plan, p.threads, p.measured)
 		s.cut(s.interior, p.threads, p.blocks-blocksOf(s.slabs))
 		if terms := s.warpTerms(p.blocks - blocksOf(s.slabs)); p.measured && terms > maxWarpTerms {
-			return nil, fmt.Errorf("%w: resident steps of %v points, of which a warp would measure %d; %d are possible", ErrImpossible, s.interior.Size(), terms, maxWarpTerms)
+			return nil, fmt.Errorf("%w: resident steps of %v points, of which a warp would measure %d; %d are possible",
+				ErrImpossible, s.interior.Size(), terms, maxWarpTerms)
 		}
 	}
 	program, bytes := p.program()
 	if bytes > maxArgument {
-		return nil, fmt.Errorf("%w: resident steps of %d stages, whose argument would have %d bytes; %d are possible", ErrImpossible, len(p.stages), bytes, maxArgument)
+		return nil, fmt.Errorf("%w: resident steps of %d stages, whose argument would have %d bytes; %d are possible",
+			ErrImpossible, len(p.stages), bytes, maxArgument)
 	}
 	sweeper := g.ranks[0][0][r.rank].Sweeper
 	function, err := sweeper.load(g.devices[r.rank], program, "steps")
@@ -443,7 +454,8 @@ func (r *ResidentRank) argument(p *residentPlan, all []int64) (w words) {
 	g := r.group
 	w.put(make([]int64, spanBytes/8)...)
 	w.put(int64(len(g.flags.Neighbours(r.rank))), g.limit.Nanoseconds())
-	w.put(int64(g.flags.Report(r.rank).Address()), int64(g.flags.OwnLine(r.rank, 0).Address()), int64(p.before.Address()))
+	w.put(int64(g.flags.Report(r.rank).Address()), int64(g.flags.OwnLine(r.rank, 0).Address()),
+		int64(p.before.Address()))
 	w.putNeighbours(g, r.rank, all)
 	for _, s := range p.stages {
 		w.putBoundary(s.slabs, s.core)

@@ -192,7 +192,8 @@ func (p *residentPlan) program() (kernels.Program, int) {
 	for i := range p.stages {
 		bytes += p.stages[i].bytes()
 	}
-	return p.stages[0].plan.programOf("point_steps.cu", p.accessesSource(), kernels.Header{Name: "stages.cuh", Text: p.stagesSource(bytes)}), bytes
+	return p.stages[0].plan.programOf("point_steps.cu", p.accessesSource(),
+		kernels.Header{Name: "stages.cuh", Text: p.stagesSource(bytes)}), bytes
 }
 
 // stageMacros are the macros of accesses.cuh that differ from stage to stage.
@@ -207,7 +208,9 @@ var sharedHeaders = []string{"access.cuh", "slab.cuh", "totals.cuh"}
 // stagesSource returns stages.cuh, see point_steps.cu, which holds struct Steps to its size unless that is 0.
 func (p *residentPlan) stagesSource(bytes int) string {
 	var b strings.Builder
-	b.WriteString("// The stages of point_steps.cu, as resident_plan.go of kernels/sweep writes them.\n#pragma once\n\n")
+	b.WriteString(
+		"// The stages of point_steps.cu, as resident_plan.go of kernels/sweep writes them.\n#pragma once\n\n",
+	)
 	for _, shared := range sharedHeaders {
 		fmt.Fprintf(&b, "#include %q\n", shared)
 	}
@@ -234,7 +237,14 @@ func (p *residentPlan) accessesSource() string {
 	var b strings.Builder
 	for i := range p.stages {
 		s := &p.stages[i]
-		fmt.Fprintf(&b, "#if STAGE == %d\n%s\n#endif\n", i, s.plan.source(s.classes, s.form, stageOptions(s.form, Shape{Layers: int(s.layers), Single: s.single}, max(1, s.prefetch), len(s.arrays), s.to)))
+		fmt.Fprintf(
+			&b, "#if STAGE == %d\n%s\n#endif\n", i,
+			s.plan.source(
+				s.classes, s.form,
+				stageOptions(s.form, Shape{Layers: int(s.layers), Single: s.single}, max(1, s.prefetch), len(s.arrays),
+					s.to),
+			),
+		)
 	}
 	return b.String()
 }

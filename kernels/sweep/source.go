@@ -13,13 +13,18 @@ import (
 // programOf returns a program of kernels/cu that includes accesses.cuh, with the given text, and maybe
 // other headers that were generated.
 func (n *plan) programOf(file, accesses string, others ...kernels.Header) kernels.Program {
-	return kernels.Program{File: file, Defines: n.point.Sums.Defines(), Headers: append([]kernels.Header{{Name: "accesses.cuh", Text: accesses}}, others...)}
+	return kernels.Program{
+		File: file, Defines: n.point.Sums.Defines(),
+		Headers: append([]kernels.Header{{Name: "accesses.cuh", Text: accesses}}, others...),
+	}
 }
 
 // source returns accesses.cuh for a point function, see site.cuh, with more build options.
 func (n *plan) source(c classes, f form, options ...string) string {
 	var b strings.Builder
-	b.WriteString("// The accesses of a point function and the function, as source.go of kernels/sweep writes them.\n#include \"names.cuh\"\n\n// clang-format off\n")
+	b.WriteString(
+		"// The accesses of a point function and the function, as source.go of kernels/sweep writes them.\n#include \"names.cuh\"\n\n// clang-format off\n",
+	)
 	b.WriteString(strings.Join(options, ""))
 	fmt.Fprintf(&b, "#define DIMS %d\n#define TOTALS %d\n", n.point.Dims, n.totals())
 	fmt.Fprintf(&b, "enum { GROUP = %d, ARRAYS = %d, CLASSES = %d };\n", n.group, n.arrays, c.count())
@@ -34,12 +39,14 @@ func (n *plan) source(c classes, f form, options ...string) string {
 		fmt.Fprintf(&b, "#define %s(X)%s\n", list.name, repeat(list.count))
 	}
 	b.WriteString("\n" + f.source() + "\n" + parametersSource(n.point.Parameters) + "\n")
-	b.WriteString("template <int K> struct Read;\ntemplate <int K> struct Written;\ntemplate <int K> struct Norm;\ntemplate <int K> struct Reduced;\n\n")
+	b.WriteString(
+		"template <int K> struct Read;\ntemplate <int K> struct Written;\ntemplate <int K> struct Norm;\ntemplate <int K> struct Reduced;\n\n")
 	for i, r := range n.reads {
 		n.writeRead(&b, i, r, c)
 	}
 	for i, w := range n.writes {
-		fmt.Fprintf(&b, "template <> struct Written<%d> {\n\ttypedef %s T;\n\tenum { ARRAY = %d, CLASS = %d, BEFORE = %d, NORM = %d, IN_PLACE = %t };\n};\n",
+		fmt.Fprintf(&b,
+			"template <> struct Written<%d> {\n\ttypedef %s T;\n\tenum { ARRAY = %d, CLASS = %d, BEFORE = %d, NORM = %d, IN_PLACE = %t };\n};\n",
 			i, elements[w.element].c, w.array, c[w.array], w.before, w.norm, w.inPlace)
 	}
 	n.writeTotals(&b)
@@ -70,16 +77,21 @@ func (n *plan) writeRead(b *strings.Builder, i int, r readArray, c classes) {
 		fmt.Fprintf(b, "NEVER_LINKED(offset_beside_the_footprint_of_%s)\n", name)
 	}
 	fmt.Fprintf(b, "template <> struct Read<%d> {\n\ttypedef %s T;\n", i, elements[r.element].c)
-	fmt.Fprintf(b, "\tenum { ARRAY = %d, CLASS = %d, LEFT = %d, RIGHT = %d, ROW_LOW = %d, ROW_HIGH = %d, LOW = %d, HIGH = %d };\n",
+	fmt.Fprintf(b,
+		"\tenum { ARRAY = %d, CLASS = %d, LEFT = %d, RIGHT = %d, ROW_LOW = %d, ROW_HIGH = %d, LOW = %d, HIGH = %d };\n",
 		r.array, c[r.array], radius.Minus[0], radius.Plus[0], s.rowLow, s.rowHigh, s.low, s.high)
-	fmt.Fprintf(b, "\tstatic constexpr bool READ_ONLY = %s, SPARSE = %t, FLAT = %t;\n", readOnly(r), r.sparse, n.point.Dims == 2)
+	fmt.Fprintf(b, "\tstatic constexpr bool READ_ONLY = %s, SPARSE = %t, FLAT = %t;\n", readOnly(r), r.sparse,
+		n.point.Dims == 2)
 	for _, table := range []struct {
 		name   string
 		layers [][3]int
 	}{{"high", high}, {"low", low}} {
-		fmt.Fprintf(b, "\t__device__ static constexpr int %s(int row, int part) {\n\t\tconstexpr int layers[][3] = %s;\n\t\treturn layers[row][part];\n\t}\n", table.name, braces(table.layers))
+		fmt.Fprintf(b,
+			"\t__device__ static constexpr int %s(int row, int part) {\n\t\tconstexpr int layers[][3] = %s;\n\t\treturn layers[row][part];\n\t}\n",
+			table.name, braces(table.layers))
 	}
-	fmt.Fprintf(b, "\t__device__ static constexpr bool reads(int dx, int dy, int dz) { return %s; }\n", membership(r.footprint))
+	fmt.Fprintf(b, "\t__device__ static constexpr bool reads(int dx, int dy, int dz) { return %s; }\n",
+		membership(r.footprint))
 	fmt.Fprintf(b, "\t__device__ static void outside() { offset_beside_the_footprint_of_%s(); }\n};\n", name)
 }
 
@@ -99,7 +111,8 @@ func membership(f stencil.Footprint) string {
 		terms = append(terms, fmt.Sprintf("(dx == %d && dy == %d && dz == %d)", o[0], o[1], o[2]))
 	}
 	if box, ok := wholeBox(f); ok {
-		return fmt.Sprintf("%d <= dx && dx < %d && %d <= dy && dy < %d && %d <= dz && dz < %d", box.Lo[0], box.Hi[0], box.Lo[1], box.Hi[1], box.Lo[2], box.Hi[2])
+		return fmt.Sprintf("%d <= dx && dx < %d && %d <= dy && dy < %d && %d <= dz && dz < %d", box.Lo[0], box.Hi[0],
+			box.Lo[1], box.Hi[1], box.Lo[2], box.Hi[2])
 	}
 	return strings.Join(terms, " || ")
 }
@@ -122,12 +135,14 @@ func (n *plan) writeTotals(b *strings.Builder) {
 		fmt.Fprintf(b, "template <> struct Norm<%d> { typedef %s T; };\n", i, elements[n.accesses[access].Element].c)
 	}
 	for i, r := range n.point.Reductions {
-		fmt.Fprintf(b, "template <> struct Reduced<%d> { static constexpr Operation OP = %s; };\n", i, strings.ToUpper(string(r.Op)))
+		fmt.Fprintf(b, "template <> struct Reduced<%d> { static constexpr Operation OP = %s; };\n", i,
+			strings.ToUpper(string(r.Op)))
 	}
 	for _, part := range n.slot {
 		all, places = append(all, strings.ToUpper(string(part.op))), append(places, fmt.Sprint(part.place/8))
 	}
-	fmt.Fprintf(b, "#define OPERATIONS %s\n#define SLOT_PLACES %s\n\n", strings.Join(all, ", "), strings.Join(places, ", "))
+	fmt.Fprintf(b, "#define OPERATIONS %s\n#define SLOT_PLACES %s\n\n", strings.Join(all, ", "),
+		strings.Join(places, ", "))
 }
 
 // writeFunction writes the names and the source of the function.
@@ -163,7 +178,8 @@ func (n *plan) writeFunction(b *strings.Builder) {
 func (n *plan) writeElsewhere(b *strings.Builder) {
 	var names []string
 	for _, name := range n.point.Elsewhere {
-		own := name == n.point.Name || n.find(name) >= 0 || slices.ContainsFunc(n.point.Reductions, func(r Reduction) bool { return r.Name == name })
+		own := name == n.point.Name || n.find(name) >= 0 ||
+			slices.ContainsFunc(n.point.Reductions, func(r Reduction) bool { return r.Name == name })
 		if !own && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
@@ -171,7 +187,8 @@ func (n *plan) writeElsewhere(b *strings.Builder) {
 	if len(names) == 0 {
 		return
 	}
-	b.WriteString("struct NameOfAnotherFunction {\n\t__device__ constexpr NameOfAnotherFunction operator[](int) const { return {}; }\n};\n")
+	b.WriteString(
+		"struct NameOfAnotherFunction {\n\t__device__ constexpr NameOfAnotherFunction operator[](int) const { return {}; }\n};\n")
 	for _, name := range names {
 		fmt.Fprintf(b, "constexpr NameOfAnotherFunction %s{};\n", name)
 	}

@@ -20,13 +20,14 @@ type StageRank struct {
 	Interior domain.Box   // all other owned points: none is stored elsewhere, none reads a ghost that is
 	Stores   []Store
 
-	// Alone says that no rank has to do with another in the stage, nor in the stages before and after it: it waits for nobody and tells
-	// nobody, and its interior may read ghosts that others store in other stages. The stage before it that is not alone has waited for
-	// what it reads, and the one after it tells that it has been read. It is the same on all ranks, and stores into ghosts of its own alone.
+	// Alone says that no rank has to do with another in the stage, nor in the stages before and after it: it waits for
+	// nobody and tells nobody, and its interior may read ghosts that others store in other stages. The stage before it
+	// that is not alone has waited for what it reads, and the one after it tells that it has been read. It is the same
+	// on all ranks, and stores into ghosts of its own alone.
 	Alone bool
 
-	// Continued says that the next stage is the rest of this one: it waits for no more than this one has waited for, and neighbours
-	// wait for both. It is the same on all ranks. FusedStages have such stages.
+	// Continued says that the next stage is the rest of this one: it waits for no more than this one has waited for,
+	// and neighbours wait for both. It is the same on all ranks. FusedStages have such stages.
 	Continued bool
 
 	core domain.Box // see absorbSlabs
@@ -75,15 +76,19 @@ func (r StageRank) check(devices []*streams.Device) error {
 	}
 	for _, b := range boxes {
 		if n := b.Points(); n >= 1<<31 && b != r.Interior || max(b.Hi[0], b.Hi[1], b.Hi[2]) >= 1<<31 {
-			return fmt.Errorf("sweep: a stage of %d points in the box %v; fewer than 2^31 are possible along an axis, and in one of the boundary region", n, b)
+			return fmt.Errorf(
+				"sweep: a stage of %d points in the box %v; fewer than 2^31 are possible along an axis, and in one of the boundary region",
+				n, b)
 		}
 	}
 	for _, s := range r.Stores {
 		if r.Alone && s.Array != r.Arrays[s.Access][s.Component] {
 			return fmt.Errorf("sweep: a stage that is alone with a store into rank %d", s.To)
 		}
-		if s.To < 0 || s.To >= len(devices) || s.Send.Empty() || s.Send.Size() != s.Ghost.Size() || r.Sweeper.plan.written(s.Access, s.Component) < 0 {
-			return fmt.Errorf("sweep: a store of access %d, component %d, from %v into %v of rank %d", s.Access, s.Component, s.Send, s.Ghost, s.To)
+		if s.To < 0 || s.To >= len(devices) || s.Send.Empty() || s.Send.Size() != s.Ghost.Size() ||
+			r.Sweeper.plan.written(s.Access, s.Component) < 0 {
+			return fmt.Errorf("sweep: a store of access %d, component %d, from %v into %v of rank %d", s.Access,
+				s.Component, s.Send, s.Ghost, s.To)
 		}
 		if err := r.checkTarget(s, devices[s.To]); err != nil {
 			return err
@@ -102,7 +107,8 @@ func (r StageRank) checkTarget(s Store, d *streams.Device) error {
 		return err
 	}
 	if e := r.Sweeper.plan.accesses[s.Access].Element; a.Layout.ElementSize != e.size() {
-		return fmt.Errorf("sweep: a store of %s into an array of rank %d with elements of %d bytes", e, s.To, a.Layout.ElementSize)
+		return fmt.Errorf("sweep: a store of %s into an array of rank %d with elements of %d bytes", e, s.To,
+			a.Layout.ElementSize)
 	}
 	if !a.Layout.Owned.Intersect(s.Ghost).Empty() {
 		return fmt.Errorf("sweep: a store into %v of rank %d, which are no ghosts of %v", s.Ghost, s.To, a.Layout.Owned)
@@ -131,7 +137,8 @@ func (r StageRank) checkOdd(s Store) error {
 
 // written returns the place of a component among the written arrays, -1 if it is none.
 func (n *plan) written(access, component int) int {
-	return slices.IndexFunc(n.writes, func(w writtenArray) bool { return w.access == access && w.component == component })
+	return slices.IndexFunc(n.writes,
+		func(w writtenArray) bool { return w.access == access && w.component == component })
 }
 
 // reaches returns the memory of other ranks that a rank stores into.
@@ -275,7 +282,8 @@ func stageOptions(f form, s Shape, prefetch, phases int, to storing) string {
 	if f.way == streaming {
 		layers = 1
 	}
-	text := fmt.Sprintf("enum { STAGE_SINGLE = %t, STAGE_LAYERS = %d, STAGE_MEASURED_LAYERS = %d, STAGE_PREFETCH = %d, PHASES = %d };\n",
+	text := fmt.Sprintf(
+		"enum { STAGE_SINGLE = %t, STAGE_LAYERS = %d, STAGE_MEASURED_LAYERS = %d, STAGE_PREFETCH = %d, PHASES = %d };\n",
 		s.Single, layers, f.measuredLayers(layers), prefetch, phases)
 	text += fmt.Sprintf("#define TARGETS %d\n", to.room)
 	if to.reflects {

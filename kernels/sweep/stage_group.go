@@ -155,7 +155,8 @@ func newStageGroup(ranks [][][]StageRank, limit time.Duration) (g *stageGroup, e
 				return g, fmt.Errorf("sweep: a stage of device %v on %v", r.Sweeper.device, g.devices[rank])
 			}
 			if mode := ranks[0][0][0].Sweeper.plan.point.Sums; r.Sweeper.plan.point.Sums != mode {
-				return g, fmt.Errorf("sweep: a stage with sums %q beside one with sums %q", r.Sweeper.plan.point.Sums, mode)
+				return g, fmt.Errorf("sweep: a stage with sums %q beside one with sums %q", r.Sweeper.plan.point.Sums,
+					mode)
 			}
 			if err := r.check(g.devices); err != nil {
 				return g, err
@@ -198,7 +199,8 @@ func checkCounts(ranks [][][]StageRank) error {
 		}
 		for stage, all := range stages {
 			if n := len(ranks[0][0]); n == 0 || len(all) != n {
-				return fmt.Errorf("sweep: stage %d of phase %d has %d ranks, stage 0 of phase 0 has %d", stage, phase, len(all), n)
+				return fmt.Errorf("sweep: stage %d of phase %d has %d ranks, stage 0 of phase 0 has %d", stage, phase,
+					len(all), n)
 			}
 			if slices.ContainsFunc(all, func(r StageRank) bool { return r.Sweeper == nil }) {
 				return fmt.Errorf("sweep: a rank of stage %d of phase %d has no sweeper", stage, phase)
@@ -215,7 +217,8 @@ func (g *stageGroup) checkStores() error {
 		for _, r := range stage {
 			for _, s := range r.Stores {
 				if !r.onBoundary(s.Send) {
-					return fmt.Errorf("sweep: a store of %v, which is not all in the boundary region %v", s.Send, r.Boundary)
+					return fmt.Errorf("sweep: a store of %v, which is not all in the boundary region %v", s.Send,
+						r.Boundary)
 				}
 			}
 		}
@@ -235,7 +238,8 @@ func (g *stageGroup) checkSameBoxes() error {
 			for rank, r := range ranks {
 				first := g.ranks[0][stage][rank]
 				if r.Interior != first.Interior || r.core != first.core || !slices.Equal(r.Boundary, first.Boundary) {
-					return fmt.Errorf("sweep: in stage %d rank %d sweeps the boundary region %v and the interior %v in phase %d, but %v and %v in phase 0",
+					return fmt.Errorf(
+						"sweep: in stage %d rank %d sweeps the boundary region %v and the interior %v in phase %d, but %v and %v in phase 0",
 						stage, rank, r.Boundary, r.Interior, phase, first.Boundary, first.Interior)
 				}
 			}

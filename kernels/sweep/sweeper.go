@@ -158,7 +158,8 @@ func (s *Sweeper) check(arrays Arrays, boxes []domain.Box) error {
 // one value a point.
 func checkArray(a Access, component int, array kernels.Array, boxes []domain.Box) error {
 	if size := a.Element.size(); array.Layout.ElementSize != size {
-		return fmt.Errorf("elements of %d bytes are no %s; components that lie together have no sweep", array.Layout.ElementSize, a.Element)
+		return fmt.Errorf("elements of %d bytes are no %s; components that lie together have no sweep",
+			array.Layout.ElementSize, a.Element)
 	}
 	for _, b := range boxes {
 		if err := array.Holds(b.Grow(a.footprint(component).Radius())); err != nil {
@@ -174,7 +175,9 @@ func (n *plan) checkOverlap(arrays []kernels.Array) error {
 		for i, other := range arrays {
 			a, b := arrays[w.array].Data, other.Data
 			if i != w.array && a.Memory == b.Memory && a.Offset < b.Offset+b.Length && b.Offset < a.Offset+a.Length {
-				return fmt.Errorf("access %q is written where another access lies; an update in place is one access that is read and written", n.accesses[w.access].Name)
+				return fmt.Errorf(
+					"access %q is written where another access lies; an update in place is one access that is read and written",
+					n.accesses[w.access].Name)
 			}
 		}
 	}
@@ -204,7 +207,8 @@ func putMoment(frame []byte, m Moment) {
 func (l *Launch) SetParameters(p any) error {
 	t := parametersType(l.plan.point.Parameters)
 	if given := reflect.TypeOf(p); t == nil || given == nil || given.Kind() != reflect.Pointer || given.Elem() != t {
-		return fmt.Errorf("sweep: point function %q takes parameters by a pointer to %v, not %T", l.plan.point.Name, t, p)
+		return fmt.Errorf("sweep: point function %q takes parameters by a pointer to %v, not %T", l.plan.point.Name, t,
+			p)
 	}
 	if reflect.ValueOf(p).IsNil() {
 		return fmt.Errorf("sweep: point function %q: the pointer to its parameters, a %T, is nil", l.plan.point.Name, p)
@@ -219,8 +223,9 @@ var ErrFootprint = errors.New("a point function reads an offset that is no const
 var (
 	besideFootprint  = regexp.MustCompile(`offset_beside_the_footprint_of_(\w+)`)
 	outsideComponent = regexp.MustCompile(`component_outside_of_an_access`)
-	unknownName      = regexp.MustCompile(`identifier "(\w+)" is undefined|['‘](\w+)['’] was not declared`) // by NVRTC, by g++
-	otherFunction    = regexp.MustCompile(`NameOfAnotherFunction`)
+	unknownName      = regexp.MustCompile(
+		`identifier "(\w+)" is undefined|['‘](\w+)['’] was not declared`) // by NVRTC, by g++
+	otherFunction = regexp.MustCompile(`NameOfAnotherFunction`)
 )
 
 // explain says what it means that the compiler found no function of certain names, see access.cuh.
@@ -231,16 +236,23 @@ func (n *plan) explain(err error) error {
 		for q := range a.components() {
 			all = all.Join(a.footprint(q))
 		}
-		return fmt.Errorf("sweep: %s: at(%s, ...): %w, which is %v: unroll loops over offsets, or name the offset in the footprint", n.point.file(), m[1], ErrFootprint, all)
+		return fmt.Errorf(
+			"sweep: %s: at(%s, ...): %w, which is %v: unroll loops over offsets, or name the offset in the footprint",
+			n.point.file(), m[1], ErrFootprint, all)
 	}
 	if outsideComponent.MatchString(err.Error()) {
-		return fmt.Errorf("sweep: %s: a component that its access does not have, or that is no constant: unroll loops over components: %w", n.point.file(), ErrFootprint)
+		return fmt.Errorf(
+			"sweep: %s: a component that its access does not have, or that is no constant: unroll loops over components: %w",
+			n.point.file(), ErrFootprint)
 	}
 	if otherFunction.MatchString(err.Error()) {
-		return fmt.Errorf("sweep: point function %q uses a name that is no access or reduction of its own, but one in Point.Elsewhere: %w", n.point.Name, err)
+		return fmt.Errorf(
+			"sweep: point function %q uses a name that is no access or reduction of its own, but one in Point.Elsewhere: %w",
+			n.point.Name, err)
 	}
 	if m := unknownName.FindStringSubmatch(err.Error()); m != nil {
-		return fmt.Errorf("sweep: point function %q has no access %q: a source is compiled for each of its functions with the names of that one; those of others are for Point.Elsewhere: %w",
+		return fmt.Errorf(
+			"sweep: point function %q has no access %q: a source is compiled for each of its functions with the names of that one; those of others are for Point.Elsewhere: %w",
 			n.point.Name, m[1]+m[2], err)
 	}
 	return fmt.Errorf("sweep: point function %q: %w", n.point.Name, err)

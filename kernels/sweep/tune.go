@@ -85,11 +85,12 @@ func (s *Sweeper) tuningKey(c classes, box domain.Box) string {
 		n.point.linear = &shape
 	}
 	sum := sha256.Sum256([]byte(n.source(c, s.form)))
-	return fmt.Sprintf("%s %s, point function %s, source %x, size %v", s.device.Name, s.device.Arch, n.point.Name, sum[:8], flags.Alike(box.Size()))
+	return fmt.Sprintf("%s %s, point function %s, source %x, size %v", s.device.Name, s.device.Arch, n.point.Name,
+		sum[:8], flags.Alike(box.Size()))
 }
 
-// timedBox returns the part of a box that is swept to time shapes: whole layers, so few that the budget is enough for all shapes.
-// How many layers the caches hold then is as in the box.
+// timedBox returns the part of a box that is swept to time shapes: whole layers, so few that the budget is enough for
+// all shapes. How many layers the caches hold then is as in the box.
 func (n *plan) timedBox(box domain.Box) domain.Box {
 	const points, layers = 1 << 26, 64
 	last, size := n.point.Dims-1, box.Size()
@@ -129,7 +130,9 @@ func (s *Sweeper) tryShapes(arrays Arrays, box domain.Box, budget time.Duration)
 }
 
 // timeShape returns the time of a sweep in a shape, see flags.Timer.Least.
-func (s *Sweeper) timeShape(w *flags.Timer, arrays Arrays, box domain.Box, shape Shape, end time.Time) (took time.Duration, err error) {
+func (s *Sweeper) timeShape(
+	w *flags.Timer, arrays Arrays, box domain.Box, shape Shape, end time.Time,
+) (took time.Duration, err error) {
 	p := s.plan.newLaunchPlan(s.form, slices.Concat(arrays...), []domain.Box{box}, shape)
 	k, err := s.launchPlan("sweep to tune", &p, "")
 	if err != nil {

@@ -11,10 +11,10 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// Where processes share the grid, a stage of scheme fused is two kernels a device, one behind the other. The first sweeps what of the
-// boundary region other processes are sent, which assistants pack and send while the second sweeps the rest. Both store into
-// the ghosts of neighbours in this process, and wait for theirs. The first is queued once what other processes have sent before
-// has come: no kernel waits for a message.
+// Where processes share the grid, a stage of scheme fused is two kernels a device, one behind the other. The first
+// sweeps what of the boundary region other processes are sent, which assistants pack and send while the second sweeps
+// the rest. Both store into the ghosts of neighbours in this process, and wait for theirs. The first is queued once
+// what other processes have sent before has come: no kernel waits for a message.
 
 // remoteFaces is what a subdomain has for its neighbours in other processes.
 type remoteFaces struct {
@@ -40,7 +40,9 @@ func (x *Runner) remoteOf(d *subdomain) []int {
 func (r *run) newRemoteFaces() (all []*remoteFaces, err error) {
 	for _, rank := range r.local {
 		d := r.subdomains[rank]
-		one := &remoteFaces{queued: streams.Counter{Whom: fmt.Sprintf("subdomain %d on device %v to queue a stage", rank, d.device)}}
+		one := &remoteFaces{
+			queued: streams.Counter{Whom: fmt.Sprintf("subdomain %d on device %v to queue a stage", rank, d.device)},
+		}
 		if one.assistants, err = r.newAssistants(d, r.remoteOf(d)); err != nil {
 			return nil, err
 		}
@@ -61,8 +63,8 @@ func (r *run) newRemoteFaces() (all []*remoteFaces, err error) {
 	return all, nil
 }
 
-// begin waits until a stage can be queued, and lets the stream wait for what other processes have sent. The neighbours in this
-// process have queued the stage before: a kernel that waits for them waits for no host.
+// begin waits until a stage can be queued, and lets the stream wait for what other processes have sent. The neighbours
+// in this process have queued the stage before: a kernel that waits for them waits for no host.
 func (p *remoteFaces) begin(s *streams.Stream, stage int, n int64) error {
 	for _, other := range p.near {
 		if err := p.workers.Await(&other.queued, p.substep(n, stage)-1); err != nil {
@@ -132,15 +134,18 @@ func divide(whole sweep.StageRank, sent []domain.Box) (first, rest sweep.StageRa
 	return first, rest
 }
 
-// Fused is the scheme in which one kernel a device makes a stage: it sweeps, stores boundary points into
-// the neighbours' ghosts, and waits for theirs. Where processes share the grid it is two kernels, and assistants carry what
+// Fused is the scheme in which one kernel a device makes a stage: it sweeps, stores boundary points into the
+// neighbours' ghosts, and waits for theirs. Where processes share the grid it is two kernels, and assistants carry what
 // goes to other processes.
 const Fused Scheme = "fused"
 
 func fusedScheme() *definition {
 	return &definition{
-		name:       Fused,
-		needs:      Needs{Paths: []p2p.Path{p2p.Direct}, Path: p2p.Direct, OnePerDevice: true, Swept: true, Groups: true, Processes: true},
+		name: Fused,
+		needs: Needs{
+			Paths: []p2p.Path{p2p.Direct}, Path: p2p.Direct, OnePerDevice: true, Swept: true, Groups: true,
+			Processes: true,
+		},
 		assistants: (*Runner).remoteNeighbours, unfit: unforwarded, make: newFused, onGPUs: true,
 	}
 }

@@ -48,17 +48,20 @@ func unstored(x *Runner) error {
 	last := len(x.step.Stages) - 1
 	for _, sent := range x.step.sent(last) {
 		if !slices.ContainsFunc(x.step.Stages[last].Writes, sent.sameField) {
-			return fmt.Errorf("stores into ghosts what it sweeps, and a group of steps also sends level %+d of %q, which its last stage does not write", sent.Level, sent.Variable.Spec.Name)
+			return fmt.Errorf(
+				"stores into ghosts what it sweeps, and a group of steps also sends level %+d of %q, which its last stage does not write",
+				sent.Level, sent.Variable.Spec.Name)
 		}
 	}
 	if len(x.step.Reductions()) > 0 {
-		return errors.New("sweeps ghosts and owned points at once within a group of steps, and reductions are of owned points alone")
+		return errors.New(
+			"sweeps ghosts and owned points at once within a group of steps, and reductions are of owned points alone")
 	}
 	return nil
 }
 
-// kernelBoxes returns the boundary region and the interior of a stage of a kernel that waits for neighbours. Where the stage
-// sweeps ghosts they are in the boundary region, and the interior reads none.
+// kernelBoxes returns the boundary region and the interior of a stage of a kernel that waits for neighbours. Where the
+// stage sweeps ghosts they are in the boundary region, and the interior reads none.
 func (d *subdomain) kernelBoxes(x *Runner, stage int, n int64) (boundary []domain.Box, interior domain.Box) {
 	b := &d.stages[n][stage].boxes
 	if !b.grown {
@@ -79,8 +82,8 @@ func (d *subdomain) kernelBoxes(x *Runner, stage int, n int64) (boundary []domai
 	return boundary, interior
 }
 
-// inward returns how deep the boundary region is towards a neighbour where ghosts are swept: these and what reads them, or
-// nothing in a stage apart from neighbours.
+// inward returns how deep the boundary region is towards a neighbour where ghosts are swept: these and what reads them,
+// or nothing in a stage apart from neighbours.
 func inward(layers, ghosts int, apart bool) int {
 	if apart {
 		return 0
@@ -96,8 +99,8 @@ func unsuited(name Scheme, err error) error {
 	return err
 }
 
-// stores returns what a subdomain stores into ghosts in a stage: its messages within the process, and ghosts behind physical
-// faces that change from step to step.
+// stores returns what a subdomain stores into ghosts in a stage: its messages within the process, and ghosts behind
+// physical faces that change from step to step.
 func (x *Runner) stores(rank, stage int, n int64) (all []sweep.Store, err error) {
 	var sent []Access
 	var plan *halo.Plan
@@ -114,24 +117,33 @@ func (x *Runner) stores(rank, stage int, n int64) (all []sweep.Store, err error)
 		for c := range components {
 			stores, ok := x.ghosts[a.Variable][a.slot(n)].Stores(rank, x.step.growth(n, stage), plan, field, c)
 			if !ok {
-				return nil, fmt.Errorf("stores into ghosts, and a boundary of %q has a kernel of its own", a.Variable.Spec.Name)
+				return nil, fmt.Errorf("stores into ghosts, and a boundary of %q has a kernel of its own",
+					a.Variable.Spec.Name)
 			}
 			for _, s := range stores {
 				if !x.place.IsLocal(s.To) {
 					continue
 				}
 				if swept := x.place.Grown(rank, x.step.growth(n, stage)); swept.Intersect(s.Send) != s.Send {
-					return nil, fmt.Errorf("stores into ghosts what it sweeps, and neighbours also have the last points of %q, which is staggered, before a face: no stage writes these", a.Variable.Spec.Name)
+					return nil, fmt.Errorf(
+						"stores into ghosts what it sweeps, and neighbours also have the last points of %q, which is staggered, before a face: no stage writes these",
+						a.Variable.Spec.Name)
 				}
-				all = append(all, sweep.Store{Access: access, Component: c, Send: s.Send, Ghost: s.Ghost, To: s.To, Array: f.Array(s.To, c), Odd: s.Odd})
+				all = append(
+					all,
+					sweep.Store{
+						Access: access, Component: c, Send: s.Send, Ghost: s.Ghost, To: s.To, Array: f.Array(s.To, c),
+						Odd: s.Odd,
+					},
+				)
 			}
 		}
 	}
 	return all, nil
 }
 
-// stageRanks returns what each subdomain of this process does, by phase and stage. Their kernels know each other by the numbers of
-// their workers.
+// stageRanks returns what each subdomain of this process does, by phase and stage. Their kernels know each other by the
+// numbers of their workers.
 func (r *run) stageRanks() (all [][][]sweep.StageRank, err error) {
 	for phase := range r.period {
 		var stages [][]sweep.StageRank
@@ -185,7 +197,9 @@ func some(totals ...*sweep.Totals) []*sweep.Totals {
 // takeTotals has the norms and reductions of a subdomain taken by its kernels on their way, and what
 // these do not take from the fields, after a step. It reports whether there are some, all of the former
 // kind.
-func (k *oneKernel) takeTotals(d *subdomain, totals func(phase, stage int) []*sweep.Totals) (onTheirWay bool, err error) {
+func (k *oneKernel) takeTotals(
+	d *subdomain, totals func(phase, stage int) []*sweep.Totals,
+) (onTheirWay bool, err error) {
 	d.totals, onTheirWay = nil, true
 	for phase := range k.period {
 		var all []total
@@ -249,5 +263,6 @@ func (k *oneKernel) syncStreams(worker int) error {
 
 // move queues the values of profiles, which the stage of a step reflects about and the next one reads.
 func (k *oneKernel) move(p *oneKernelPart, stage int, n int64) error {
-	return k.eachWritten(stage, n, func(g *boundary.Ghosts) error { return g.Move(p.rank, p.steps, k.done+n, k.time(n)) })
+	return k.eachWritten(stage, n,
+		func(g *boundary.Ghosts) error { return g.Move(p.rank, p.steps, k.done+n, k.time(n)) })
 }

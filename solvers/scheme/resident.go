@@ -6,14 +6,18 @@ import (
 	"github.com/halox/halox/p2p"
 )
 
-// Resident is the scheme in which one kernel a device makes all steps of a round, without the host. With several steps between two exchanges, on GPUs,
-// it takes steps of stars of radius 1 whose fields stay on the multiprocessors with ghosts as wide.
+// Resident is the scheme in which one kernel a device makes all steps of a round, without the host. With several steps
+// between two exchanges, on GPUs, it takes steps of stars of radius 1 whose fields stay on the multiprocessors with
+// ghosts as wide.
 const Resident Scheme = "resident"
 
 func residentScheme() *definition {
 	return &definition{
-		name:       Resident,
-		needs:      Needs{Paths: []p2p.Path{p2p.Direct}, Path: p2p.Direct, OnePerDevice: true, Swept: true, Steady: true, Groups: true, Within: true},
+		name: Resident,
+		needs: Needs{
+			Paths: []p2p.Path{p2p.Direct}, Path: p2p.Direct, OnePerDevice: true, Swept: true, Steady: true,
+			Groups: true, Within: true,
+		},
 		assistants: none, unfit: unforwarded, make: newResident, onGPUs: true,
 	}
 }
@@ -73,7 +77,10 @@ func (k *resident) mostChecks() int64 {
 func (k *resident) stepsChecked(worker int, first, last, every int64) error {
 	p := k.parts[worker]
 	p.steps.BeginStep(first)
-	c := sweep.Checks{Until: (every - first%every) % every, Every: every, Tolerance: -1, L2: k.options.Norm == L2Norm, Finite: !k.options.anything}
+	c := sweep.Checks{
+		Until: (every - first%every) % every, Every: every, Tolerance: -1, L2: k.options.Norm == L2Norm,
+		Finite: !k.options.anything,
+	}
 	if k.options.Tolerance > 0 {
 		c.Tolerance = k.options.Tolerance
 	}

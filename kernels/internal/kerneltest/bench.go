@@ -113,7 +113,10 @@ func Noise(n int64) []float64 {
 // Shapes are boxes that take every way through the kernels: streams in z with and
 // without remainders, thin slabs, single points, boxes off the origin.
 func Shapes() []domain.Vec {
-	return []domain.Vec{{70, 19, 67}, {64, 4, 64}, {1, 33, 40}, {200, 1, 9}, {9, 300, 1}, {1, 1, 1}, {3, 1, 2}, {130, 130, 1}, {257, 3, 8}}
+	return []domain.Vec{
+		{70, 19, 67}, {64, 4, 64}, {1, 33, 40}, {200, 1, 9}, {9, 300, 1}, {1, 1, 1}, {3, 1, 2}, {130, 130, 1},
+		{257, 3, 8},
+	}
 }
 
 // EachPoint calls f for every point of a box.

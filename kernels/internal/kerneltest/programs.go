@@ -16,8 +16,8 @@ import (
 	"github.com/halox/halox/kernels/internal/source"
 )
 
-// CompileWithoutSpills wants programs to compile for each generation of GPUs, see testdevices.Generations, and to keep their
-// variables in registers.
+// CompileWithoutSpills wants programs to compile for each generation of GPUs, see testdevices.Generations, and to keep
+// their variables in registers.
 func CompileWithoutSpills(t *testing.T, programs ...kernels.Program) {
 	t.Helper()
 	testdevices.Once(t)
@@ -29,7 +29,8 @@ func CompileWithoutSpills(t *testing.T, programs ...kernels.Program) {
 	}
 }
 
-// WithoutSpills wants a program to compile for one generation, in a subtest beside others, and to keep its variables in registers.
+// WithoutSpills wants a program to compile for one generation, in a subtest beside others, and to keep its variables in
+// registers.
 func WithoutSpills(t *testing.T, c *nvrtc.Compiler, name string, p kernels.Program, arch string) {
 	t.Run(arch+"/"+name, func(t *testing.T) {
 		t.Parallel()

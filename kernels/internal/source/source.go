@@ -35,7 +35,9 @@ const StencilHeader = "stencil.cuh"
 //	            value at an offset
 func Stencil(s stencil.Stencil, realBytes int) string {
 	var b strings.Builder
-	b.WriteString("// A stencil as Stencil in kernels/internal/source writes it.\n#pragma once\n\n#include \"device.cuh\"\n#include \"real.cuh\"\n\n// clang-format off\n")
+	b.WriteString(
+		"// A stencil as Stencil in kernels/internal/source writes it.\n#pragma once\n\n#include \"device.cuh\"\n#include \"real.cuh\"\n\n// clang-format off\n",
+	)
 	fmt.Fprintf(&b, "#define DIMS %d\n\n", s.Dims)
 	b.WriteString("template <typename At> __device__ __forceinline__ REAL apply(const At &at) {\n\treturn ")
 	b.WriteString(Sum(s, Weight("REAL", realBytes), "at(0, 0, 0)", Part("at(%d, %d, %d)")))
@@ -83,8 +85,8 @@ func Weight(name string, bytes int) func(float64) string {
 // PlanarHeader is what kernels include that make each sum of points of a plane once.
 const PlanarHeader = "planar.cuh"
 
-// Planar returns planar.cuh for a stencil in three dimensions that reaches one plane, and whose parts lie in one plane each; ok is false for
-// others. That of cu/ is for editors, and for whoever reads it.
+// Planar returns planar.cuh for a stencil in three dimensions that reaches one plane, and whose parts lie in one plane
+// each; ok is false for others. That of cu/ is for editors, and for whoever reads it.
 //
 //	SUMS                  of points of a plane that the stencil adds up
 //	plane_sums(at, sum)   all of them around a point; at(dx, dy) is the value at an offset
@@ -119,9 +121,12 @@ func Planar(s stencil.Stencil, realBytes int) (text string, ok bool) {
 		return "", false
 	}
 	var b strings.Builder
-	b.WriteString("// The sums of a stencil's points that lie in one plane as Planar in kernels/internal/source writes them.\n#pragma once\n\n#include \"device.cuh\"\n#include \"real.cuh\"\n\n// clang-format off\n")
+	b.WriteString(
+		"// The sums of a stencil's points that lie in one plane as Planar in kernels/internal/source writes them.\n#pragma once\n\n#include \"device.cuh\"\n#include \"real.cuh\"\n\n// clang-format off\n",
+	)
 	fmt.Fprintf(&b, "enum { SUMS = %d, POINT = -1 };\n\n", len(sums))
-	b.WriteString("template <typename At> __device__ __forceinline__ void plane_sums(const At &at, REAL (&sum)[SUMS]) {\n")
+	b.WriteString(
+		"template <typename At> __device__ __forceinline__ void plane_sums(const At &at, REAL (&sum)[SUMS]) {\n")
 	for i, p := range sums {
 		terms := make([]string, len(p))
 		for k, o := range p {
@@ -129,6 +134,7 @@ func Planar(s stencil.Stencil, realBytes int) (text string, ok bool) {
 		}
 		fmt.Fprintf(&b, "\tsum[%d] = %s;\n", i, strings.Join(terms, " + "))
 	}
-	b.WriteString("}\n\ntemplate <typename Sum> __device__ __forceinline__ REAL combine(const Sum &sum) {\n\treturn " + total + ";\n}\n")
+	b.WriteString(
+		"}\n\ntemplate <typename Sum> __device__ __forceinline__ REAL combine(const Sum &sum) {\n\treturn " + total + ";\n}\n")
 	return b.String(), true
 }
