@@ -29,14 +29,17 @@ type Traits struct {
 	Stored bool // a kernel of the sender stores where messages arrive: they need no Route, and mostly no buffers
 	Pinned int  // buffers of pinned host memory, of the sender, that a message goes through one after the other
 	Tried  bool // a search for the fastest scheme tries it, where all links are usable
+
+	// Rate is about how many bytes per second leave a device. It decides whether a scheme overlaps an exchange.
+	Rate float64
 }
 
 // paths are those but Auto, in the order in which they are shown. A new one has its line here, and
 // its copies in ways; the tests of p2p add some.
 var paths = []knownPath{
-	{Staged, Traits{Pinned: 1}},
-	{Peer, Traits{Access: true, Tried: true}},
-	{Direct, Traits{Access: true, Stored: true, Tried: true}},
+	{Staged, Traits{Pinned: 1, Rate: 25e9}},
+	{Peer, Traits{Access: true, Tried: true, Rate: 300e9}},
+	{Direct, Traits{Access: true, Stored: true, Tried: true, Rate: 300e9}},
 }
 
 type knownPath struct {
@@ -52,6 +55,21 @@ func (p Path) Traits() Traits {
 		}
 	}
 	return Traits{}
+}
+
+// mpiRate is that of messages to other processes.
+const mpiRate = 10e9
+
+// Rate returns about how many bytes per second leave a device over the path. It returns an error for Auto, for a path
+// that is not known, and for one whose line in paths has no rate.
+func (p Path) Rate() (float64, error) {
+	if p == MPI {
+		return mpiRate, nil
+	}
+	if rate := p.Traits().Rate; rate > 0 {
+		return rate, nil
+	}
+	return 0, fmt.Errorf("p2p: path %q has no rate", p)
 }
 
 // Paths returns all paths but Auto, in the order in which they are shown.
