@@ -285,15 +285,12 @@ func TestPassesGiveOneAnswer(t *testing.T) {
 func TestPassesOfALargeGrid(t *testing.T) {
 	testdevices.InTurn(t, 6, 8)
 	testdevices.Once(t)
-	testdevices.Each(t, 1, func(t *testing.T, set *testdevices.Set) {
+	t.Run("backend=cuda", func(t *testing.T) {
+		set := testdevices.GPUs(t)
 		for _, c := range []struct {
 			size  []int
 			walls string
 		}{{[]int{517, 259, 131}, "ddnndn"}, {[]int{512, 256, 64}, "dddddd"}, {[]int{2047, 1025}, "ndnn"}, {[]int{4096, 512}, "dddd"}, {[]int{512, 256, 64}, "dtndtn"}} {
-			if set.Devices[0].HostCores {
-				c.size[0] /= 4
-				c.size[1] /= 4
-			}
 			for _, real := range []kernels.Real{kernels.Float32, kernels.Float64} {
 				t.Run(fmt.Sprintf("size=%v/%s", c.size, real), func(t *testing.T) {
 					p := problem(t, c.size, real, c.walls)

@@ -33,7 +33,7 @@ var may = map[string][]string{
 	"kernels/reduce":                {"kernels", "streams", "domain"},
 	"kernels/step":                  {"kernels", "kernels/flags", "kernels/reduce", "streams", "stencil", "domain"},
 	"kernels/sweep":                 {"kernels", "kernels/flags", "kernels/step", "streams", "stencil", "domain"},
-	"kernels/temporal":              {"kernels", "kernels/flags", "kernels/reduce", "kernels/rows", "streams", "stencil", "domain"},
+	"kernels/temporal":              {"kernels", "kernels/flags", "kernels/reduce", "streams", "stencil", "domain"},
 	"p2p":                           {"streams", "domain", "internal/cache"},
 	"p2p/mpi":                       {"streams", "internal/mpi", "internal/nccl"},
 	"halo":                          {"halo/datatype", "halo/packing", "p2p", "p2p/mpi", "kernels", "kernels/pack", "kernels/reduce", "streams", "domain", "internal/cache"},

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// A division into passes costs as little as the best of all, which are tried one by one, with any costs and any number of steps.
+// A division into passes costs as little as the best of all, which are tried one by one, with any costs and any
+// number of steps.
 func TestCut(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 300 {
@@ -48,7 +49,8 @@ func cheapest(made, passes, steps, least, deepest int, took float64, cost func(a
 	return best
 }
 
-// Of passes in any order that cost the same the deepest come first, so that who makes the first and divides again loses nothing.
+// Of passes in any order that cost the same the deepest come first, so that who makes the first and divides again
+// loses nothing.
 func TestCutTakesDeepPassesFirst(t *testing.T) {
 	costs := []float64{0, 1, 1.2, 1.4, 1.6}
 	cost := func(_, depth int) float64 { return costs[depth] }

@@ -19,11 +19,8 @@ import (
 // Passes store layers of the last level in the ghosts of neighbours too, and nothing else there.
 func TestPassesStoreGhosts(t *testing.T) {
 	testdevices.InTurn(t, 1, 8)
-	testdevices.EachKernel(t, 2, func(t *testing.T, set *testdevices.Set) {
+	eachGPU(t, 2, func(t *testing.T, set *testdevices.Set) {
 		b := kerneltest.NewBench(t, set)
-		if b.Device.GoKernels {
-			t.Skip("SKIPPED: a host device has no such passes")
-		}
 		last := len(set.Devices) - 1
 		there := kerneltest.NewBench(t, &testdevices.Set{Devices: set.Devices[last:], Compiler: set.Compiler})
 		smallOnCPU(t, b)
@@ -50,7 +47,7 @@ func storeGhosts[T rows.Float](t *testing.T, b, there *kerneltest.Bench, s stenc
 			}
 			p := newProblem[T](t, s, randomSides(s, size, rng), size, depth, rng)
 			passes := kerneltest.Must(New(b.Compiler, b.Device, s, real, p.layout, Options{}))(t)
-			compileBeside(b, passes.gpu)
+			compileAll(b, passes)
 			if !passes.StoresGhosts(depth, p.box, p.sides) {
 				continue
 			}
@@ -60,7 +57,7 @@ func storeGhosts[T rows.Float](t *testing.T, b, there *kerneltest.Bench, s stenc
 				for i := range values {
 					values[i] = T(math.NaN())
 				}
-				for range 1 + rng.IntN(mostGhostStores) {
+				for range 1 + rng.IntN(maxGhostStores) {
 					ghosts = append(ghosts, randomGhosts(p.box, s.Dims, array(there, p.layout, values), rng))
 				}
 				p.run(t, b, func(from, to kernels.Array) *streams.Kernel {

@@ -29,8 +29,10 @@ func check[T any](v T, err error) func(b *testing.B) T {
 	}
 }
 
-// BenchmarkPasses times all kernels for passes on a GPU, between walls of three kinds or walls that move, with norms of the last step or, of 5 points,
-// of every step, and without: Gpoint/s counts each level of a point. Blocks share the box by the weight that is fastest, see shape. It wants of each the bits of that of pass.cu of the same depth, if there is one.
+// BenchmarkPasses times all kernels for passes on a GPU, between walls of three kinds or walls that move, with norms
+// of the last step or, of 5 points, of every step, and without: Gpoint/s counts each level of a point. Blocks share
+// the box by the weight that is fastest, see shape. It wants of each the bits of that of pass.cu of the same depth,
+// if there is one.
 func BenchmarkPasses(b *testing.B) {
 	set := testdevices.GPUs(b)
 	for _, c := range []passBench{
@@ -69,7 +71,7 @@ func (c *passBench) options() map[string][]Options {
 	all := map[string][]Options{"plain": {{}}, "moving": {{Moving: true}}, "norms": {{Norms: 1}}}
 	if c.dims == 2 {
 		all["norms-fast"] = []Options{{Norms: 1, Sums: sums.Fast}}
-		for norms := 2; norms <= MostNorms; norms++ {
+		for norms := 2; norms <= MaxNorms; norms++ {
 			all["norms-every"] = append(all["norms-every"], Options{Norms: norms, Deepest: norms})
 			all["norms-every-fast"] = append(all["norms-every-fast"], Options{Norms: norms, Deepest: norms, Sums: sums.Fast})
 		}
@@ -128,7 +130,7 @@ func (c *passBench) rig(b *testing.B, set *testdevices.Set, o Options) *passRig 
 	}
 	l := check(domain.NewLayout(r.box, width, c.real.Size()))(b)
 	r.passes = check(New(set.Compiler, r.device, s, c.real, l, o))(b)
-	r.passes.gpu.compileAll()
+	r.passes.compileAll()
 	r.timer = check(flags.NewTimer(r.device, time.Minute))(b)
 	b.Cleanup(func() { r.timer.Close() })
 	for i := range r.arrays {
@@ -152,7 +154,7 @@ func (r *passRig) random(b *testing.B, bytes int64, real kernels.Real) streams.S
 
 // depth times all kernels of a depth.
 func (r *passRig) depth(b *testing.B, depth int, sides Sides, o Options) {
-	g, of := r.passes.gpu, More{Box: r.box}
+	g, of := r.passes, More{Box: r.box}
 	for i := range 6 {
 		if o.Moving && i/2 < r.passes.stencil.Dims {
 			w := Wall{Box: r.box}
@@ -172,17 +174,14 @@ func (r *passRig) depth(b *testing.B, depth int, sides Sides, o Options) {
 		}
 	}
 	pass := func(one shape, to kernels.Array) *streams.Kernel {
-		spec := r.passes.spec("pass", r.arrays[0], to, of)
-		if err := g.prepare(&spec, one, r.arrays[0], to, r.box, sides, of); err != nil {
-			b.Fatal(err)
-		}
+		spec := check(g.spec("pass", one, r.arrays[0], to, r.box, sides, of))(b)
 		return check(r.device.NewKernel(spec))(b)
 	}
 	known := false
 	for _, one := range g.candidates {
 		if one.depth == depth && one.name == "pass" {
 			k := pass(one, r.arrays[2])
-			check(r.timer.Time(false, nil, func() error { return r.timer.Stream.Launch(k) }))(b)
+			r.launch(b, k)
 			k.Close()
 			known = true
 		}
@@ -193,14 +192,14 @@ func (r *passRig) depth(b *testing.B, depth int, sides Sides, o Options) {
 		}
 		b.Run(fmt.Sprintf("depth=%d/sides=%v/%s%v", depth, sides[0], one.name, one.program.Defines[1:]), func(b *testing.B) {
 			end, like := time.Now().Add(time.Minute), func(s shape) (*streams.Kernel, error) { return pass(s, r.arrays[1]), nil }
-			first := learntOne{one.String(), one.weight, check(timeShape(r.timer, one, like, end))(b)}
+			first := tunedDepth{one.String(), one.weight, check(timeShape(r.timer, one, like, end))(b)}
 			best := check(otherWeights(r.timer, one, first, like, end))(b)
 			one.weight = best.Weight
 			k := pass(one, r.arrays[1])
 			defer k.Close()
 			var took []float64
 			for range 12 {
-				took = append(took, check(r.timer.Time(false, nil, func() error { return r.timer.Stream.Launch(k) }))(b).Seconds())
+				took = append(took, r.launch(b, k).Seconds())
 			}
 			slices.Sort(took)
 			for b.Loop() {
@@ -213,6 +212,11 @@ func (r *passRig) depth(b *testing.B, depth int, sides Sides, o Options) {
 			}
 		})
 	}
+}
+
+// launch returns the duration of one launch.
+func (r *passRig) launch(b *testing.B, k *streams.Kernel) time.Duration {
+	return check(r.timer.Time(false, nil, func() error { return r.timer.Stream.Launch(k) }))(b)
 }
 
 // same compares what was stored with what was to be, in the middle row of each plane and in all rows of three planes.

@@ -14,15 +14,13 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// pass_stars.cu gives the bits of sweeps in shapes that other tests have no room for on the CPU: those that are tried on GPUs, with level 0
-// asked for two planes ahead, and of three steps. Boxes are smaller than a tile, have walls within one, and have many.
+// pass_stars.cu gives the bits of sweeps in shapes that other tests have no room for on the CPU: those that are tried
+// on GPUs, with level 0 asked for two planes ahead, and of three steps. Boxes are smaller than a tile, have walls
+// within one, and have many.
 func TestPassesOfLongStars(t *testing.T) {
 	testdevices.InTurn(t, 2, 8)
-	testdevices.EachKernel(t, 1, func(t *testing.T, set *testdevices.Set) {
+	eachGPU(t, 1, func(t *testing.T, set *testdevices.Set) {
 		b := kerneltest.NewBench(t, set)
-		if b.Device.GoKernels {
-			t.Skip("SKIPPED: a host device has no kernels for stars")
-		}
 		rng := rand.New(rand.NewPCG(17, 18))
 		shapes := []longStars{{2, 2, 3, 1, everywhere}, {2, 3, 2, 2, everywhere}, {3, 3, 4, 1, everywhere}, {2, 4, 8, 2, everywhere}, {2, 3, 8, 2, everywhere}}
 		for i, c := range shapes { // of either type if tests are long, else some by turns
@@ -53,8 +51,7 @@ func tryLongStars[T rows.Float](t *testing.T, b *kerneltest.Bench, s stencil.Ste
 		passes := kerneltest.Must(New(b.Compiler, b.Device, s, real, p.layout, Options{}))(t)
 		t.Run(fmt.Sprintf("%v/%v", p, one), func(t *testing.T) {
 			p.run(t, b, func(from, to kernels.Array) *streams.Kernel {
-				spec := passes.spec("pass", from, to, More{})
-				kerneltest.Check(t, passes.gpu.prepare(&spec, one, from, to, p.box, sides, More{}))
+				spec := kerneltest.Must(passes.spec("pass", one, from, to, p.box, sides, More{}))(t)
 				return kerneltest.Must(b.Device.NewKernel(spec))(t)
 			})
 		})

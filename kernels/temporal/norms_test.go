@@ -18,11 +18,11 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// Passes with norms of their last step, or of all of them, make the bits of others, and their norms have the bits of those of the reference over
-// any box within what is stored, however it is cut.
+// Passes with norms of their last step, or of all of them, make the bits of others, and their norms have the bits of
+// those of the reference over any box within what is stored, however it is cut.
 func TestPassesTakeNorms(t *testing.T) {
 	testdevices.InTurn(t, 5, 8)
-	testdevices.EachKernel(t, 1, func(t *testing.T, set *testdevices.Set) {
+	eachGPU(t, 1, func(t *testing.T, set *testdevices.Set) {
 		rng := rand.New(rand.NewPCG(7, 8))
 		b := kerneltest.NewBench(t, set)
 		all := testdevices.Again(3, stencils(t))
@@ -52,7 +52,7 @@ func tryNorms[T rows.Float](t *testing.T, b *kerneltest.Bench, s stencil.Stencil
 				continue // the shared memory of the CPU has no room for it
 			}
 			kerneltest.Check(t, err)
-			compileBeside(b, passes.gpu)
+			compileAll(b, passes)
 			t.Run(fmt.Sprintf("%v/norms=%d", p, count), func(t *testing.T) {
 				of := randomBox(p.box, rng)
 				room := newNormRoom(b, real, count, passes.Parts(p.box, sides))
@@ -115,10 +115,11 @@ func randomBox(all domain.Box, rng *rand.Rand) (b domain.Box) {
 	return b
 }
 
-// A thread that finds more than a running sum may have of terms settles them on its way: a long march of a block, of large and small values.
+// A thread that finds more than a running sum may have of terms settles them on its way: a long march of a block, of
+// large and small values.
 func TestNormsOfLongMarches(t *testing.T) {
 	testdevices.InTurn(t, 6, 8)
-	testdevices.EachKernel(t, 1, func(t *testing.T, set *testdevices.Set) {
+	eachGPU(t, 1, func(t *testing.T, set *testdevices.Set) {
 		b := kerneltest.NewBench(t, set)
 		rng := rand.New(rand.NewPCG(9, 10))
 		s := kerneltest.Must(stencil.HeatOf(stencil.Kinds(2)[0], []float64{0.1, 0.1}, 1, 1e-3))(t)

@@ -1,3 +1,9 @@
+// Package temporal runs several steps of a linear stencil in one pass over memory of a GPU (temporal blocking), behind
+// walls and ghosts of neighbors, with the bits of sweeps one after the other.
+//
+// A pass reads level 0 of a field from one array and stores level depth to another one: memory is read and written once
+// per pass, not once per step. The levels between them are in registers and shared memory. Tiles overlap: what two of
+// them need of a level both compute, and no tile waits for another.
 package temporal
 
 import (
@@ -9,30 +15,37 @@ import (
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/kernels"
-	"github.com/halox/halox/kernels/rows"
+	"github.com/halox/halox/kernels/internal/launch"
 	"github.com/halox/halox/stencil"
 	"github.com/halox/halox/streams"
 )
 
-// Passes makes passes of one stencil ready for one device. It may be used by one goroutine at a time, and what it made by one stream.
+// Passes prepares passes of one stencil for one GPU. It may be used by one goroutine at a time, and its launches by one
+// stream.
 type Passes struct {
-	device  *streams.Device
-	stencil stencil.Stencil
-	real    kernels.Real
-	layout  domain.Layout
-	options Options
-	cost    []float64
-	gpu     *gpu
-	room    struct { // of passes on a host device
-		float32 []float32
-		float64 []float64
-	}
+	compiler   *kernels.Compiler
+	device     *streams.Device
+	stencil    stencil.Stencil
+	real       kernels.Real
+	layout     domain.Layout
+	options    Options
+	cost       []float64
+	candidates []shape // to be tried; of each depth the first is taken without tuning
+	shapes     []shape // one for each depth that there are passes of
+	loaded     map[string]streams.Function
+	sweep      time.Duration // of the sweep that Tune compared passes with, 0 for none
 }
 
-// New returns the passes of a stencil between arrays of a layout. The error is ErrImpossible where there are none.
-func New(c *kernels.Compiler, d *streams.Device, s stencil.Stencil, real kernels.Real, l domain.Layout, o Options) (*Passes, error) {
-	if o.Norms < 0 || o.Norms > MostNorms {
-		return nil, fmt.Errorf("temporal: norms of the last %d steps of a pass; %d are possible", o.Norms, MostNorms)
+// maxRadius is how far stencils may reach along an axis.
+const maxRadius = 4
+
+// New returns the passes of a stencil between arrays of a layout. The error is ErrImpossible where there are none: on
+// CPU devices, and where no kernel has room for the stencil.
+func New(
+	c *kernels.Compiler, d *streams.Device, s stencil.Stencil, real kernels.Real, l domain.Layout, o Options,
+) (*Passes, error) {
+	if o.Norms < 0 || o.Norms > MaxNorms {
+		return nil, fmt.Errorf("temporal: the norms of a pass must be of 0 to %d steps, not %d", MaxNorms, o.Norms)
 	}
 	if err := s.Check(); err != nil {
 		return nil, fmt.Errorf("temporal: %w", err)
@@ -42,53 +55,77 @@ func New(c *kernels.Compiler, d *streams.Device, s stencil.Stencil, real kernels
 	}
 	for a := range s.Dims {
 		if r := s.AxisRadius(a); r < 1 || r > maxRadius {
-			return nil, fmt.Errorf("temporal: %w: the stencil reaches %d points along axis %d; 1 to %d are possible", ErrImpossible, r, a, maxRadius)
+			return nil, fmt.Errorf("temporal: %w: a stencil must reach 1 to %d points along axis %d, not %d",
+				ErrImpossible, maxRadius, a, r)
 		}
 	}
-	p := &Passes{device: d, stencil: s, real: real, layout: l, options: o}
 	if d.GoKernels {
-		p.cost = hostCosts(s, o)
-		return p, nil
+		return nil, fmt.Errorf("temporal: %w: %v is a CPU device", ErrImpossible, d)
 	}
-	var err error
-	if p.gpu, err = newGPU(c, d, s, real, l, o); err != nil {
-		return nil, err
+	p := &Passes{compiler: c, device: d, stencil: s, real: real, layout: l, options: o}
+	p.loaded = map[string]streams.Function{}
+	p.candidates = slices.DeleteFunc(shapesWith(s, real, l, d.Arch, int(d.Shared), o), func(one shape) bool {
+		return !o.wants(one.depth)
+	})
+	if o.Norms > 0 {
+		p.candidates = firstOfEach(p.candidates)
 	}
-	p.cost = p.gpu.costs()
+	if len(p.candidates) == 0 {
+		return nil, fmt.Errorf("temporal: %w: no kernel has room for the stencil", ErrImpossible)
+	}
+	for _, s := range p.candidates {
+		if !slices.ContainsFunc(p.shapes, func(t shape) bool { return t.depth == s.depth }) {
+			p.shapes = append(p.shapes, s)
+		}
+	}
+	p.setCosts()
 	return p, nil
 }
 
-// hostCosts are those of a core: stars leave memory waiting, other stencils nearly none of it.
-func hostCosts(s stencil.Stencil, o Options) []float64 {
-	more := 0.97
-	if _, ok := s.AsStar(); ok {
-		more = 0.5
-	}
-	cost := noPasses(8)
-	for _, d := range []int{2, 3, 4, 6, 8} {
-		if o.wants(d) {
-			cost[d] = 1 + more*float64(d-1)
+// firstOfEach keeps the first of the shapes of each depth and kernel: those with norms are compiled besides others,
+// which takes as long.
+func firstOfEach(all []shape) (firsts []shape) {
+	for _, s := range all {
+		if !slices.ContainsFunc(firsts, func(t shape) bool { return t.depth == s.depth && t.name == s.name }) {
+			firsts = append(firsts, s)
 		}
 	}
-	return cost
+	return firsts
 }
 
-// Costs returns the time of a pass by its depth, over that of a sweep, which is depth 1: infinite where there is none. It is for Cut.
+// setCosts computes the costs of all depths from the shapes.
+func (p *Passes) setCosts() {
+	deepest := 1
+	for _, s := range p.shapes {
+		deepest = max(deepest, s.depth)
+	}
+	p.cost = make([]float64, deepest+1)
+	for d := 2; d <= deepest; d++ {
+		p.cost[d] = math.Inf(1)
+	}
+	p.cost[1] = 1
+	for _, s := range p.shapes {
+		p.cost[s.depth] = s.cost
+	}
+}
+
+// Costs returns the duration of a pass by its depth, in sweeps, which are depth 1: infinite where there is none. It is
+// for Cut.
 func (p *Passes) Costs() []float64 { return p.cost }
 
 // SweepTime returns how long the sweep takes that Tune was given, 0 where that is not known.
-func (p *Passes) SweepTime() time.Duration {
-	if p.gpu == nil {
-		return 0
-	}
-	return p.gpu.sweep
-}
+func (p *Passes) SweepTime() time.Duration { return p.sweep }
 
-// Pass makes a launch ready that makes so many steps, two or more: it reads level 0 from an array, and stores the last level
-// of the points of a box to another one. The box ends where the grid does on sides that are not Open. Ghosts behind these
-// hold in from what the sides say. parts is how many parts norms have, no more than Parts.
-func (p *Passes) Pass(name string, from, to kernels.Array, box domain.Box, sides Sides, depth int, of More) (k *streams.Kernel, parts int64, err error) {
-	if err := errors.Join(p.check(from, to, box, sides, depth), p.options.check(of, box, depth), of.Walls.check(p.stencil, p.real, p.options.Moving, sides, box, depth)); err != nil {
+// Pass prepares a launch that runs depth steps, two or more: it reads level 0 from an array, and stores the last
+// level of the points of a box to another one. The box ends where the grid does on sides that are not Open. Ghosts
+// behind these hold in from what the sides say. parts is how many parts norms have, no more than Parts.
+func (p *Passes) Pass(
+	name string, from, to kernels.Array, box domain.Box, sides Sides, depth int, of More,
+) (k *streams.Kernel, parts int64, err error) {
+	if err := errors.Join(
+		p.check(from, to, box, sides, depth), p.options.check(of, box, depth),
+		of.Walls.check(p.stencil, p.real, p.options.Moving, sides, box, depth),
+	); err != nil {
 		return nil, 0, err
 	}
 	for i := range of.Ghosts {
@@ -99,17 +136,8 @@ func (p *Passes) Pass(name string, from, to kernels.Array, box domain.Box, sides
 	if len(of.Ghosts) > 0 && !p.StoresGhosts(depth, box, sides) {
 		return nil, 0, fmt.Errorf("temporal: %w: passes of %d steps store no ghosts", ErrImpossible, depth)
 	}
-	spec := p.spec(name, from, to, of)
-	if p.device.GoKernels {
-		if p.real == kernels.Float32 {
-			spec.Run = onHost(p, &p.room.float32, from, to, box, sides, depth, of)
-		} else {
-			spec.Run = onHost(p, &p.room.float64, from, to, box, sides, depth, of)
-		}
-		k, err = p.device.NewKernel(spec)
-		return k, 1, err
-	}
-	if err := p.gpu.prepare(&spec, p.gpu.of(depth, box.Size(), sides), from, to, box, sides, of); err != nil {
+	spec, err := p.spec(name, p.of(depth, box.Size(), sides), from, to, box, sides, of)
+	if err != nil {
 		return nil, 0, err
 	}
 	k, err = p.device.NewKernel(spec)
@@ -118,15 +146,13 @@ func (p *Passes) Pass(name string, from, to kernels.Array, box domain.Box, sides
 
 // StoresGhosts reports whether passes of a depth over a box can be given More.Ghosts.
 func (p *Passes) StoresGhosts(depth int, box domain.Box, sides Sides) bool {
-	return p.gpu != nil && p.options.plain() && p.finite(depth) && p.gpu.of(depth, box.Size(), sides).storesGhosts()
+	return p.options.plain() && p.finite(depth) && p.of(depth, box.Size(), sides).storesGhosts()
 }
 
-// Parts returns the most parts that the norms of a pass over the box have, whatever Tune finds: 0 where no pass is possible.
+// Parts returns the most parts that the norms of a pass over the box have, whatever Tune finds: 0 where no pass is
+// possible.
 func (p *Passes) Parts(box domain.Box, sides Sides) (most int64) {
-	if p.gpu == nil {
-		return 1
-	}
-	for _, s := range p.gpu.candidates {
+	for _, s := range p.candidates {
 		if !s.fits(box.Size(), sides) {
 			continue
 		}
@@ -139,39 +165,7 @@ func (p *Passes) Parts(box domain.Box, sides Sides) (most int64) {
 	return most
 }
 
-// spec is what launches of all passes have. Kernels wait by themselves, see grid_dependency_wait in device.cuh.
-func (p *Passes) spec(name string, from, to kernels.Array, of More) streams.KernelSpec {
-	spec := streams.KernelSpec{Name: name, Work: streams.Sweep, Uses: slices.Concat([]streams.Span{from.Data, to.Data}, of.Parts, of.Walls.spans()), Early: !p.device.GoKernels}
-	for _, g := range of.Ghosts {
-		spec.Reaches = append(spec.Reaches, g.To.Data)
-	}
-	return spec
-}
-
-// onHost returns a pass on a host device, which shares a room with others.
-func onHost[T rows.Float](p *Passes, room *[]T, from, to kernels.Array, box domain.Box, sides Sides, depth int, of More) func() {
-	if p.device.IsDry() {
-		return func() {}
-	}
-	h := newHostPass(p.stencil, sides, values[T](from), values[T](to), from.Layout, to.Layout, box, depth, domain.Vec{})
-	h.setWalls(&of.Walls)
-	h.norms = normsOnHost{of.Box, p.options.Sums, make([]rows.Norms, len(of.Parts))}
-	if len(*room) < h.rooms {
-		*room = make([]T, h.rooms)
-	}
-	return func() {
-		h.room = *room
-		h.norms.begin()
-		h.run()
-		h.norms.end(of.Parts)
-	}
-}
-
-func values[T any](a kernels.Array) []T {
-	return streams.View[T](a.Data.Memory.Bytes()[a.Data.Offset:][:a.Layout.Bytes()])
-}
-
-// check returns an error unless the pass can be made.
+// check returns an error unless the pass is possible.
 func (p *Passes) check(from, to kernels.Array, box domain.Box, sides Sides, depth int) error {
 	if !p.finite(depth) {
 		return fmt.Errorf("temporal: a pass of %d steps; there are those of finite Costs", depth)
@@ -186,11 +180,9 @@ func (p *Passes) check(from, to kernels.Array, box domain.Box, sides Sides, dept
 		return fmt.Errorf("temporal: a pass over the empty box %v", box)
 	}
 	for a := range p.stencil.Dims {
-		r := p.stencil.AxisRadius(a)
-		for _, side := range []Side{sides.low(a), sides.high(a)} {
-			if side == Mirror && box.Size()[a] < r {
-				return fmt.Errorf("temporal: a box of %d points along axis %d, of which %d are mirrored", box.Size()[a], a, r)
-			}
+		r, n := p.stencil.AxisRadius(a), box.Size()[a]
+		if (sides.low(a) == Mirror || sides.high(a) == Mirror) && n < r {
+			return fmt.Errorf("temporal: a box of %d points along axis %d, of which %d are mirrored", n, a, r)
 		}
 	}
 	for _, array := range []kernels.Array{from, to} {
@@ -204,13 +196,14 @@ func (p *Passes) check(from, to kernels.Array, box domain.Box, sides Sides, dept
 	if err := to.Holds(box); err != nil {
 		return fmt.Errorf("temporal: what a pass stores: %w", err)
 	}
-	if a, b := from.Data, to.Data; a.Memory == b.Memory && a.Offset < b.Offset+b.Length && b.Offset < a.Offset+a.Length {
+	if a, b := from.Data, to.Data; a.Memory == b.Memory && a.Offset < b.Offset+b.Length &&
+		b.Offset < a.Offset+a.Length {
 		return errors.New("temporal: a pass reads and stores the same memory")
 	}
 	return nil
 }
 
-// read returns what a pass of so many steps over a box reads: on open sides as far as all its steps do.
+// read returns what a pass over a box reads: on open sides as far as all its steps do.
 func (p *Passes) read(box domain.Box, sides Sides, depth int) domain.Box {
 	for a := range p.stencil.Dims {
 		r := p.stencil.AxisRadius(a)
@@ -229,4 +222,100 @@ func (p *Passes) read(box domain.Box, sides Sides, depth int) domain.Box {
 // finite reports whether there are passes of a depth.
 func (p *Passes) finite(depth int) bool {
 	return depth >= 2 && depth < len(p.cost) && !math.IsInf(p.cost[depth], 1)
+}
+
+// of returns the shape of passes of a depth over a box with sides: the chosen one, or else another that is possible
+// there.
+func (p *Passes) of(depth int, n domain.Vec, sides Sides) shape {
+	for _, s := range append(slices.Clone(p.shapes), p.candidates...) {
+		if s.depth == depth && s.fits(n, sides) {
+			return s
+		}
+	}
+	panic("temporal: a depth without a kernel for all boxes")
+}
+
+// function compiles the kernel of a shape.
+func (p *Passes) function(s shape) (streams.Function, error) {
+	name := s.program.String()
+	if f, ok := p.loaded[name]; ok {
+		return f, nil
+	}
+	all, err := p.compiler.Load(p.device, s.program, s.name)
+	if err != nil {
+		return nil, err
+	}
+	p.loaded[name] = all[0]
+	return all[0], nil
+}
+
+// maxAxis is how many points a box of a pass may have along an axis.
+const maxAxis = math.MaxInt32 / 4
+
+// checkLength returns ErrImpossible where a box is too long for passes.
+func checkLength(size domain.Vec) error {
+	for a, n := range size {
+		if n > maxAxis {
+			return fmt.Errorf(
+				"temporal: %w: at most %d points are possible along axis %d, not %d",
+				ErrImpossible,
+				maxAxis,
+				a,
+				n,
+			)
+		}
+	}
+	return nil
+}
+
+// spec returns the launch of a pass by the kernel of a shape. The kernel waits for launches before it by itself, see
+// grid_dependency_wait in device.cuh.
+func (p *Passes) spec(
+	name string, s shape, from, to kernels.Array, box domain.Box, sides Sides, of More,
+) (spec streams.KernelSpec, err error) {
+	if err := checkLength(box.Size()); err != nil {
+		return spec, err
+	}
+	if !s.fits(box.Size(), sides) {
+		return spec, fmt.Errorf("temporal: %w: a box of %v points between walls", ErrImpossible, box.Size())
+	}
+	args := passArgs{From: address(from, box.Lo), To: address(to, box.Lo)}
+	shift := args.From / uint64(from.Layout.ElementSize) % uint64(s.vector)
+	if s.vector > 1 && (args.From-args.To)%16 != 0 {
+		return spec, errors.New("temporal: a pass between arrays that are not aligned alike")
+	}
+	grid, chunk, err := s.grid(box.Size(), int(shift), p.device.Cores-of.ReservedSMs)
+	if err != nil {
+		return spec, err
+	}
+	args.Pitch, args.Plane = from.Layout.Pitch, from.Layout.Plane
+	args.Chunk, args.Weight, args.Start = int32(chunk), int32(s.weight), int32(s.start)
+	for a, n := range box.Size() {
+		args.N[a] = int32(n)
+	}
+	for i, side := range sides.simple(p.stencil) {
+		args.Sides[i] = int32(side)
+	}
+	if len(of.Ghosts) > 0 {
+		s.program = withGhostStores(s.program)
+	}
+	spec = streams.KernelSpec{
+		Name: name, Work: streams.Sweep, Early: true, Grid: grid, Block: [3]int{s.threads, 1, 1}, Shared: s.shared,
+		Uses: slices.Concat([]streams.Span{from.Data, to.Data}, of.Parts, of.Walls.spans()),
+	}
+	for _, g := range of.Ghosts {
+		spec.Reaches = append(spec.Reaches, g.To.Data)
+	}
+	if spec.Function, err = p.function(s); err != nil {
+		return spec, err
+	}
+	switch {
+	case len(of.Ghosts) > 0:
+		spec.Argument, err = ghostArgs(args, to, box, p.stencil.Dims, of.Ghosts)
+	case p.options.plain():
+		spec.Argument = launch.Argument(&args)
+	default:
+		spec.Argument = launch.Argument(moreArgs(args, from.Layout.ElementSize, box, &of))
+	}
+	return spec, err
 }

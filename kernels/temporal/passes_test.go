@@ -17,9 +17,10 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// Passes on any device give the bits of sweeps: all stencils, types, depths, sides and odd sizes, and they store nothing else.
+// Passes on any device give the bits of sweeps: all stencils, types, depths, sides and odd sizes, and they store
+// nothing else.
 func TestPasses(t *testing.T) {
-	testdevices.EachKernel(t, 1, func(t *testing.T, set *testdevices.Set) {
+	eachGPU(t, 1, func(t *testing.T, set *testdevices.Set) {
 		rng := rand.New(rand.NewPCG(3, 4))
 		b := kerneltest.NewBench(t, set)
 		smallOnCPU(t, b)
@@ -60,7 +61,8 @@ func byKernel(t *testing.T) [][]stencil.Stencil {
 	return all
 }
 
-// Kernels whose levels are in registers do it where most tiles meet no wall, where tiles are whole and where they are not, between walls and without.
+// Kernels whose levels are in registers do it where most tiles meet no wall, where tiles are whole and where they are
+// not, between walls and without.
 func TestPassesOverManyTiles(t *testing.T) {
 	testdevices.InTurn(t, 4, 8)
 	tryManyTiles(t, Options{})
@@ -82,7 +84,7 @@ func TestPassesOverManyTilesTakeNorms(t *testing.T) {
 // They find those of several last steps.
 func TestPassesOverManyTilesTakeNormsOfSeveralSteps(t *testing.T) {
 	testdevices.InTurn(t, 6, 8)
-	for i, o := range []Options{{Norms: 2}, {Norms: 3, Moving: true}, {Norms: MostNorms}} {
+	for i, o := range []Options{{Norms: 2}, {Norms: 3, Moving: true}, {Norms: MaxNorms}} {
 		if testdevices.Turn(i, 3, 3) {
 			tryManyTiles(t, o)
 		}
@@ -90,11 +92,8 @@ func TestPassesOverManyTilesTakeNormsOfSeveralSteps(t *testing.T) {
 }
 
 func tryManyTiles(t *testing.T, o Options) {
-	testdevices.EachKernel(t, 1, func(t *testing.T, set *testdevices.Set) {
+	eachGPU(t, 1, func(t *testing.T, set *testdevices.Set) {
 		b := kerneltest.NewBench(t, set)
-		if b.Device.GoKernels {
-			t.Skip("SKIPPED: a host device has no tiles of kernels")
-		}
 		rng := rand.New(rand.NewPCG(5, 6))
 		smallOnCPU(t, b)
 		cases := 3
@@ -112,14 +111,12 @@ func tryManyTiles(t *testing.T, o Options) {
 	})
 }
 
-// Kernels whose warps tell each other where they are do it where all lanes say so. It is for racecheck, see EVERY_LANE of pass_planes.cu.
+// Kernels whose warps tell each other where they are do it where all lanes say so. It is for racecheck, see
+// EVERY_LANE of pass_planes.cu.
 func TestPassesByEveryLane(t *testing.T) {
 	testdevices.InTurn(t, 5, 8)
-	testdevices.EachKernel(t, 1, func(t *testing.T, set *testdevices.Set) {
+	eachGPU(t, 1, func(t *testing.T, set *testdevices.Set) {
 		b := kerneltest.NewBench(t, set)
-		if b.Device.GoKernels {
-			t.Skip("SKIPPED: a host device has no warps")
-		}
 		rng := rand.New(rand.NewPCG(7, 8))
 		smallOnCPU(t, b)
 		heat := kerneltest.Must(stencil.HeatOf(stencil.Kinds(3)[0], []float64{0.1, 0.1, 0.1}, 1, 1e-3))(t)
@@ -164,11 +161,10 @@ func overManyTiles[T rows.Float](t *testing.T, b *kerneltest.Bench, s stencil.St
 			return // the shared memory of the CPU has no room for it
 		}
 		kerneltest.Check(t, err)
-		all := made.gpu
 		if len(defines) == 0 {
-			compileBeside(b, all)
+			compileAll(b, made)
 		}
-		for _, one := range all.candidates {
+		for _, one := range made.candidates {
 			if one.name == "pass" || !one.fits(size, sides) {
 				continue
 			}
@@ -185,8 +181,7 @@ func overManyTiles[T rows.Float](t *testing.T, b *kerneltest.Bench, s stencil.St
 				of.Parts = room.spans
 				var blocks int64
 				p.run(t, b, func(from, to kernels.Array) *streams.Kernel {
-					spec := passes.spec("pass", from, to, of)
-					kerneltest.Check(t, passes.gpu.prepare(&spec, one, from, to, p.box, sides, of))
+					spec := kerneltest.Must(passes.spec("pass", one, from, to, p.box, sides, of))(t)
 					blocks = blocksOf(spec.Grid)
 					return kerneltest.Must(b.Device.NewKernel(spec))(t)
 				})
@@ -217,7 +212,7 @@ func smallOnCPU(t *testing.T, b *kerneltest.Bench) {
 	stripsTried = map[kernels.Real][]strips{kernels.Float32: small, kernels.Float64: small}
 	var more []stripsWithMore
 	for _, c := range small {
-		more = append(more, stripsWithMore{c, MostNorms, MostNorms, MostNorms})
+		more = append(more, stripsWithMore{c, MaxNorms, MaxNorms, MaxNorms})
 	}
 	stripsWithMoreTried = map[kernels.Real][]stripsWithMore{kernels.Float32: more, kernels.Float64: more}
 }
@@ -229,7 +224,7 @@ func tryPasses[T rows.Float](t *testing.T, b *kerneltest.Bench, s stencil.Stenci
 			sides := randomSides(s, size, rng)
 			p := newProblem[T](t, s, sides, size, depth, rng)
 			passes := kerneltest.Must(New(b.Compiler, b.Device, s, real, p.layout, Options{}))(t)
-			compileBeside(b, passes.gpu)
+			compileAll(b, passes)
 			t.Run(p.String(), func(t *testing.T) {
 				p.run(t, b, func(from, to kernels.Array) *streams.Kernel {
 					k, _, err := passes.Pass("pass", from, to, p.box, sides, depth, More{})
@@ -237,18 +232,14 @@ func tryPasses[T rows.Float](t *testing.T, b *kerneltest.Bench, s stencil.Stenci
 					return k
 				})
 			})
-			if passes.gpu == nil {
-				continue
-			}
-			for _, one := range passes.gpu.candidates {
-				if one.depth != depth || !one.fits(size, sides) || one.String() == passes.gpu.of(depth, size, sides).String() {
+			for _, one := range passes.candidates {
+				if one.depth != depth || !one.fits(size, sides) || one.String() == passes.of(depth, size, sides).String() {
 					continue
 				}
 				one.shareAnyhow(rng)
 				t.Run(p.String()+"/"+one.String(), func(t *testing.T) {
 					p.run(t, b, func(from, to kernels.Array) *streams.Kernel {
-						spec := passes.spec("pass", from, to, More{})
-						kerneltest.Check(t, passes.gpu.prepare(&spec, one, from, to, p.box, sides, More{}))
+						spec := kerneltest.Must(passes.spec("pass", one, from, to, p.box, sides, More{}))(t)
 						return kerneltest.Must(b.Device.NewKernel(spec))(t)
 					})
 				})
@@ -264,10 +255,20 @@ func (s *shape) shareAnyhow(rng *rand.Rand) {
 	}
 }
 
-// compileBeside compiles on a GPU side by side what a test tries one by one.
-func compileBeside(b *kerneltest.Bench, g *gpu) {
+// eachGPU runs a test on GPUs, and on those that are made of the CPU: CPU devices have no passes.
+func eachGPU(t *testing.T, n int, f func(t *testing.T, set *testdevices.Set)) {
+	testdevices.EachKernel(t, n, func(t *testing.T, set *testdevices.Set) {
+		if set.Devices[0].GoKernels {
+			t.Skip("SKIPPED: CPU devices have no passes")
+		}
+		f(t, set)
+	})
+}
+
+// compileAll compiles on a GPU at the same time what a test tries one by one.
+func compileAll(b *kerneltest.Bench, passes *Passes) {
 	if testdevices.OnGPU(b.Device) {
-		g.compileAll()
+		passes.compileAll()
 	}
 }
 
@@ -276,9 +277,7 @@ func depthsOf(b *kerneltest.Bench, s stencil.Stencil, real kernels.Real) (depths
 	b.T.Helper()
 	l := kerneltest.Must(domain.NewLayout(domain.Box{Hi: domain.Vec{1, 1, 1}}, s.Radius(), real.Size()))(b.T)
 	passes := kerneltest.Must(New(b.Compiler, b.Device, s, real, l, Options{}))(b.T)
-	if passes.gpu != nil {
-		passes.gpu.compileAll()
-	}
+	passes.compileAll()
 	for depth, cost := range passes.Costs() {
 		if depth > 1 && !math.IsInf(cost, 1) {
 			depths = append(depths, depth)

@@ -41,7 +41,7 @@ func programs(t *testing.T, target string) (all []kernels.Program) {
 					all = append(all, one.program)
 				}
 			}
-			for norms := 2; norms <= MostNorms; norms++ { // of every step
+			for norms := 2; norms <= MaxNorms; norms++ { // of every step
 				for _, one := range shapesWith(s, real, l, target, mostShared[target], Options{Norms: norms, Deepest: norms}) {
 					if kind := one.String(); one.name != "pass" && one.depth == norms && !seen[kind] {
 						seen[kind] = true
@@ -75,7 +75,8 @@ func TestEveryArgumentIsMirrored(t *testing.T) {
 
 func TestLayouts(t *testing.T) { kerneltest.CompileAsCPP(t, programs(t, "sm_90")...) }
 
-// No level leaves the registers that it was given. A target whose compiler has no room for a kernel has others of that depth.
+// No level leaves the registers that it was given. A target whose compiler has no room for a kernel has others of
+// that depth.
 func TestEveryProgramCompilesWithoutSpills(t *testing.T) {
 	testdevices.InTurn(t, 0, 8)
 	testdevices.Once(t)

@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+	"unsafe"
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/kernels/rows"
@@ -57,7 +58,7 @@ func newProblem[T rows.Float](t testing.TB, s stencil.Stencil, sides Sides, size
 	if shift := rng.IntN(4); rng.IntN(2) == 0 && shift < size[0] { // the first point that passes store is not aligned
 		owned.Lo[0], before.Minus[0] = owned.Lo[0]+shift, before.Minus[0]+shift
 	}
-	l, err := domain.NewLayout(owned, before, int(sizeOf(zero)))
+	l, err := domain.NewLayout(owned, before, int(unsafe.Sizeof(zero)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +82,8 @@ func newProblem[T rows.Float](t testing.TB, s stencil.Stencil, sides Sides, size
 	return p
 }
 
-// reads reports whether sweeps read a ghost: behind how many walls it lies is at most for how many axes the stencil has points beside.
+// reads reports whether sweeps read a ghost: behind how many walls it lies is at most for how many axes the stencil
+// has points beside.
 func (p *problem[T]) reads(at domain.Vec) bool {
 	beyond := 0
 	for a := range p.stencil.Dims {

@@ -1,32 +1,43 @@
 package temporal
 
 import (
+	"errors"
 	"fmt"
 	"math"
+	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/kernels/internal/launch"
+	"github.com/halox/halox/kernels/internal/source"
+	"github.com/halox/halox/kernels/reduce"
+	"github.com/halox/halox/stencil"
 )
 
 // shape is a kernel for passes of a depth, and how it goes over a box.
 type shape struct {
 	depth   int
-	cost    float64 // of a pass over that of a sweep
+	cost    float64 // of a pass, in sweeps
 	program kernels.Program
 	name    string
 	threads int
 	shared  int
-	tile    [3]int // points that a block stores along x, y and z; along the axis of layers as many as there are chunks for
+	tile    [3]int // points that a block stores along x and y; along the axis of layers as chunks say
 	axis    int    // of layers
-	warmUp  int    // layers that a chunk computes beside its own
+	warmUp  int    // layers that a chunk computes besides its own
 	vector  int    // elements that are loaded and stored as one, which tiles begin with; 1 for none
 	blocks  int    // of a multiprocessor, which share the box evenly by themselves; 0 where the grid is of tiles
 	least   [3]int // points that a box has that lies between two walls along an axis
-	weight  int    // cost of a layer of a tile at a side of the box, where that of any other tile is 16; 0 where blocks do not share the box by cost
 	start   int    // cost of beginning in a second tile, in layers
+
+	// weight is the cost of a layer of a tile at a side of the box, where that of any other tile is 16. It is 0 where
+	// blocks do not share the box by cost.
+	weight int
 }
 
-// fits is whether there are passes over a box with sides.
+// fits reports whether there are passes over a box with sides.
 func (s *shape) fits(n domain.Vec, sides Sides) bool {
 	for a := range n {
 		if sides.low(a) != Open && sides.high(a) != Open && n[a] < s.least[a] {
@@ -52,9 +63,9 @@ type passArgs struct {
 
 // morePassArgs is struct Pass of kernels with options.
 type morePassArgs struct {
-	passArgs `cu:"inline"`
+	passArgs `           cu:"inline"`
 	Lo, Hi   [3]int32
-	Norms    [MostNorms]uint64
+	Norms    [MaxNorms]uint64
 	Walls    [6]wallArgs
 }
 
@@ -66,8 +77,8 @@ func address(a kernels.Array, at domain.Vec) uint64 {
 // maxGrid is how many blocks a grid may have along y and along z.
 const maxGrid = 65535
 
-// grid returns the blocks for a box, and how many layers each stores: the fewest chunks that keep all multiprocessors busy, in whole
-// waves of them, unless what chunks compute twice costs more.
+// grid returns the blocks for a box, and how many layers each stores: the fewest chunks that keep all multiprocessors
+// busy, in whole waves of them, unless what chunks compute twice costs more.
 //
 // The box begins so many elements behind an aligned one.
 func (s *shape) grid(n domain.Vec, shift, cores int) (grid [3]int, chunk int, err error) {
@@ -92,7 +103,11 @@ func (s *shape) grid(n domain.Vec, shift, cores int) (grid [3]int, chunk int, er
 	}
 	grid[2] = ceil(layers, chunk)
 	if grid[1] > maxGrid || grid[2] > maxGrid {
-		return grid, chunk, fmt.Errorf("temporal: %w: a box of %v points, whose tiles are too many for a launch", ErrImpossible, n)
+		return grid, chunk, fmt.Errorf(
+			"temporal: %w: a box of %v points has too many tiles for a launch",
+			ErrImpossible,
+			n,
+		)
 	}
 	return grid, chunk, nil
 }
@@ -100,3 +115,102 @@ func (s *shape) grid(n domain.Vec, shift, cores int) (grid [3]int, chunk int, er
 func blocksOf(grid [3]int) int64 { return int64(grid[0]) * int64(grid[1]) * int64(grid[2]) }
 
 func ceil(n, by int) int { return (n + by - 1) / by }
+
+// targets is a half-open range of GPU architectures for which the compiler has registers for a kernel. The zero value
+// is all of them.
+type targets struct{ from, below int }
+
+// has reports whether a device, as "sm_90", is in the range.
+func (t targets) has(arch string) bool {
+	n, _ := strconv.Atoi(strings.TrimPrefix(arch, "sm_"))
+	return n >= t.from && (t.below == 0 || n < t.below)
+}
+
+var (
+	everywhere = targets{}
+	upToHopper = targets{0, 100}
+	hopperOnly = targets{90, 100}
+	fromHopper = targets{90, 0}
+)
+
+// programOf returns a program for passes of a stencil.
+func programOf(file string, s stencil.Stencil, real kernels.Real, options ...string) kernels.Program {
+	c := map[kernels.Real]string{kernels.Float32: "float", kernels.Float64: "double"}[real]
+	return kernels.Program{
+		File: file, Defines: append([]string{"REAL=" + c}, options...),
+		Headers: []kernels.Header{{Name: source.StencilHeader, Text: source.Stencil(s, real.Size())}},
+		Mirrors: []kernels.Mirror{{Name: "Pass", Value: passArgs{}}},
+	}
+}
+
+// withOptions returns the program of passes with options.
+func withOptions(o Options, p kernels.Program) kernels.Program {
+	if o.plain() {
+		return p
+	}
+	p.Defines = append(p.Defines, o.defines()...)
+	p.Mirrors = []kernels.Mirror{{Name: "Pass", Value: morePassArgs{}}, {Name: "Wall", Value: wallArgs{}}}
+	if o.Norms > 0 {
+		p.Mirrors = append(p.Mirrors, kernels.Mirror{Name: "NormSum", Value: reduce.Norms{}})
+	}
+	return p
+}
+
+// storesGhosts reports whether the kernel has option GHOST_STORES. The others lack registers for it.
+func (s shape) storesGhosts() bool {
+	switch s.name {
+	case "pass_stars", "pass_sums":
+		return false
+	case "pass_strips":
+		return s.depth*s.blocks < 24
+	}
+	return true
+}
+
+// ghostStoreArgs is struct GhostStore of the kernels.
+type ghostStoreArgs struct {
+	Shift       int64
+	First, Last int32
+}
+
+// ghostPassArgs is struct Pass of kernels that store ghosts.
+type ghostPassArgs struct {
+	passArgs `                 cu:"inline"`
+	Ghosts   [maxGhostStores]ghostStoreArgs
+}
+
+// withGhostStores returns the program of passes that store ghosts.
+func withGhostStores(p kernels.Program) kernels.Program {
+	p.Defines = append(slices.Clone(p.Defines), "GHOST_STORES")
+	p.Mirrors = []kernels.Mirror{{Name: "Pass", Value: ghostPassArgs{}}, {Name: "GhostStore", Value: ghostStoreArgs{}}}
+	return p
+}
+
+// moreArgs adds what kernels with options are given for a pass over a box.
+func moreArgs(args passArgs, element int, box domain.Box, of *More) *morePassArgs {
+	more := &morePassArgs{passArgs: args}
+	for a := range box.Lo {
+		more.Lo[a], more.Hi[a] = int32(of.Box.Lo[a]-box.Lo[a]), int32(of.Box.Hi[a]-box.Lo[a])
+	}
+	for i, at := range of.Parts {
+		more.Norms[i] = at.Address()
+	}
+	for i := range of.Walls {
+		more.Walls[i] = of.Walls[i].args(i, element, box)
+	}
+	return more
+}
+
+// ghostArgs adds the ghosts to what a kernel is given that stores a box to an array.
+func ghostArgs(args passArgs, to kernels.Array, box domain.Box, dims int, ghosts []GhostStore) ([]byte, error) {
+	all := ghostPassArgs{passArgs: args}
+	for i, g := range ghosts {
+		shift := int64(address(g.To, g.Ghosts.Lo) - address(to, g.Layers.Lo))
+		if shift%16 != 0 {
+			return nil, errors.New("temporal: ghosts that are not aligned as what the pass stores")
+		}
+		first := g.Layers.Lo[dims-1] - box.Lo[dims-1]
+		all.Ghosts[i] = ghostStoreArgs{shift, int32(first), int32(first + g.Layers.Size()[dims-1])}
+	}
+	return launch.Argument(&all), nil
+}

@@ -16,14 +16,14 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// learnt is what Tune has found out: the nanoseconds of a sweep, and those of the fastest kernel of each depth.
-type learnt struct {
-	Key    string            `json:"key"`
-	Sweep  time.Duration     `json:"sweep_ns"`
-	Depths map[int]learntOne `json:"depths"`
+// tuned is what Tune has measured: the duration of a sweep, and those of the fastest kernel of each depth.
+type tuned struct {
+	Key    string             `json:"key"`
+	Sweep  time.Duration      `json:"sweep_ns"`
+	Depths map[int]tunedDepth `json:"depths"`
 }
 
-type learntOne struct {
+type tunedDepth struct {
 	Shape  string        `json:"shape"`
 	Weight int           `json:"weight"` // see shape
 	Pass   time.Duration `json:"pass_ns"`
@@ -32,55 +32,46 @@ type learntOne struct {
 // weights are the values of shape.weight that are tried.
 var weights = []int{14, 16, 18, 20, 22, 25, 28, 32, 36, 42, 48}
 
-var errUnknown = errors.New("temporal: nobody has tuned this")
+var errUnknown = errors.New("temporal: not tuned yet")
 
-// Tune finds out on a GPU how long passes over the box take, beside the sweep, which is a launch that makes one step there, and which kernel
-// is the fastest for each depth: Costs are what it found. It takes no longer than the budget and one pass more for the sweep, for all kernels, and for
-// the weights of the fastest, and the time for compiling. It changes what passes store to, and norms. What it found is kept in the cache,
-// for GPUs of this name, stencils of this shape and sizes that flags.Alike does not tell apart. Passes that would read more ghosts than from holds are not
-// tried, and there are none of them any more. On host devices there is nothing to tune, and in a dry run nothing is measured.
-func (p *Passes) Tune(sweep *streams.Kernel, from, to kernels.Array, box domain.Box, sides Sides, of More, budget time.Duration) error {
-	if p.gpu == nil {
+// launcher makes a launch of a candidate.
+type launcher func(s shape) (*streams.Kernel, error)
+
+// Tune measures passes over the box and the sweep, a launch that runs one step there, and finds the fastest kernel for
+// each depth. Costs are what it measured.
+//
+// The budget limits each of three parts, to within one pass: the sweep, all kernels, and the weights of the fastest.
+// Compiling comes on top. Tune overwrites what passes store to, and norms. The cache keeps the result for GPUs of this
+// name, stencils of this shape, and sizes that flags.Alike does not tell apart. Passes that read more ghosts than from
+// holds are dropped. In a dry run nothing is measured.
+func (p *Passes) Tune(
+	sweep *streams.Kernel, from, to kernels.Array, box domain.Box, sides Sides, of More, budget time.Duration,
+) error {
+	deeper := func(s shape) bool { return from.Holds(p.read(box, sides, s.depth)) != nil }
+	p.candidates, p.shapes = slices.DeleteFunc(p.candidates, deeper), slices.DeleteFunc(p.shapes, deeper)
+	defer p.setCosts()
+	if len(p.candidates) == 0 {
 		return nil
 	}
-	p.gpu.limit(func(depth int) error { return from.Holds(p.read(box, sides, depth)) })
-	err := p.gpu.tune(p.gpu.tuningKey(fmt.Sprintf("stencil %v, %s", p.stencil.Shape(), p.real), box), sweep, budget, func(s shape) (*streams.Kernel, error) {
-		spec := p.spec("pass to tune", from, to, of)
-		if err := p.gpu.prepare(&spec, s, from, to, box, sides, of); err != nil {
-			return nil, err
-		}
-		return p.device.NewKernel(spec)
-	})
-	if err != nil {
-		return err
-	}
-	p.cost = p.gpu.costs()
-	return nil
-}
-
-// limit leaves the candidates, and so the passes, of those depths that are possible.
-func (g *gpu) limit(possible func(depth int) error) {
-	deeper := func(s shape) bool { return possible(s.depth) != nil }
-	g.candidates, g.shapes = slices.DeleteFunc(g.candidates, deeper), slices.DeleteFunc(g.shapes, deeper)
-}
-
-// tune recalls what was found out under a key, or finds it out: pass makes a launch of a candidate.
-func (g *gpu) tune(key string, sweep *streams.Kernel, budget time.Duration, pass func(shape) (*streams.Kernel, error)) error {
-	if len(g.candidates) == 0 {
-		return nil
-	}
+	key := p.tuningKey(box)
 	valid := func(text []byte) bool {
-		_, ok := g.learnt(text, key)
+		_, ok := p.parse(text, key)
 		return ok
 	}
-	text, _, err := g.compiler.Remember("passes", key, valid, func() ([]byte, error) {
-		if g.device.IsDry() {
-			for _, s := range g.candidates {
-				g.compiler.Expect(g.device, s.program, s.name)
+	text, _, err := p.compiler.Remember("passes", key, valid, func() ([]byte, error) {
+		if p.device.IsDry() {
+			for _, s := range p.candidates {
+				p.compiler.Expect(p.device, s.program, s.name)
 			}
 			return nil, errUnknown
 		}
-		found, err := g.try(sweep, budget, pass)
+		found, err := p.measure(sweep, budget, func(s shape) (*streams.Kernel, error) {
+			spec, err := p.spec("pass to tune", s, from, to, box, sides, of)
+			if err != nil {
+				return nil, err
+			}
+			return p.device.NewKernel(spec)
+		})
 		found.Key = key
 		text, _ := json.MarshalIndent(found, "", "\t")
 		return append(text, '\n'), err
@@ -91,73 +82,82 @@ func (g *gpu) tune(key string, sweep *streams.Kernel, budget time.Duration, pass
 	if err != nil {
 		return err
 	}
-	found, _ := g.learnt(text, key)
-	g.take(found)
+	found, _ := p.parse(text, key)
+	p.take(found)
 	return nil
 }
 
-// learnt returns what an entry of the cache holds, if it can have been measured with these kernels.
-func (g *gpu) learnt(text []byte, key string) (l learnt, ok bool) {
-	if err := json.Unmarshal(text, &l); err != nil || l.Key != key || l.Sweep <= 0 {
-		return l, false
+// parse returns what an entry of the cache holds, if it can have been measured with these kernels.
+func (p *Passes) parse(text []byte, key string) (t tuned, ok bool) {
+	if err := json.Unmarshal(text, &t); err != nil || t.Key != key || t.Sweep <= 0 {
+		return t, false
 	}
-	for depth, one := range l.Depths {
-		s := g.find(depth, one.Shape)
+	for depth, one := range t.Depths {
+		s := p.find(depth, one.Shape)
 		if one.Pass <= 0 || s == nil || (s.weight > 0) != (one.Weight > 0) || one.Weight > slices.Max(weights) {
-			return l, false
+			return t, false
 		}
 	}
-	return l, true
+	return t, true
 }
 
 // find returns the candidate of a depth that has a name.
-func (g *gpu) find(depth int, name string) *shape {
-	for i := range g.candidates {
-		if s := &g.candidates[i]; s.depth == depth && s.String() == name {
+func (p *Passes) find(depth int, name string) *shape {
+	for i := range p.candidates {
+		if s := &p.candidates[i]; s.depth == depth && s.String() == name {
 			return s
 		}
 	}
 	return nil
 }
 
-// take keeps the kernels that are worth it: a pass is faster than sweeps.
-func (g *gpu) take(l learnt) {
-	g.shapes, g.sweep = nil, l.Sweep
+// take keeps the kernels whose passes are faster than sweeps.
+func (p *Passes) take(t tuned) {
+	p.shapes, p.sweep = nil, t.Sweep
 	for depth := 2; depth <= maxDepth; depth++ {
-		one, ok := l.Depths[depth]
-		if !ok || one.Pass >= time.Duration(depth)*l.Sweep {
+		one, ok := t.Depths[depth]
+		if !ok || one.Pass >= time.Duration(depth)*t.Sweep {
 			continue
 		}
-		s := *g.find(depth, one.Shape)
+		s := *p.find(depth, one.Shape)
 		s.weight = one.Weight
-		s.cost = float64(one.Pass) / float64(l.Sweep)
-		g.shapes = append(g.shapes, s)
+		s.cost = float64(one.Pass) / float64(t.Sweep)
+		p.shapes = append(p.shapes, s)
 	}
 }
 
-// tuningKey names all that decides which passes of something are the fastest. Weights and the values of parameters do not.
-func (g *gpu) tuningKey(of string, box domain.Box) string {
+// tuningKey names all that decides which passes are the fastest. Weights do not.
+func (p *Passes) tuningKey(box domain.Box) string {
 	h := sha256.New()
-	for _, s := range g.candidates {
+	for _, s := range p.candidates {
 		fmt.Fprintln(h, s.program)
 	}
-	return fmt.Sprintf("%s %s, %s, kernels %x, size %v", g.device.Name, g.device.Arch, of, h.Sum(nil)[:8], flags.Alike(box.Size()))
+	return fmt.Sprintf(
+		"%s %s, stencil %v, %s, kernels %x, size %v",
+		p.device.Name,
+		p.device.Arch,
+		p.stencil.Shape(),
+		p.real,
+		h.Sum(nil)[:8],
+		flags.Alike(box.Size()),
+	)
 }
 
-// try times the sweep, the candidates, and other weights of the fastest, each until the budget is spent. Of each depth the first candidate comes before the others.
-func (g *gpu) try(sweep *streams.Kernel, budget time.Duration, pass func(shape) (*streams.Kernel, error)) (found learnt, err error) {
-	g.compileAll()
-	w, err := flags.NewTimer(g.device, 30*time.Second)
+// measure times the sweep, the candidates, and other weights of the fastest, each until the budget is spent. Of each
+// depth the first candidate comes before the others.
+func (p *Passes) measure(sweep *streams.Kernel, budget time.Duration, pass launcher) (found tuned, err error) {
+	p.compileAll()
+	w, err := flags.NewTimer(p.device, 30*time.Second)
 	if err != nil {
 		return found, err
 	}
 	defer func() { err = errors.Join(err, w.Close()) }()
-	found.Depths = map[int]learntOne{}
+	found.Depths = map[int]tunedDepth{}
 	if found.Sweep, err = w.Least(sweep, time.Now().Add(budget)); err != nil {
 		return found, err
 	}
 	end := time.Now().Add(budget)
-	for _, s := range g.candidates {
+	for _, s := range p.candidates {
 		if time.Now().After(end) {
 			break
 		}
@@ -169,13 +169,13 @@ func (g *gpu) try(sweep *streams.Kernel, budget time.Duration, pass func(shape) 
 			return found, err
 		}
 		if best, ok := found.Depths[s.depth]; !ok || took < best.Pass {
-			found.Depths[s.depth] = learntOne{s.String(), s.weight, took}
+			found.Depths[s.depth] = tunedDepth{s.String(), s.weight, took}
 		}
 	}
 	end = time.Now().Add(budget)
 	for depth := maxDepth; depth > 1; depth-- {
 		if one, ok := found.Depths[depth]; ok {
-			if found.Depths[depth], err = otherWeights(w, *g.find(depth, one.Shape), one, pass, end); err != nil {
+			if found.Depths[depth], err = otherWeights(w, *p.find(depth, one.Shape), one, pass, end); err != nil {
 				return found, err
 			}
 		}
@@ -183,18 +183,18 @@ func (g *gpu) try(sweep *streams.Kernel, budget time.Duration, pass func(shape) 
 	return found, nil
 }
 
-// compileAll compiles all candidates side by side. What fails tells so when it is loaded.
-func (g *gpu) compileAll() {
+// compileAll compiles all candidates concurrently. Errors are reported when a candidate is loaded.
+func (p *Passes) compileAll() {
 	var all sync.WaitGroup
-	for _, s := range g.candidates {
-		all.Go(func() { _, _ = g.compiler.Image(s.program, g.device.Arch) })
+	for _, s := range p.candidates {
+		all.Go(func() { _, _ = p.compiler.Image(s.program, p.device.Arch) })
 	}
 	all.Wait()
 }
 
-// otherWeights times a candidate with other weights than the one that was timed, see shape: greater ones as long as each is faster than the one before,
-// or, if the first of these is not, smaller ones; and no more than there is time for.
-func otherWeights(w *flags.Timer, s shape, best learntOne, pass func(shape) (*streams.Kernel, error), end time.Time) (learntOne, error) {
+// otherWeights times a candidate with other weights than the one that was timed, see shape: greater ones as long as
+// each is faster than the one before, or, if the first of these is not, smaller ones; until end.
+func otherWeights(w *flags.Timer, s shape, best tunedDepth, pass launcher, end time.Time) (tunedDepth, error) {
 	if s.weight == 0 {
 		return best, nil
 	}
@@ -219,7 +219,7 @@ func otherWeights(w *flags.Timer, s shape, best learntOne, pass func(shape) (*st
 	return best, nil
 }
 
-// ladders are the weights above one, from the least on, and those below, from the greatest on.
+// ladders returns the weights above one, ascending, and those below, descending.
 func ladders(weight int) [2][]int {
 	above := slices.Clone(weights[sort.SearchInts(weights, weight+1):])
 	below := slices.Clone(weights[:sort.SearchInts(weights, weight)])
@@ -228,7 +228,7 @@ func ladders(weight int) [2][]int {
 }
 
 // timeShape returns the time of a pass of a candidate.
-func timeShape(w *flags.Timer, s shape, pass func(shape) (*streams.Kernel, error), end time.Time) (took time.Duration, err error) {
+func timeShape(w *flags.Timer, s shape, pass launcher, end time.Time) (took time.Duration, err error) {
 	k, err := pass(s)
 	if err != nil {
 		return 0, err

@@ -16,11 +16,8 @@ import (
 
 // Passes that would read more ghosts than arrays have are not tried, and not made afterwards.
 func TestTuneKeepsToTheGhosts(t *testing.T) {
-	testdevices.EachKernel(t, 1, func(t *testing.T, set *testdevices.Set) {
+	eachGPU(t, 1, func(t *testing.T, set *testdevices.Set) {
 		b := kerneltest.NewBench(t, set)
-		if b.Device.GoKernels {
-			t.Skip("SKIPPED: nothing is tuned on host devices")
-		}
 		s := kerneltest.Must(stencil.HeatOf(stencil.Kinds(2)[0], []float64{0.1, 0.1}, 1, 1e-3))(t)
 		for ghosts := 1; ghosts <= 3; ghosts++ {
 			t.Run(fmt.Sprintf("ghosts=%d", ghosts), func(t *testing.T) {

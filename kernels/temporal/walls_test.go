@@ -15,11 +15,11 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// Passes between walls that have other values at each level give the bits of sweeps that set them anew: of stencils that lie along the axes, with
-// norms and without.
+// Passes between walls that have other values at each level give the bits of sweeps that set them anew: of stencils
+// that lie along the axes, with norms and without.
 func TestPassesBetweenMovingWalls(t *testing.T) {
 	testdevices.InTurn(t, 1, 8)
-	testdevices.EachKernel(t, 1, func(t *testing.T, set *testdevices.Set) {
+	eachGPU(t, 1, func(t *testing.T, set *testdevices.Set) {
 		rng := rand.New(rand.NewPCG(11, 12))
 		b := kerneltest.NewBench(t, set)
 		for i, s := range testdevices.Again(6, stencils(t)) {
@@ -38,10 +38,7 @@ func TestPassesBetweenMovingWalls(t *testing.T) {
 
 func tryMoving[T rows.Float](t *testing.T, b *kerneltest.Bench, s stencil.Stencil, real kernels.Real, rng *rand.Rand) {
 	cases := 3
-	switch {
-	case b.Device.GoKernels:
-		cases = 12
-	case testdevices.OnCPU(b.Device) && !testdevices.Long():
+	if testdevices.OnCPU(b.Device) && !testdevices.Long() {
 		cases = 1 // each compiles a program
 	}
 	for depth := 2; depth <= 4; depth++ {
@@ -58,7 +55,7 @@ func tryMoving[T rows.Float](t *testing.T, b *kerneltest.Bench, s stencil.Stenci
 				continue // the shared memory of the CPU has no room for it
 			}
 			kerneltest.Check(t, err)
-			compileBeside(b, passes.gpu)
+			compileAll(b, passes)
 			t.Run(fmt.Sprintf("%v/moving=%v", p, p.moving), func(t *testing.T) {
 				p.run(t, b, func(from, to kernels.Array) *streams.Kernel {
 					k, _, err := passes.Pass("pass", from, to, p.box, p.sides, depth, More{Walls: walls})
@@ -108,7 +105,7 @@ func (p *problem[T]) move(b *kerneltest.Bench, rng *rand.Rand) (walls Walls) {
 
 // Walls are refused of which a pass would read what is not there.
 func TestMisusedWalls(t *testing.T) {
-	testdevices.EachKernel(t, 1, func(t *testing.T, set *testdevices.Set) {
+	eachGPU(t, 1, func(t *testing.T, set *testdevices.Set) {
 		b := kerneltest.NewBench(t, set)
 		rng := rand.New(rand.NewPCG(13, 14))
 		s := kerneltest.Must(stencil.HeatOf(stencil.Kinds(2)[0], []float64{0.1, 0.1}, 1, 1e-3))(t)

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// Ladders lead away from a weight on both sides, whether it is one of those that are tried or lies between two, before the first or behind the last.
+// Ladders lead away from a weight on both sides, whether it is one of those that are tried or lies between two,
+// before the first or behind the last.
 func TestLadders(t *testing.T) {
 	for weight := range weights[len(weights)-1] + 3 {
 		l := ladders(weight)

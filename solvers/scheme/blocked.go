@@ -1,14 +1,16 @@
 package scheme
 
 import (
+	"bytes"
 	"cmp"
+	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
-	"time"
 
 	"github.com/halox/halox/domain"
-	"github.com/halox/halox/kernels/sweep"
 	"github.com/halox/halox/kernels/temporal"
 	"github.com/halox/halox/streams"
 )
@@ -20,7 +22,7 @@ func blockedScheme() *definition {
 	}
 }
 
-// hasNeighbours reports whether any subdomain has one, which may be itself.
+// hasNeighbours reports whether any subdomain has a neighbor, which may be itself.
 func hasNeighbours(x *Runner) bool {
 	for _, sub := range x.place.Subdomains {
 		for _, side := range domain.Faces(x.place.Grid.Dims) {
@@ -33,32 +35,37 @@ func hasNeighbours(x *Runner) bool {
 }
 
 func newBlocked(r *run, o Options) (scheme, error) {
-	return newBlockedBy(r, o, (*linearPasses).tune, besideFrom)
+	b := &blocked{
+		run:     r,
+		options: o,
+		tune:    (*temporal.Passes).Tune,
+		from:    thresholds{overlapThreshold, storesThreshold},
+	}
+	return b, b.prepare()
 }
 
-func newBlockedBy(r *run, o Options, tune tuner, besideFrom time.Duration) (scheme, error) {
-	b := &blocked{
-		run: r, options: o, tune: tune, besideFrom: besideFrom, neighbours: hasNeighbours(r.Runner), measures: r.step.measures(),
-		cuts: map[cutKey][]int{}, holds: [2]int64{-1, -1},
-	}
+// prepare makes all launches.
+func (b *blocked) prepare() error {
+	b.neighbours, b.measures = hasNeighbours(b.Runner), b.step.measures()
+	b.cuts, b.holds = map[cutKey][]int{}, [2]int64{-1, -1}
 	b.holds[b.slot(b.done)] = 0
 	for _, x := range b.groupExchanges() {
 		x.SetLimit(b.patience())
 	}
 	err := b.addParts()
 	if agreed := b.agreeCosts(err == nil); err != nil || agreed != nil {
-		return b, cmp.Or(err, agreed)
+		return cmp.Or(err, agreed)
 	}
 	for _, p := range b.parts {
 		if err := b.addStores(p); err != nil {
-			return b, err
+			return err
 		}
 	}
 	b.allStore = !slices.ContainsFunc(b.parts, func(p *blockedPart) bool { return p.stores == nil })
-	return b, nil
+	return nil
 }
 
-// addParts makes all subdomains of the process ready.
+// addParts prepares all subdomains of the process.
 func (b *blocked) addParts() error {
 	if err := b.makeCredits(); err != nil {
 		return err
@@ -71,7 +78,7 @@ func (b *blocked) addParts() error {
 	return nil
 }
 
-// unsuitable makes temporal.ErrImpossible an ErrUnsuited, so that auto goes on to other schemes.
+// unsuitable turns temporal.ErrImpossible into ErrUnsuited, so that auto goes on to other schemes.
 func unsuitable(err error) error {
 	if errors.Is(err, temporal.ErrImpossible) {
 		return fmt.Errorf("scheme: %w: %s: %w", ErrUnsuited, Blocked, err)
@@ -79,7 +86,7 @@ func unsuitable(err error) error {
 	return err
 }
 
-// addPart makes the passes of a subdomain.
+// addPart prepares the sweeps and passes of a subdomain.
 func (b *blocked) addPart(d *subdomain) error {
 	p := &blockedPart{subdomain: d, passes: map[pass]Launch{}}
 	d.totals = nil
@@ -88,35 +95,30 @@ func (b *blocked) addPart(d *subdomain) error {
 		return err
 	}
 	p.totals = p.stream
-	passes, err := newPasses(b, p)
-	if err != nil {
+	if err := b.findPasses(p); err != nil {
 		return err
 	}
-	p.made = passes
 	slot := b.slot(b.done)
 	var alone *streams.Kernel // a sweep of the subdomain
-	for now := range 2 {
+	for from := range 2 {
 		for left := range b.deepest() {
-			l, err := b.addSweep(p, pass{1, left, now})
+			key := pass{1, left, from}
+			made, l, err := b.newSweep(p, "sweep", from, b.box(p, key))
 			if err != nil {
 				return err
 			}
-			if left == 0 && now == slot {
-				alone = l.Kernel
+			if p.passes[key] = l; left == 0 && from == slot {
+				alone = made.Kernel
 			}
 		}
 	}
 	p.costs = newPassCosts()
-	if passes != nil {
-		if err := b.tune(passes, alone, b.arrays(d.rank, slot), b.place.Subdomains[d.rank].Box); err != nil {
-			return err
-		}
-		copy(p.costs.Plain[:], b.possible(passes.passes.Costs()))
-		if err := b.eachPass(p.costs.Plain[:], func(key pass) error { return b.addPass(p, passes, key) }); err != nil {
+	if p.made != nil {
+		if err := b.addPasses(p, alone); err != nil {
 			return err
 		}
 	}
-	if err := b.addBeside(p, passes); err != nil {
+	if err := b.addOverlap(p); err != nil {
 		return err
 	}
 	b.parts = append(b.parts, p)
@@ -126,28 +128,26 @@ func (b *blocked) addPart(d *subdomain) error {
 	return b.addNorms(p, alone)
 }
 
-// addSweep makes a pass of one step ready.
-func (b *blocked) addSweep(p *blockedPart, key pass) (*sweep.Launch, error) {
-	l, err := p.stages[0][0].sweeper.Sweep("sweep", b.arrays(p.rank, key.slot), b.box(p, key))
-	if err != nil {
-		return nil, err
+// addPasses tunes and prepares the passes without norms.
+func (b *blocked) addPasses(p *blockedPart, alone *streams.Kernel) error {
+	from, to := b.fields(p, b.slot(b.done))
+	of := temporal.More{Walls: p.walls}
+	owned := b.place.Subdomains[p.rank].Box
+	if err := b.tune(p.made, alone, from, to, owned, p.sides, of, tuneBudget); err != nil {
+		return err
 	}
-	b.run.resources.Add(l)
-	p.passes[key] = b.stage().launch(l, b.step.Length)
-	return l, nil
-}
-
-// addPass makes a pass of several steps ready.
-func (b *blocked) addPass(p *blockedPart, passes *linearPasses, key pass) (err error) {
-	p.passes[key], err = passes.pass(passName(key.depth), b.arrays(p.rank, key.slot), b.box(p, key), key.depth, 0)
-	return err
+	copy(p.costs.Plain[:], b.possible(p.made.Costs()))
+	return b.eachPass(p.costs.Plain[:], func(key pass) (err error) {
+		p.passes[key], err = b.newPass(p, passName(key.depth), key, b.box(p, key), of)
+		return err
+	})
 }
 
 func (b *blocked) workers() [][]int { return alone(b.local) }
 func (b *blocked) assistants()      {}
 func (b *blocked) stop(int, int64)  {}
 
-// maxQueued is that of sweeps, times the depth of passes.
+// maxQueued is that of sweeps times the depth of passes.
 func (b *blocked) maxQueued() int64 { return maxSteps * int64(b.costs.deepest()) }
 
 func (b *blocked) queues(rank int) (steps, norms *streams.Stream) {
@@ -155,7 +155,7 @@ func (b *blocked) queues(rank int) (steps, norms *streams.Stream) {
 	return p.stream, p.totals
 }
 
-// steps makes those of the round that divide has planned.
+// steps runs those of the round that divide has planned.
 func (b *blocked) steps(worker int, first, _ int64, _ bool) error {
 	p, n, key := b.parts[worker], first-1, pass{slot: b.round.slot}
 	for i, depth := range b.round.depths {
@@ -172,7 +172,7 @@ func (b *blocked) steps(worker int, first, _ int64, _ bool) error {
 	return nil
 }
 
-// pass makes the steps of one pass, after step n, with the norms of some.
+// pass runs the steps of one pass, after step n, with the norms of the steps looks.
 func (b *blocked) pass(p *blockedPart, key pass, n int64, looks []int64) error {
 	last := n + int64(key.depth)
 	p.stream.BeginStep(n + 1)
@@ -190,7 +190,7 @@ func (b *blocked) pass(p *blockedPart, key pass, n int64, looks []int64) error {
 			p.stored = key.depth == b.step.group()
 			return b.storeGroup(p, l, key.slot, n, last, stored && p.stored)
 		}
-		if p.beside != nil {
+		if p.overlap != nil {
 			return b.endGroup(p, key, n)
 		}
 	}
@@ -207,7 +207,7 @@ func (b *blocked) pass(p *blockedPart, key pass, n int64, looks []int64) error {
 	return b.send(p, p.stream, last, 1-key.slot)
 }
 
-// completeAll fills the edges and corners of the ghosts that a pass reads, once those of neighbours have come.
+// completeAll fills the edges and corners of the ghosts that a pass reads, once those of neighbors have arrived.
 func (b *blocked) completeAll(p *blockedPart, slot int) error {
 	for _, r := range b.stage().Reads {
 		g, at := b.ghosts[r.Variable], 0
@@ -226,8 +226,8 @@ func (b *blocked) completeAll(p *blockedPart, slot int) error {
 	return nil
 }
 
-// finish copies the level of a step to the field where other schemes leave it: an even number of passes made an odd number of steps, or the other
-// way round.
+// finish copies the level of a step to the slot where other schemes leave it, if an even number of passes ran an odd
+// number of steps, or the other way round.
 func (b *blocked) finish(worker int, step int64) error {
 	p, to, from := b.parts[worker], b.slot(b.done+step), b.slotOf(step)
 	if from == to {
@@ -237,7 +237,8 @@ func (b *blocked) finish(worker int, step int64) error {
 		arrays, _ := w.Variable.Spec.Arrays()
 		for c := range arrays {
 			f := w.Variable.levels
-			if err := p.stream.CopyAs(streams.OtherWork, f[to].Array(p.rank, c).Data, f[from].Array(p.rank, c).Data); err != nil {
+			after, before := f[to].Array(p.rank, c).Data, f[from].Array(p.rank, c).Data
+			if err := p.stream.CopyAs(streams.OtherWork, after, before); err != nil {
 				return err
 			}
 		}
@@ -248,8 +249,8 @@ func (b *blocked) finish(worker int, step int64) error {
 func (b *blocked) sync(worker int) error {
 	p := b.parts[worker]
 	all := []*streams.Stream{p.stream, p.totals}
-	if p.beside != nil {
-		all = append(all, p.beside.messages)
+	if p.overlap != nil {
+		all = append(all, p.overlap.messages)
 	}
 	for _, s := range all {
 		if err := s.Sync(b.patience()); err != nil {
@@ -260,6 +261,127 @@ func (b *blocked) sync(worker int) error {
 		if err := x.Err(); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// divide plans a round: passes up to the first that takes norms.
+func (b *blocked) divide(a ask) division {
+	d := division{from: a.after, last: a.after, looks: b.round.looks[:0]}
+	b.round.slot = b.slotOf(a.after)
+	slot, depths := b.round.slot, b.cut(a)
+	for i, depth := range depths {
+		slot = 1 - slot
+		d.from, d.last = d.last, d.last+int64(depth)
+		b.holds[slot] = d.last
+		for n := a.lookAfter(d.from); n <= d.last; n = a.lookAfter(n) {
+			d.looks = append(d.looks, n)
+		}
+		if b.round.depths = depths[:i+1]; a.one || len(d.looks) > 0 || d.last-a.after >= a.pace {
+			break
+		}
+	}
+	if b.round.looks = d.looks; len(d.looks) > 0 {
+		b.round.number++
+	}
+	return d
+}
+
+// horizon is about how many steps are divided at once, where more are to be made.
+const horizon = 64
+
+// cut divides the steps that are asked for, up to the end of their group or about as far as the horizon. The result
+// is kept by all that it depends on.
+func (b *blocked) cut(a ask) []int {
+	end := a.to
+	if b.neighbours {
+		end = min(end, b.groupEnd(a.after+1))
+	}
+	k := cutKey{steps: int(min(end-a.after, math.MaxInt32))}
+	if most := max(horizon, 3*b.costs.deepest()); k.steps > most {
+		k.steps, k.least = most, most-b.costs.deepest()+1
+	} else {
+		k.least = k.steps
+	}
+	far := a.after + int64(k.steps)
+	if first := a.lookAfter(a.after); first <= far {
+		k.look = first - a.after
+	}
+	if a.norms && a.to <= far {
+		k.norms = a.to - a.after
+	}
+	if a.final && far == a.to { // a level that lies in the other field is copied
+		k.end[(b.slotOf(a.after)-b.slot(b.done+a.to)+1)&1] = copyCost
+	}
+	depths, ok := b.cuts[k]
+	if !ok {
+		if len(b.cuts) == mostCuts {
+			clear(b.cuts)
+		}
+		depths = b.divideInto(k, a)
+		b.cuts[k] = depths
+	}
+	return depths
+}
+
+const (
+	copyCost = 1   // of a field, over a sweep
+	mostCuts = 512 // that are kept
+)
+
+// divideInto finds the division.
+func (b *blocked) divideInto(k cutKey, a ask) []int {
+	cost := func(after, depth int) float64 { return b.costOf(a, a.after+int64(after), depth) }
+	return temporal.Cut(k.steps, k.least, b.costs.deepest(), cost, k.end)
+}
+
+// costOf returns what a pass after a step costs, with the norms that are asked for of its steps.
+func (b *blocked) costOf(a ask, after int64, depth int) float64 {
+	last := after + int64(depth)
+	look := a.lookAfter(after)
+	switch norms := last - look + 1; {
+	case look > last || !b.measures:
+		return b.costs.Plain[depth]
+	case depth == 1:
+		return b.costs.Measured
+	case norms > mostLooks:
+		return math.Inf(1)
+	case norms > 1:
+		return b.costs.Norms[norms][depth] + b.costs.Wait
+	default:
+		return b.costs.Norms[1][depth]
+	}
+}
+
+// agreeCosts finds the costs of all subdomains together: all then divide their steps alike. All processes call it,
+// also one that could not make its part ready, which says so later.
+func (b *blocked) agreeCosts(made bool) error {
+	for i, p := range b.parts {
+		if i == 0 {
+			b.costs = p.costs
+		}
+		b.costs.join(&p.costs)
+	}
+	if !b.shared() {
+		return nil
+	}
+	var mine []byte
+	if made {
+		mine, _ = binary.Append(nil, binary.LittleEndian, &b.costs) // which is of numbers alone
+	}
+	all, err := b.place.Processes.Gather(context.Background(), "scheme: agree on what passes cost", mine)
+	if err != nil {
+		return err
+	}
+	for rank, other := range all {
+		if len(other) == 0 {
+			continue
+		}
+		var c passCosts
+		if err := binary.Read(bytes.NewReader(other), binary.LittleEndian, &c); err != nil {
+			return fmt.Errorf("scheme: what passes cost %s: %w", b.place.Processes.Name(rank), err)
+		}
+		b.costs.join(&c)
 	}
 	return nil
 }

@@ -10,8 +10,9 @@ import (
 	"github.com/halox/halox/p2p"
 )
 
-// An exchange beside the interior of a pass gives the bits and the norms of one behind the pass, over any path, whichever steps are looked at.
-func TestExchangesBesideTheInterior(t *testing.T) {
+// An exchange that overlaps the interior of a pass gives the bits and the norms of one behind the pass, over any path,
+// whichever steps are looked at.
+func TestExchangesOverlapTheInterior(t *testing.T) {
 	testdevices.InTurn(t, 5, 8)
 	found := AddUntuned(t)
 	testdevices.EachKernel(t, 3, func(t *testing.T, set *testdevices.Set) {
@@ -23,7 +24,7 @@ func TestExchangesBesideTheInterior(t *testing.T) {
 		*found = Overlaps{}
 		ranks := 0
 		for i := range cases {
-			c := newBesideCase(t, r, min(3, len(set.Devices)), false)
+			c := newOverlapCase(t, r, min(3, len(set.Devices)), false)
 			c.path = []p2p.Path{p2p.Peer, p2p.Staged}[i%2]
 			plain, ok := c.ready(t, set, TwoStream)
 			if !ok {
@@ -39,15 +40,16 @@ func TestExchangesBesideTheInterior(t *testing.T) {
 				}
 			})
 		}
-		if !t.Failed() && found.Beside != 4*ranks { // in each run
-			t.Errorf("exchanges went on beside the interior in %d runs of %d subdomains", found.Beside, ranks)
+		if !t.Failed() && found.Overlapped != 4*ranks { // in each run
+			t.Errorf("exchanges overlapped the interior in %d runs of %d subdomains", found.Overlapped, ranks)
 		}
 	})
 }
 
-// newBesideCase is cut across an axis but the first, or across the last, between walls that keep their values, or across a periodic axis. Subdomains are so thick that their
-// boundary regions leave an interior, and passes over these stay within the grid.
-func newBesideCase(t *testing.T, r *rand.Rand, devices int, last bool) checkedCase {
+// newOverlapCase is cut across an axis but the first, or across the last, between walls that keep their values, or
+// across a periodic axis. Subdomains are so thick that their boundary regions leave an interior, and passes over
+// these stay within the grid.
+func newOverlapCase(t *testing.T, r *rand.Rand, devices int, last bool) checkedCase {
 	t.Helper()
 	c := newCheckedCase(t, r, devices, 0.05)
 	across := 1 + r.IntN(c.grid.Dims-1)

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/halox/halox/domain"
-	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/kernels/reduce"
 	"github.com/halox/halox/kernels/sweep"
 	"github.com/halox/halox/kernels/temporal"
@@ -14,24 +13,24 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// addNorms makes the sweeps and the passes of a subdomain ready that take norms. alone makes one step there. The memory that
-// they take does not depend on what was tuned, so that a dry run counts it to the byte.
+// addNorms prepares the sweeps and the passes of a subdomain that take norms. The kernel alone sweeps the subdomain.
+// The memory that they take does not depend on what was tuned, so that a dry run counts it to the byte.
 func (b *blocked) addNorms(p *blockedPart, alone *streams.Kernel) error {
 	p.sweeps, p.norms = map[pass]measuredSweep{}, map[pass][]normPass{}
 	ghosts := b.ghostsLeft(p)
-	onTheirWay := true
+	bySweeps := true // all that is taken of steps
 	for slot := range 2 {
 		for left := range b.deepest() {
 			k, all, err := b.addMeasured(p, pass{1, left, slot}, ghosts[left])
 			if err != nil {
 				return err
 			}
-			if onTheirWay = onTheirWay && all; k != nil && left == 0 && slot == b.slot(b.done) {
+			if bySweeps = bySweeps && all; k != nil && left == 0 && slot == b.slot(b.done) {
 				alone = k
 			}
 		}
 	}
-	if onTheirWay {
+	if bySweeps {
 		if err := b.newEvents(p.device, &p.measured); err != nil {
 			return err
 		}
@@ -43,25 +42,33 @@ func (b *blocked) addNorms(p *blockedPart, alone *streams.Kernel) error {
 	return b.addNormPasses(p, alone)
 }
 
-// ghostsLeft returns the ghosts of neighbours that a sweep makes, by how many steps of its group follow.
+// ghostsLeft returns the ghosts of neighbors that a sweep computes, by how many steps of its group follow.
 func (b *blocked) ghostsLeft(p *blockedPart) [][]domain.Box {
 	all := make([][]domain.Box, b.deepest())
 	for phase := range b.period {
-		if left := (b.step.group() - phase%b.step.group()) % b.step.group(); left < len(all) && p.stages[phase][0].boxes.grown {
+		if left := (b.step.group() - phase%b.step.group()) % b.step.group(); left < len(all) &&
+			p.stages[phase][0].boxes.grown {
 			all[left] = p.stages[phase][0].boxes.ghosts
 		}
 	}
 	return all
 }
 
-// addMeasured makes a sweep ready of which norms and reductions are taken, over owned points alone. It returns that of owned points, nil if it takes
-// none of them, and whether it takes all.
-func (b *blocked) addMeasured(p *blockedPart, key pass, ghosts []domain.Box) (owned *streams.Kernel, all bool, err error) {
+// addMeasured prepares a sweep of which norms and reductions are taken, over owned points alone. It returns the
+// kernel of owned points, nil if that takes none of them, and whether it takes all.
+func (b *blocked) addMeasured(
+	p *blockedPart,
+	key pass,
+	ghosts []domain.Box,
+) (owned *streams.Kernel, all bool, err error) {
 	s, at := measuredSweep{launch: p.passes[key]}, b.arrays(p.rank, key.slot)
 	t, ok := b.step.pointTotal(b.stage())
 	if ok {
 		sweeper := p.stages[0][0].sweeper
-		launches, totals, err := sweeper.Measure(at, sweep.Portion{Name: "sweep", Boxes: []domain.Box{b.place.Subdomains[p.rank].Box}})
+		launches, totals, err := sweeper.Measure(
+			at,
+			sweep.Portion{Name: "sweep", Boxes: []domain.Box{b.place.Subdomains[p.rank].Box}},
+		)
 		if err != nil {
 			return nil, false, err
 		}
@@ -69,12 +76,11 @@ func (b *blocked) addMeasured(p *blockedPart, key pass, ghosts []domain.Box) (ow
 		owned, t.parts = launches[0].Kernel, []*sweep.Totals{totals}
 		s.launch, s.totals = b.stage().launch(launches[0], b.step.Length), []total{t}
 		if len(ghosts) > 0 {
-			more, err := sweeper.Sweep("sweep ghosts", at, ghosts...)
+			_, more, err := b.newSweep(p, "sweep ghosts", key.slot, ghosts...)
 			if err != nil {
 				return nil, false, err
 			}
-			b.run.resources.Add(more)
-			s.launch = inTurn(b.stage().launch(more, b.step.Length), s.launch)
+			s.launch = inTurn(more, s.launch)
 		}
 	}
 	for v := range b.step.Measured {
@@ -91,14 +97,15 @@ func (b *blocked) addMeasured(p *blockedPart, key pass, ghosts []domain.Box) (ow
 	return owned, len(t.variables) == len(b.step.Measured), nil
 }
 
-// wantedNorms returns the most steps of passes that take the norms of so many last steps, 0 where none are wanted. The first of these is a look,
-// so before it the pass has fewer steps than lie between two looks. Where looks are farther apart than a pass takes norms, passes end with them.
-// Where they are so seldom that a sweep for each costs a hundredth or two, no passes are compiled for them, which takes seconds.
+// wantedNorms returns the most steps of passes that take the norms of their last steps, 0 where none are wanted. The
+// first of these steps is a check, so before it the pass has fewer steps than are between two checks. Where checks
+// are farther apart than a pass takes norms, passes end with them. Where they are so rare that a sweep for each costs
+// a hundredth or two, no passes are compiled for them, which takes seconds.
 func (b *blocked) wantedNorms(norms int) (deepest int) {
-	const seldom = 100
+	const rare = 100
 	every := int(min(b.options.CheckEvery, math.MaxInt32))
-	switch often := every > 0 && every < temporal.MostNorms; {
-	case every == 0 || every >= seldom:
+	switch often := every > 0 && every < temporal.MaxNorms; {
+	case every == 0 || every >= rare:
 		return 0
 	case often && norms+every > 2:
 		return norms + every - 1
@@ -110,16 +117,16 @@ func (b *blocked) wantedNorms(norms int) (deepest int) {
 
 // normPasses are passes of a linear stencil that take norms, by of how many last steps.
 type normPasses struct {
-	of    [temporal.MostNorms + 1]*temporal.Passes // nil where there are none
-	most  int                                      // steps
-	parts int64                                    // of the norms of a step, at most
+	of    [temporal.MaxNorms + 1]*temporal.Passes // nil where there are none
+	most  int                                     // steps
+	parts int64                                   // of the norms of a step, at most
 }
 
 // newNormPasses returns those of a subdomain.
 func (b *blocked) newNormPasses(p *blockedPart, s stencil.Stencil) (made normPasses, err error) {
 	real, _ := b.variable().real()
 	from, _ := b.fields(p, b.slot(b.done))
-	for norms := 1; norms <= temporal.MostNorms; norms++ {
+	for norms := 1; norms <= temporal.MaxNorms; norms++ {
 		o := b.passOptions(p.rank)
 		if o.Norms, o.Deepest = norms, b.wantedNorms(norms); o.Deepest == 0 {
 			continue
@@ -133,13 +140,13 @@ func (b *blocked) newNormPasses(p *blockedPart, s stencil.Stencil) (made normPas
 		}
 		made.of[norms], made.most = passes, norms
 		for left := range b.deepest() {
-			made.parts = max(made.parts, passes.Parts(b.box(p, pass{left: left}), b.sides(p.rank)))
+			made.parts = max(made.parts, passes.Parts(b.box(p, pass{left: left}), p.sides))
 		}
 	}
 	return made, nil
 }
 
-// addNormPasses makes the passes ready that take norms: of linear stencils.
+// addNormPasses prepares the passes that take norms, where there are passes.
 func (b *blocked) addNormPasses(p *blockedPart, alone *streams.Kernel) error {
 	s, _ := b.stage().linear()
 	if p.made == nil || len(b.step.Measured) != 1 || len(b.step.Reductions()) > 0 || b.deepest() == 1 && b.neighbours {
@@ -171,16 +178,16 @@ func (b *blocked) addNormPasses(p *blockedPart, alone *streams.Kernel) error {
 	return nil
 }
 
-// addPassesWith makes the passes ready that take the norms of so many last steps.
+// addPassesWith prepares the passes that take the norms of so many last steps.
 func (b *blocked) addPassesWith(p *blockedPart, passes *temporal.Passes, norms int, alone *streams.Kernel) error {
-	slot, sides := b.slot(b.done), b.sides(p.rank)
+	slot := b.slot(b.done)
+	from, to := b.fields(p, slot)
 	more := b.more(p, slot, norms)
-	made := &linearPasses{passes, b.run, p, sides, &more}
-	if err := b.tune(made, alone, b.arrays(p.rank, slot), more.Box); err != nil {
+	if err := b.tune(passes, alone, from, to, more.Box, p.sides, more, tuneBudget); err != nil {
 		return err
 	}
 	measured := 1.0
-	if t, sweepTime := passes.SweepTime(), p.made.passes.SweepTime(); t > 0 && sweepTime > 0 {
+	if t, sweepTime := passes.SweepTime(), p.made.SweepTime(); t > 0 && sweepTime > 0 {
 		measured = float64(t) / float64(sweepTime)
 		p.costs.Wait = float64(b.lookTime()) / float64(sweepTime)
 	}
@@ -190,10 +197,17 @@ func (b *blocked) addPassesWith(p *blockedPart, passes *temporal.Passes, norms i
 			p.costs.Norms[norms][depth] = measured * cost
 		}
 	}
-	return b.eachPass(p.costs.Norms[norms][:], func(key pass) error { return b.addNormPass(p, passes, norms, sides, key) })
+	return b.eachPass(p.costs.Norms[norms][:], func(key pass) error { return b.addNormPass(p, passes, norms, key) })
 }
 
-// lookTime is about how long a look at norms keeps a device waiting before the next pass.
+// lookTime is about how long a device has nothing to do until the host has seen the end of a pass and queued the next,
+// agreeTime that where processes agree in between.
+const (
+	lookTime  = 25 * time.Microsecond
+	agreeTime = 100 * time.Microsecond
+)
+
+// lookTime estimates how long a look at norms keeps a device waiting before the next pass.
 func (b *blocked) lookTime() time.Duration {
 	if !b.place.Processes.IsAlone() {
 		return agreeTime
@@ -201,15 +215,11 @@ func (b *blocked) lookTime() time.Duration {
 	return lookTime
 }
 
-// fields returns what a pass of a linear stencil reads and writes.
-func (b *blocked) fields(p *blockedPart, slot int) (from, to kernels.Array) {
-	return b.variable().levels[slot].Array(p.rank, 0), b.variable().levels[1-slot].Array(p.rank, 0)
-}
-
-// addNormPass makes a pass with norms ready, and the launch that joins the norms of its thread blocks.
-func (b *blocked) addNormPass(p *blockedPart, passes *temporal.Passes, norms int, sides temporal.Sides, key pass) error {
+// addNormPass prepares a pass with norms, and the launch that joins the norms of its thread blocks.
+func (b *blocked) addNormPass(p *blockedPart, passes *temporal.Passes, norms int, key pass) error {
 	from, to := b.fields(p, key.slot)
-	k, count, err := passes.Pass(passName(key.depth), from, to, b.box(p, key), sides, key.depth, b.more(p, key.slot, norms))
+	more := b.more(p, key.slot, norms)
+	k, count, err := passes.Pass(passName(key.depth), from, to, b.box(p, key), p.sides, key.depth, more)
 	if err != nil {
 		return err
 	}
@@ -220,7 +230,7 @@ func (b *blocked) addNormPass(p *blockedPart, passes *temporal.Passes, norms int
 	}
 	b.run.resources.Add(join)
 	if p.norms[key] == nil {
-		p.norms[key] = make([]normPass, temporal.MostNorms)
+		p.norms[key] = make([]normPass, temporal.MaxNorms)
 	}
 	p.norms[key][norms-1] = normPass{k, join}
 	return nil
@@ -235,7 +245,7 @@ func (b *blocked) more(p *blockedPart, slot, norms int) temporal.More {
 	return m
 }
 
-// launchWithNorms queues a pass or a sweep with the norms of some of its steps, the first of which is step n.
+// launchWithNorms queues a pass or a sweep whose first step is n, with the norms of the steps looks.
 func (b *blocked) launchWithNorms(p *blockedPart, key pass, n int64, looks []int64) error {
 	last := n + int64(key.depth) - 1
 	to := &p.found[b.round.number%2]
@@ -276,8 +286,8 @@ func (p *blockedPart) queueTotals(n int64, totals ...total) error {
 	return nil
 }
 
-// totalsStream returns the stream on which totals of a step are joined that was queued. What it has left for them stays until the host has looked at
-// them: the round after the next at the earliest writes there again.
+// totalsStream returns the stream on which totals of a queued step are joined. Their memory is not written again
+// until the host has looked at them: by the round after the next at the earliest.
 func (p *blockedPart) totalsStream(n int64) (*streams.Stream, error) {
 	if p.totals != p.stream {
 		p.totals.BeginStep(n)

@@ -5,26 +5,40 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
 	"github.com/halox/halox/halo/boundary"
 	"github.com/halox/halox/internal/testdevices"
+	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/kernels/sweep"
+	"github.com/halox/halox/kernels/temporal"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/stencil"
 	"github.com/halox/halox/streams"
 )
 
-// Untuned is scheme blocked with passes that nobody has timed: all count as faster than sweeps. Exchanges go on beside the interior wherever they can.
+// Untuned is scheme blocked with passes that nothing has timed: all count as faster than sweeps. Exchanges overlap the
+// interior wherever they can.
 const Untuned Scheme = "untuned"
 
 // untimed is a tuner that times nothing.
-func untimed(*linearPasses, *streams.Kernel, sweep.Arrays, domain.Box) error { return nil }
+func untimed(
+	*temporal.Passes, *streams.Kernel, kernels.Array, kernels.Array, domain.Box, temporal.Sides, temporal.More, time.Duration,
+) error {
+	return nil
+}
 
-// Overlaps counts subdomains, of all runs: those that exchange beside the interior, those that have a kernel for a last pass that stores ghosts of
-// neighbours, and those whose passes do.
-type Overlaps struct{ Beside, Kernels, Stores int }
+// newUntuned makes scheme blocked with passes that nothing has timed, and exchanges that overlap however short they are.
+func newUntuned(x *run, o Options) (*blocked, error) {
+	b := &blocked{run: x, options: o, tune: untimed}
+	return b, b.prepare()
+}
+
+// Overlaps counts subdomains, of all runs: those that exchange beside the interior, those that have a kernel for a
+// last pass that stores ghosts of neighbours, and those whose passes do.
+type Overlaps struct{ Overlapped, Kernels, Stores int }
 
 // AddUntuned adds it for a test, and returns how its subdomains exchange.
 func AddUntuned(t testing.TB) *Overlaps {
@@ -34,23 +48,22 @@ func AddUntuned(t testing.TB) *Overlaps {
 		d := blockedScheme()
 		d.name = Untuned
 		d.make = func(x *run, o Options) (scheme, error) {
-			made, err := newBlockedBy(x, o, untimed, 0)
+			b, err := newUntuned(x, o)
 			if err != nil {
 				return nil, err
 			}
-			b := made.(*blocked)
 			for _, p := range b.parts {
-				if passes := p.made; passes != nil && passes.passes.StoresGhosts(b.lastDepth(), b.place.Subdomains[p.rank].Box, passes.sides) {
+				if p.made != nil && p.made.StoresGhosts(b.lastDepth(), b.place.Subdomains[p.rank].Box, p.sides) {
 					found.Kernels++
 				}
-				if p.beside != nil {
-					found.Beside++
+				if p.overlap != nil {
+					found.Overlapped++
 				}
 				if p.stores != nil {
 					found.Stores++
 				}
 			}
-			return made, nil
+			return b, nil
 		}
 		return d
 	})
@@ -114,15 +127,15 @@ func TestStepsThatNoPassMakes(t *testing.T) {
 		says    string
 	}{
 		"all is there":         {2, [3]bool{}, func(*Step, *Variable, *Variable) {}, ""},
-		"two stages":           {2, [3]bool{}, func(s *Step, _, _ *Variable) { s.Stages = append(s.Stages, s.Stages[0]) }, "makes steps of one stage, not of 2"},
-		"three levels":         {3, [3]bool{}, func(*Step, *Variable, *Variable) {}, `"u" has 3: a pass would read two and store two`},
+		"two stages":           {2, [3]bool{}, func(s *Step, _, _ *Variable) { s.Stages = append(s.Stages, s.Stages[0]) }, "runs steps of one stage, not of 2"},
+		"three levels":         {3, [3]bool{}, func(*Step, *Variable, *Variable) {}, `"u" has 3 levels`},
 		"a staggered variable": {2, [3]bool{true}, func(*Step, *Variable, *Variable) {}, `"u" is staggered`},
 		"written and not read": {2, [3]bool{}, func(s *Step, u, c *Variable) { s.Stages[0].Reads = []Access{c.At(0, nil).Named("u"), c.At(0, nil)} }, "without reading it"},
 		"the level before":     {2, [3]bool{}, func(s *Step, u, c *Variable) { s.Stages[0].Reads[1] = u.At(-1, nil).Named("next") }, `reads level -1 of "u"`},
-		"in place":             {2, [3]bool{}, func(s *Step, u, c *Variable) { s.Stages[0].Writes = append(s.Stages[0].Writes, c.At(0, nil)) }, `"c" has one, which is updated in place`},
+		"in place":             {2, [3]bool{}, func(s *Step, u, c *Variable) { s.Stages[0].Writes = append(s.Stages[0].Writes, c.At(0, nil)) }, `"c" has one level, which is updated in place`},
 		"a boundary of its own": {2, [3]bool{}, func(_ *Step, u, _ *Variable) {
 			u.Boundary[0] = boundary.Condition{Kind: boundary.Custom, Kernel: noKernel}
-		}, `blocked makes steps between boundaries that halox sets, and one of "u" has a kernel of its own`},
+		}, `blocked runs steps between boundaries that halox sets, and one of "u" has a user kernel`},
 		"parameters that change":  {2, [3]bool{}, func(s *Step, _, _ *Variable) { s.Stages[0].Parameters = func(int64) any { return nil } }, "changes from step to step"},
 		"a coefficient of levels": {2, [3]bool{}, func(s *Step, u, c *Variable) { c.levels = append(c.levels, c.levels[0]) }, "read in turn"},
 	} {

@@ -9,8 +9,8 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// Passes that store into the ghosts of neighbours give the bits and the norms of exchanges behind passes, whichever steps are looked at, while the first
-// GPU pauses at random.
+// Passes that store into the ghosts of neighbours give the bits and the norms of exchanges behind passes, whichever
+// steps are looked at, while the first GPU pauses at random.
 func TestPassesThatStoreGhosts(t *testing.T) {
 	testdevices.InTurn(t, 2, 8)
 	found := AddUntuned(t)
@@ -34,7 +34,7 @@ func TestPassesThatStoreGhosts(t *testing.T) {
 		}
 		*found = Overlaps{}
 		for range cases {
-			c := newBesideCase(t, r, min(4, len(set.Devices)), true)
+			c := newOverlapCase(t, r, min(4, len(set.Devices)), true)
 			c.path = p2p.Direct
 			plain, ok := c.ready(t, set, TwoStream)
 			if !ok {

@@ -11,14 +11,14 @@ import (
 	"github.com/halox/halox/solvers/scheme"
 )
 
-// Scheme blocked gives the bits of plain loops: of one stage that reads some variables around points and steps them all, with coefficients, in
-// groups over several devices and in passes of any length on one. Passes are taken wherever there are some, as if all were faster than sweeps.
-func TestPassesOfStagesGiveOneAnswer(t *testing.T) {
+// Scheme blocked gives the bits of plain loops for point functions, which it sweeps: of one stage that reads some
+// variables around points and steps them all, with coefficients, in groups over several devices and alone on one.
+func TestBlockedStagesGiveOneAnswer(t *testing.T) {
 	testdevices.InTurn(t, 6, 8)
 	scheme.AddUntuned(t)
 	testdevices.EachKernel(t, 4, func(t *testing.T, set *testdevices.Set) {
 		const steps = 11
-		seeds, made := len(testdevices.Again(4, testdevices.Numbers(24))), 0
+		seeds := len(testdevices.Again(4, testdevices.Numbers(24)))
 		if testdevices.OnCPU(set.Devices[0]) {
 			seeds = 3 // each program takes seconds to compile
 		}
@@ -34,19 +34,16 @@ func TestPassesOfStagesGiveOneAnswer(t *testing.T) {
 					continue
 				}
 				t.Run(fmt.Sprintf("seed=%d/group=%d/parts=%dx%dx%d", seed, s.group, parts[0], parts[1], parts[2]), func(t *testing.T) {
-					if s.check(t, set, ref, parts, []p2p.Path{p2p.Staged, p2p.Peer, p2p.Direct}[seed%3], scheme.Options{Scheme: scheme.Untuned}, steps, true) {
-						made++
-					}
+					path := []p2p.Path{p2p.Staged, p2p.Peer, p2p.Direct}[seed%3]
+					s.check(t, set, ref, parts, path, scheme.Options{Scheme: scheme.Untuned}, steps, true)
 				})
 			}
-		}
-		if made < seeds/3 {
-			t.Errorf("%d cases were made", made)
 		}
 	})
 }
 
-// newBlockedStep returns a step of one stage that reads variables and computes their next levels, alone on a grid between walls or in groups.
+// newBlockedStep returns a step of one stage that reads variables and computes their next levels, alone on a grid
+// between walls or in groups.
 func newBlockedStep(t testing.TB, r *rand.Rand, alone bool) *randomStep {
 	s := newRandomStep(t, r)
 	if s.group = 2 + r.IntN(3); alone {

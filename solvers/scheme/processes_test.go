@@ -194,7 +194,7 @@ func besideAmong(s *halo.Session, p *mpi.Processes) error {
 		t := &inProgram{}
 		_, err := t.run(func() error {
 			counted := scheme.AddUntuned(t)
-			defer func() { beside += counted.Beside }()
+			defer func() { beside += counted.Overlapped }()
 			r := rand.New(rand.NewPCG(seed, 5))
 			random := newBlockedStep(t, r, false)
 			random.grid.Periodic = [3]bool{false, seed%2 == 0, false}
