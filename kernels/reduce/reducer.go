@@ -1,3 +1,5 @@
+// Package reduce reduces the values of a field: a NormReducer computes the norms of a convergence check, of a field
+// and the one before it, and a Reducer sums, smallest and largest values.
 package reduce
 
 import (
@@ -12,6 +14,27 @@ import (
 	"github.com/halox/halox/kernels/sums"
 	"github.com/halox/halox/streams"
 )
+
+// newStages prepares launches that belong together, and are closed with open. On CPU devices those without a Go form
+// are left out: the others do all.
+func newStages(
+	d *streams.Device,
+	open *streams.Resources,
+	specs []streams.KernelSpec,
+) (launches []*streams.Kernel, err error) {
+	for _, spec := range specs {
+		if d.GoKernels && spec.Run == nil && spec.RunWith == nil {
+			continue
+		}
+		k, err := launch.New(d, spec)
+		if err != nil {
+			return nil, err
+		}
+		open.Add(k)
+		launches = append(launches, k)
+	}
+	return launches, nil
+}
 
 // Op is what a Reducer computes of the values of a box.
 type Op string
@@ -56,8 +79,7 @@ type reductionArgs struct {
 	values, blocks int64
 }
 
-// reduceProgram is that of a scalar, by its place. Whole numbers have whole
-// totals.
+// reduceProgram is that of a scalar, by its place. Totals of whole numbers are whole numbers.
 func reduceProgram(place int, mode sums.Mode) kernels.Program {
 	number, total := scalar.All[place], "double"
 	if number.Number == "int32" || number.Number == "int64" {
@@ -89,16 +111,16 @@ func NewReducer(c *kernels.Compiler, d *streams.Device, number kernels.Number, m
 	return t, nil
 }
 
-// Reduction is the work of one operation over a box, made ready.
+// Reduction is the prepared launches of one operation over a box.
 type Reduction struct {
 	resources streams.Resources
 	launches  []*streams.Kernel
-	result    *streams.Memory // on the device: a total a value, then room for partial ones
-	host      *streams.Memory // pinned: a total a value
+	result    *streams.Memory // on the device: one total per value, then room for partial ones
+	host      *streams.Memory // pinned: one total per value
 }
 
-// Over makes the totals ready over the points of the box: one for each scalar of
-// an element, of which a complex number has two. Reals are summed as float64.
+// Over prepares the totals over the points of the box: one for each scalar of an element, of which a complex number has
+// two. Reals are summed as float64.
 func (t *Reducer) Over(op Op, a kernels.Array, box domain.Box) (*Reduction, error) {
 	const warpsPerBlock, maxBlocks = 8, 1024
 	values, err := t.values(op, a, box)
@@ -161,7 +183,13 @@ func (t *Reducer) values(op Op, a kernels.Array, box domain.Box) (int64, error) 
 
 // specs reduces in two launches: a total a block, then one in all. The partial
 // totals follow the result in memory. In Go the second does all.
-func (t *Reducer) specs(op Op, a kernels.Array, box domain.Box, result *streams.Memory, values, blocks int64) []streams.KernelSpec {
+func (t *Reducer) specs(
+	op Op,
+	a kernels.Array,
+	box domain.Box,
+	result *streams.Memory,
+	values, blocks int64,
+) []streams.KernelSpec {
 	arg := launch.Argument(&reductionArgs{
 		data: a.Data.Address(), partial: result.Address() + uint64(values*t.totalBytes(op)), result: result.Address(),
 		Strides: launch.StridesOf(a.Layout), region: launch.RegionOf(a.Layout, box), values: values, blocks: blocks,
@@ -169,7 +197,13 @@ func (t *Reducer) specs(op Op, a kernels.Array, box domain.Box, result *streams.
 	block := [3]int{launch.BlockSize, 1, 1}
 	return []streams.KernelSpec{
 		{Function: t.box[op], Grid: [3]int{int(blocks), int(values), 1}, Block: block, Argument: arg},
-		{Run: t.onHost(op, a, box, result, int(values)), Function: t.blocks[op], Grid: [3]int{1, int(values), 1}, Block: block, Argument: arg},
+		{
+			Run:      t.onHost(op, a, box, result, int(values)),
+			Function: t.blocks[op],
+			Grid:     [3]int{1, int(values), 1},
+			Block:    block,
+			Argument: arg,
+		},
 	}
 }
 
@@ -185,7 +219,14 @@ func (t *Reducer) onHost(op Op, a kernels.Array, box domain.Box, result *streams
 }
 
 // totalRows is the host version of reduce.cu: scalars T with totals A.
-func totalRows[T float32 | float64 | int32 | int64, A float64 | int64](t *Reducer, op Op, a kernels.Array, box domain.Box, result *streams.Memory, values int) {
+func totalRows[T float32 | float64 | int32 | int64, A float64 | int64](
+	t *Reducer,
+	op Op,
+	a kernels.Array,
+	box domain.Box,
+	result *streams.Memory,
+	values int,
+) {
 	first := launch.Values[T](a.Data)[a.Layout.Offset(box.Lo)*int64(values):]
 	for value := range values {
 		switch {
@@ -209,7 +250,14 @@ func eachValue[T any](a kernels.Array, box domain.Box, value, values int, f func
 }
 
 // foldValue folds one value of all points of the box, in order of memory.
-func foldValue[T, A any](a kernels.Array, box domain.Box, result *streams.Memory, value, values int, none A, fold func(A, T) A) {
+func foldValue[T, A any](
+	a kernels.Array,
+	box domain.Box,
+	result *streams.Memory,
+	value, values int,
+	none A,
+	fold func(A, T) A,
+) {
 	total := none
 	eachValue(a, box, value, values, func(row []T) {
 		for i := 0; i < len(row); i += values {
@@ -220,7 +268,14 @@ func foldValue[T, A any](a kernels.Array, box domain.Box, result *streams.Memory
 }
 
 // sumValue sums one value of all points of the box, or its square.
-func sumValue[T float32 | float64 | int32 | int64](mode sums.Mode, op Op, a kernels.Array, box domain.Box, result *streams.Memory, value, values int) {
+func sumValue[T float32 | float64 | int32 | int64](
+	mode sums.Mode,
+	op Op,
+	a kernels.Array,
+	box domain.Box,
+	result *streams.Memory,
+	value, values int,
+) {
 	var total sums.Sum
 	var room [512]float64
 	terms := room[:0]

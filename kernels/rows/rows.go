@@ -1,82 +1,234 @@
-// Package rows holds the inner loops of the host sweeps: stencils applied to
-// rows of a grid, and the norms of the change that a sweep made to a row.
-//
-// # Bands
-//
-// x runs along a row. A stencil is applied to a [Band], rows that lie at equal
-// distances in memory, say along y. The caller walks z and hands over slices
-// that begin with the first row:
-//
-//	dst      dst[i] is point i of the first row, and dst[i+Pitch] that of the
-//	         second
-//	centre   centre[i+1] lies under dst[i], so that centre[i] and centre[i+2]
-//	         are its neighbours in -x and +x
-//	south    south[i] is the neighbour of dst[i] in -y
-//	north    the same in +y
-//	below    the same in -z
-//	above    the same in +z
-//
-// dst must not overlap any of the others; the inputs may overlap each other.
-// Nothing but the points of the rows is written and nothing but the points
-// named above is read, so that what lies between the rows, neighbouring rows
-// and ghost cells may belong to other goroutines. Slices need no alignment. A
-// band without points is no work at all, and a slice that ends before the last
-// row does is a panic that names it.
-//
-// # Sweeping
-//
-// Walk a grid in the order of memory, y within z, both upwards and unblocked:
-// the loops fetch ahead of themselves on that assumption, which only costs
-// time where it is wrong. Nothing interrupts a loop, not even the collector of
-// garbage: do some ten thousand points at a time, or all others wait.
-//
-// # One answer
-//
-// Each function states the order of its operations. Every operation is rounded
-// to the row's type and none is fused with the next, on every architecture, so
-// that a result depends on its inputs alone and not on the machine; a point
-// that a stencil makes does not depend on how its row was cut into pieces
-// either. The one thing left open is which NaN stands for a NaN.
-//
-// On amd64 the loops are assembly for AVX-512 or AVX2, whichever the processor
-// has. Everywhere else, under the race detector (which cannot see into
-// assembly) and with the build tag purego they are Go.
 package rows
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
 
-//go:generate go run ./gen -pkg rows -out rows_amd64.s -stubs rows_amd64.go
+	"github.com/halox/halox/kernels/sums"
+)
 
-// Band is Count rows of Points each. The first points of two rows that follow
-// each other are Pitch elements apart, which is not less than Points.
-type Band struct{ Points, Count, Pitch int }
-
-// span returns the elements from the first point of a band to its last, 0 if it
-// has none. It panics, in the name of the function, where rows overlap.
-func (b Band) span(function string) int {
-	if b.Points <= 0 || b.Count <= 0 {
-		return 0
-	}
-	if b.Count > 1 && b.Pitch < b.Points {
-		panic(fmt.Sprintf("rows.%s: rows of %d points at a pitch of %d", function, b.Points, b.Pitch))
-	}
-	return (b.Count-1)*b.Pitch + b.Points
-}
-
-// Float is the type of a grid's points.
-type Float interface{ float32 | float64 }
-
-// need panics unless a slice, named by the function it was handed to and by
-// its parameter, reaches at least as far as that function will read or write.
-func need(function, parameter string, have, want int) {
-	if have < want {
-		tooShort(function, parameter, have, want)
-	}
-}
-
-// tooShort stands apart so that need is a comparison wherever it is inlined.
+// Star5 applies the isotropic 5-point stencil of two dimensions to a band:
 //
-//go:noinline
-func tooShort(function, parameter string, have, want int) {
-	panic(fmt.Sprintf("rows.%s: %s has %d points, needs %d", function, parameter, have, want))
+//	dst = alpha*c + beta*(((xp + yp) + xm) + ym)
+//
+// where c, xm and xp are the point and its neighbours in centre, ym is south
+// and yp is north.
+func Star5[T Float](dst, centre, south, north []T, b Band, alpha, beta T) {
+	n := b.span("Star5")
+	if n == 0 {
+		return
+	}
+	need("Star5", "dst", len(dst), n)
+	need("Star5", "centre", len(centre), n+2)
+	need("Star5", "south", len(south), n)
+	need("Star5", "north", len(north), n)
+	star5(best(), dst, centre, south, north, b, alpha, beta)
+}
+
+// Star7 applies the isotropic 7-point stencil of three dimensions to a band:
+//
+//	dst = alpha*c + beta*(((((xp + yp) + zp) + xm) + ym) + zm)
+//
+// where c, xm and xp are the point and its neighbours in centre, ym is south,
+// yp is north, zm is below and zp is above.
+func Star7[T Float](dst, centre, south, north, below, above []T, b Band, alpha, beta T) {
+	n := b.span("Star7")
+	if n == 0 {
+		return
+	}
+	need("Star7", "dst", len(dst), n)
+	need("Star7", "centre", len(centre), n+2)
+	need("Star7", "south", len(south), n)
+	need("Star7", "north", len(north), n)
+	need("Star7", "below", len(below), n)
+	need("Star7", "above", len(above), n)
+	star7(best(), dst, centre, south, north, below, above, b, alpha, beta)
+}
+
+// Star5Axes applies the 5-point stencil with a weight for each axis, as
+// unequal spacings need, to a band:
+//
+//	dst = (alpha*c + bx*(xp + xm)) + by*(yp + ym)
+//
+// with the names of [Star5].
+func Star5Axes[T Float](dst, centre, south, north []T, b Band, alpha, bx, by T) {
+	n := b.span("Star5Axes")
+	if n == 0 {
+		return
+	}
+	need("Star5Axes", "dst", len(dst), n)
+	need("Star5Axes", "centre", len(centre), n+2)
+	need("Star5Axes", "south", len(south), n)
+	need("Star5Axes", "north", len(north), n)
+	star5Axes(best(), dst, centre, south, north, b, alpha, bx, by)
+}
+
+// Star7Axes applies the 7-point stencil with a weight for each axis, as
+// unequal spacings need, to a band:
+//
+//	dst = ((alpha*c + bx*(xp + xm)) + by*(yp + ym)) + bz*(zp + zm)
+//
+// with the names of [Star7].
+func Star7Axes[T Float](dst, centre, south, north, below, above []T, b Band, alpha, bx, by, bz T) {
+	n := b.span("Star7Axes")
+	if n == 0 {
+		return
+	}
+	need("Star7Axes", "dst", len(dst), n)
+	need("Star7Axes", "centre", len(centre), n+2)
+	need("Star7Axes", "south", len(south), n)
+	need("Star7Axes", "north", len(north), n)
+	need("Star7Axes", "below", len(below), n)
+	need("Star7Axes", "above", len(above), n)
+	star7Axes(best(), dst, centre, south, north, below, above, b, alpha, bx, by, bz)
+}
+
+// Sum is a stencil of any shape: the value of a point is
+//
+//	Centre*c + Groups[0].Weight*(sum of its points) + Groups[1].Weight*(...) + ...
+//
+// from left to right. The sum of a group is that of its parts, in their order from the first,
+// and the sum of a part that of its points, in theirs.
+type Sum[T Float] struct {
+	Centre T
+	Groups []Group[T]
+}
+
+// Group is points with one weight, in parts: each lies so many elements after the centre in
+// memory.
+type Group[T Float] struct {
+	Weight T
+	Parts  [][]int
+}
+
+// Apply applies a stencil of any shape to a band. The point under dst[0] is src[first];
+// all that the stencil reads must lie in src.
+func Apply[T Float](dst, src []T, first int, b Band, s Sum[T]) {
+	n := b.span("Apply")
+	if n == 0 {
+		return
+	}
+	need("Apply", "dst", len(dst), n)
+	low, high := 0, 0
+	for _, g := range s.Groups {
+		if len(g.Parts) == 0 {
+			panic(fmt.Sprintf("rows.Apply: a group of weight %v without points", g.Weight))
+		}
+		for _, part := range g.Parts {
+			if len(part) == 0 {
+				panic(fmt.Sprintf("rows.Apply: a part of weight %v without points", g.Weight))
+			}
+			low, high = min(low, slices.Min(part)), max(high, slices.Max(part))
+		}
+	}
+	if first+low < 0 {
+		panic(fmt.Sprintf("rows.Apply: src begins %d points too late", -first-low))
+	}
+	need("Apply", "src", len(src), first+high+n)
+	for row := range b.Count {
+		o := row * b.Pitch
+		applyRow(dst[o:o+b.Points], src, first+o, s)
+	}
+}
+
+// piece is how many points of a row are summed at a time: what is read and added to them
+// then stays in the nearest cache.
+const piece = 256
+
+// applyRow sums one row, piece by piece and point of the stencil by point.
+func applyRow[T Float](dst, src []T, first int, s Sum[T]) {
+	var room, partRoom [piece]T
+	for len(dst) > 0 {
+		out := dst[:min(piece, len(dst))]
+		for i, c := range src[first : first+len(out)] {
+			out[i] = T(s.Centre * c)
+		}
+		for _, g := range s.Groups {
+			sum := room[:len(out)]
+			sumPart(sum, src, first, g.Parts[0])
+			for _, part := range g.Parts[1:] {
+				if len(part) == 1 {
+					addRow(sum, src[first+part[0]:])
+					continue
+				}
+				one := partRoom[:len(out)]
+				sumPart(one, src, first, part)
+				addRow(sum, one)
+			}
+			addProduct(out, sum, g.Weight)
+		}
+		dst, first = dst[len(out):], first+len(out)
+	}
+}
+
+// sumPart puts the sum of a part's points there.
+func sumPart[T Float](sum, src []T, first int, part []int) {
+	copy(sum, src[first+part[0]:])
+	for _, o := range part[1:] {
+		addRow(sum, src[first+o:])
+	}
+}
+
+func addRow[T Float](sum, v []T) {
+	v = v[:len(sum)]
+	for i := range sum {
+		sum[i] += v[i]
+	}
+}
+
+// addProduct adds weight*sum; the conversion keeps the two from being fused.
+func addProduct[T Float](out, sum []T, weight T) {
+	sum = sum[:len(out)]
+	for i := range out {
+		out[i] += T(weight * sum[i])
+	}
+}
+
+// AddRow joins to n the norms of one row that a sweep changed from old to new,
+// with sums of a mode. old has at least len(new) points.
+//
+// Points become float64 before anything else is done to them.
+//
+// With fast sums, point i goes to lane i%8; when the row is through, the lanes
+// are folded by halves, 0..3 with 4..7, then 0..1 with 2..3, then 0 with 1, and
+// the result joins n as in [Norms.Add]. The sums of a row are therefore the same
+// on every machine, but not those of the same row cut into pieces.
+func AddRow[T Float](n *Norms, new, old []T, mode sums.Mode) {
+	if len(new) == 0 {
+		return
+	}
+	need("AddRow", "old", len(old), len(new))
+	old = old[:len(new)]
+	if mode == sums.Fast {
+		var l lanes
+		accumulate(best(), &l, new, old)
+		n.Add(l.fold())
+		return
+	}
+	for len(new) > 0 {
+		some := min(len(new), chunk)
+		addChunk(n, new[:some], old[:some])
+		new, old = new[some:], old[some:]
+	}
+}
+
+// chunk is how many points of a row are taken at a time.
+const chunk = 512
+
+// addChunk joins the norms of few points.
+func addChunk[T Float](n *Norms, new, old []T) {
+	var l lanes
+	accumulate(best(), &l, new, old)
+	most := l.fold()
+	n.MaxChange, n.Max = max(n.MaxChange, most.MaxChange), max(n.Max, most.Max)
+	var room [2][chunk]float64
+	changes, values := room[0][:len(new)], room[1][:len(new)]
+	old = old[:len(new)]
+	for i, v := range new {
+		value := float64(v)
+		change := value - float64(old[i])
+		changes[i], values[i] = float64(change*change), float64(value*value)
+	}
+	n.SumChange2.AddUpTo(changes, float64(most.MaxChange*most.MaxChange))
+	n.Sum2.AddUpTo(values, float64(most.Max*most.Max))
 }

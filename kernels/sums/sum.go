@@ -1,3 +1,14 @@
+// Package sums adds float64 so that the bits of a sum depend on the terms alone: not on their order, nor
+// on who adds which of them before the parts are joined. It is the host version of sums.cuh.
+//
+// Binary digits are cut at fixed places into bins of 40: bin n holds multiples of 2^(40n-1074). A sum has
+// three bins, from that of its window on. The window is the lowest one whose bins hold the largest term,
+// which is below 2^(40(window+3)-1074); what of a term lies below these bins is cut off. So the largest term
+// alone says where terms are cut, the bins sum integers, which is exact, and the sum is rounded once, to the
+// nearest float64. See Demmel and Nguyen, Parallel Reproducible Summation (2015), whose bins these are.
+//
+// With n terms, the largest of magnitude m, the sum is within n m 2^-80 of the exact one before it is
+// rounded.
 package sums
 
 import (
@@ -173,4 +184,30 @@ func (w wide) digits(from int) (r uint64) {
 		r |= w[word+1] << (64 - rest)
 	}
 	return r
+}
+
+//go:generate go run ./gen -pkg sums -out sums_amd64.s -stubs sums_amd64.go
+
+// width is the number of lanes: one AVX-512 register of float64.
+const width = 8
+
+// nextBin is a unit of a bin in units of the bin below.
+const nextBin = 1 << binBits
+
+// lanes are the sums of the digits of every eighth term in each bin. The assembly knows the layout.
+type lanes [binCount][width]float64
+
+// bin adds the digits that terms have in each bin. unit is 1 over the unit of the highest bin. All that it
+// computes is exact but for digits below the lowest bin.
+func (l *lanes) bin(terms []float64, unit float64) {
+	for i, x := range terms {
+		lane := i % width
+		x = float64(x * unit)
+		digits := math.Trunc(x)
+		l[2][lane] += digits
+		x = float64((x - digits) * nextBin)
+		digits = math.Trunc(x)
+		l[1][lane] += digits
+		l[0][lane] += math.Trunc(float64((x - digits) * nextBin))
+	}
 }

@@ -29,7 +29,13 @@ func main() {
 func write(set string, bytes int, register func() reg.VecVirtual) {
 	TEXT("bin"+set, NOSPLIT, "func(lanes *float64, terms *float64, n int, unit float64)")
 	Pragma("noescape")
-	Doc(fmt.Sprintf("bin%s adds the digits of n terms in each bin to its lanes, n being a positive multiple of %d.", set, lanes))
+	Doc(
+		fmt.Sprintf(
+			"bin%s adds the digits of n terms in each bin to its lanes, n being a positive multiple of %d.",
+			set,
+			lanes,
+		),
+	)
 	l := Load(Param("lanes"), GP64())
 	terms := Load(Param("terms"), GP64())
 	n := Load(Param("n"), GP64())

@@ -57,7 +57,7 @@ func NewNormReducer(c *kernels.Compiler, d *streams.Device, real kernels.Real, m
 	return r, nil
 }
 
-// NormReduction is the work of the norms of one step, or of several, made ready.
+// NormReduction is the prepared launches of the norms of one step, or of several.
 type NormReduction struct {
 	resources streams.Resources
 	launches  []*streams.Kernel
@@ -65,8 +65,7 @@ type NormReduction struct {
 	host      *streams.Memory // pinned
 }
 
-// Norms makes a reduction ready over the points of the box in the arrays next
-// and last, which have one layout.
+// Norms prepares a reduction over the points of the box in the arrays next and last, which have one layout.
 func (r *NormReducer) Norms(next, last kernels.Array, box domain.Box) (*NormReduction, error) {
 	if next.Layout != last.Layout {
 		return nil, fmt.Errorf("reduce: norms between arrays of different layouts")
@@ -88,7 +87,7 @@ func (r *NormReducer) Norms(next, last kernels.Array, box domain.Box) (*NormRedu
 	return red, nil
 }
 
-// newNormReduction allocates room for results, and behind them for partial norms.
+// newNormReduction allocates memory for results, followed by partial norms.
 func newNormReduction(d *streams.Device, results, partial int64) (*NormReduction, error) {
 	result, err := d.Alloc((results + partial) * normsBytes)
 	if err != nil {
@@ -103,8 +102,10 @@ func newNormReduction(d *streams.Device, results, partial int64) (*NormReduction
 	return r, nil
 }
 
-// launchAll makes the launches of the reduction ready, which use the memory too.
-func (r *NormReduction) launchAll(d *streams.Device, name string, specs []streams.KernelSpec, uses ...streams.Span) (err error) {
+// launchAll prepares the launches of the reduction, which use its memory besides uses.
+func (r *NormReduction) launchAll(
+	d *streams.Device, name string, specs []streams.KernelSpec, uses ...streams.Span,
+) (err error) {
 	for i := range specs {
 		specs[i].Name, specs[i].Uses = name, append(uses[:len(uses):len(uses)], r.result.All())
 	}
@@ -114,7 +115,9 @@ func (r *NormReduction) launchAll(d *streams.Device, name string, specs []stream
 
 // specs reduces in two launches: norms of each block, then of all. The
 // partial norms follow the result in memory. In Go the second does all.
-func (r *NormReducer) specs(next, last kernels.Array, box domain.Box, result *streams.Memory, blocks int64) []streams.KernelSpec {
+func (r *NormReducer) specs(
+	next, last kernels.Array, box domain.Box, result *streams.Memory, blocks int64,
+) []streams.KernelSpec {
 	arg := launch.Argument(&normsArgs{
 		next: next.Data.Address(), last: last.Data.Address(),
 		sums: result.Address() + normsBytes, result: result.Address(),
@@ -154,8 +157,62 @@ func (r *NormReduction) Queue(s *streams.Stream) error {
 // Result returns the norms once what Queue queued is done, those of the last step where there are several.
 func (r *NormReduction) Result() Norms { return r.Results()[0] }
 
-// Results returns those of all steps, the last one's first.
+// Results returns those of all steps, the last step first.
 func (r *NormReduction) Results() []Norms { return streams.View[Norms](r.host.Bytes()) }
 
 // Close frees what it holds. Closing twice is no error.
 func (r *NormReduction) Close() error { return r.resources.Close() }
+
+// NormParts is memory of a GPU where kernels leave the norms of parts of a box, one Norms per part, to be joined:
+// those of one step or of several.
+type NormParts struct {
+	reducer *NormReducer
+	room    *NormReduction
+	steps   int
+	most    int64
+}
+
+// Parts allocates memory for the norms of a number of steps, each of at most most parts. Close frees it.
+func (r *NormReducer) Parts(steps int, most int64) (*NormParts, error) {
+	if steps < 1 || most < 1 {
+		return nil, fmt.Errorf("reduce: room for the norms of %d steps of %d parts", steps, most)
+	}
+	room, err := newNormReduction(r.device, int64(steps), int64(steps)*most)
+	if err != nil {
+		return nil, err
+	}
+	return &NormParts{r, room, steps, most}, nil
+}
+
+// Span is the memory of the parts of a step, in order. 0 is the last step.
+func (p *NormParts) Span(step int) streams.Span {
+	return p.room.result.Span((int64(p.steps)+int64(step)*p.most)*normsBytes, p.most*normsBytes)
+}
+
+// Join prepares a reduction that joins the first count parts of each of the last steps. All reductions of the same
+// parts leave their results in one place. Each is closed on its own.
+func (p *NormParts) Join(steps int, count int64) (*NormReduction, error) {
+	if steps < 1 || steps > p.steps || count < 1 || count > p.most {
+		return nil, fmt.Errorf(
+			"reduce: norms of %d steps of %d parts, with room for %d of %d",
+			steps,
+			count,
+			p.steps,
+			p.most,
+		)
+	}
+	red := &NormReduction{result: p.room.result, host: p.room.host}
+	spec := streams.KernelSpec{
+		Function: p.reducer.total, Grid: [3]int{steps, 1, 1}, Block: [3]int{launch.BlockSize, 1, 1},
+		Argument: launch.Argument(&normsArgs{
+			sums: p.Span(0).Address(), result: p.room.result.Address(), blocks: count, stride: p.most,
+		}),
+	}
+	if err := red.launchAll(p.reducer.device, "norms", []streams.KernelSpec{spec}); err != nil {
+		return nil, errors.Join(err, red.Close())
+	}
+	return red, nil
+}
+
+// Close frees the room. Closing twice is no error.
+func (p *NormParts) Close() error { return p.room.Close() }
