@@ -1,8 +1,19 @@
 package results
 
 import (
+	"math"
+
 	"github.com/halox/halox/results/internal/wording"
 )
+
+// Number makes v fit for a record: nil where v is NaN or infinite, which JSON
+// cannot hold, and a pointer to v else. Zero is a number like any other.
+func Number(v float64) *float64 {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return nil
+	}
+	return &v
+}
 
 // A Metric names what a number of a row measures.
 type Metric string

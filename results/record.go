@@ -1,6 +1,23 @@
+// Package results keeps what runs and benchmarks measured: records, and tables of them.
+//
+// A [Record] is one JSON file. It says what was asked for, on which machine it ran, how far
+// it came and how fast. A [Row] of it has labels, which say what was measured, and for each
+// [Metric] a [Sample]. [WriteTable] prints records. Package results/plot draws them, and
+// packages results/trace and results/field have the other files of a run.
+//
+// A file appears under its name when it is complete: an interrupted run leaves no half of a
+// file, and does not damage the one that was there. Missing folders are created. Every error
+// names the file and what was being done to it.
 package results
 
 import (
+	"bufio"
+	"encoding/json"
+	"io"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/halox/halox/results/internal/wording"
@@ -141,4 +158,194 @@ func (p Program) ShortCommit() string {
 		return p.Commit[:7]
 	}
 	return p.Commit
+}
+
+// A Run is what a record says of a problem that was solved. Numbers that don't
+// apply, were never reached or are not finite are nil here and absent in the file;
+// see [Number].
+type Run struct {
+	Scheme string `json:"scheme,omitempty"`
+	Order  string `json:"order,omitempty"` // of the exchange: left-right or pairwise, for two-stream
+	Path   string `json:"path,omitempty"`
+	// How many steps go between two exchanges, where that is more than one.
+	StepsAnExchange int `json:"steps_an_exchange,omitempty"`
+
+	Processes     int         `json:"processes,omitempty"`    // that shared the grid, where they were several
+	Decomposition [3]int      `json:"decomposition,omitzero"` // devices along x, y, z
+	Subdomains    []Subdomain `json:"subdomains,omitempty"`
+
+	Iterations int         `json:"iterations"` // steps done
+	Stopped    Stop        `json:"stopped"`    // why the run ended
+	Norms                  // of the last step
+	Error      *ErrorNorms `json:"error,omitempty"` // against the exact solution, where one is given
+
+	Sweep            *Sweep   `json:"sweep,omitempty"` // on GPUs
+	SetupSeconds     *float64 `json:"setup_seconds,omitempty"`
+	LoopSeconds      *float64 `json:"loop_seconds,omitempty"`
+	UpdatesPerSecond *float64 `json:"updates_per_second,omitempty"` // owned points times steps, a second of the loop
+	BytesExchanged   int64    `json:"bytes_exchanged"`              // sent by all devices in all steps
+
+	Time *float64 `json:"time,omitempty"` // simulated time reached; none for laplace
+	DT   *float64 `json:"dt,omitempty"`   // time step; none for laplace
+
+	History []Check `json:"history,omitempty"` // norms at every check, when asked for
+}
+
+// A Subdomain is the box of owned points [Lo, Hi) that one device has, in
+// global 0-based indices along x, y, z.
+type Subdomain struct {
+	Device  int    `json:"device"`            // id of the device
+	Process int    `json:"process,omitempty"` // the rank of the process that had it
+	Lo      [3]int `json:"lo"`
+	Hi      [3]int `json:"hi"`
+}
+
+// Sweep is how the first GPU swept the most of its subdomain.
+type Sweep struct {
+	Block  [2]int `json:"block"`  // threads of a block along x and y
+	Layers int    `json:"layers"` // that a thread takes: planes, or rows in two dimensions
+	// What finding that out took on all GPUs; about 0 where it was known.
+	TuningSeconds *float64 `json:"tuning_seconds,omitempty"`
+}
+
+// A Stop is the reason for which a run ended.
+type Stop string
+
+// The reasons that a record knows.
+const (
+	StopTolerance   Stop = "tolerance"   // the change fell below the tolerance
+	StopIterations  Stop = "iterations"  // all steps asked for were done
+	StopInterrupted Stop = "interrupted" // somebody ended it between two steps
+	StopError       Stop = "error"       // it failed; Record.Failure says how
+)
+
+// Norms sum up the field after a step and the change that the step made, over
+// the owned points.
+type Norms struct {
+	MaxChange *float64 `json:"max_change,omitempty"` // largest absolute change
+	L2Change  *float64 `json:"l2_change,omitempty"`  // root of the sum of squares of the change
+	L2Norm    *float64 `json:"l2_norm,omitempty"`    // root of the mean of squares of the field
+	MaxNorm   *float64 `json:"max_norm,omitempty"`   // largest absolute value of the field
+}
+
+// ErrorNorms measure the distance from the exact solution.
+type ErrorNorms struct {
+	L2  *float64 `json:"l2,omitempty"`  // root of h^d times the sum of squares
+	Max *float64 `json:"max,omitempty"` // largest absolute distance
+}
+
+// A Check is one line of the history: the norms after so many steps.
+type Check struct {
+	Iteration int `json:"iteration"`
+	Norms
+}
+
+// problem is the few settings that name a problem.
+type problem struct {
+	Solver    string
+	Precision string
+	Grid      struct{ Size []int }
+}
+
+// problemOf reads a problem out of settings of any type, by way of their JSON form.
+// Of settings without one it is empty.
+func problemOf(settings any) (p problem) {
+	data, err := json.Marshal(settings)
+	if err != nil || json.Unmarshal(data, &p) != nil {
+		return problem{}
+	}
+	return p
+}
+
+func (p problem) String() string {
+	return wording.Join(", ", strings.TrimSpace(p.Solver+" "+wording.Times(p.Grid.Size)), p.Precision)
+}
+
+// RunRow returns the row of a record of a run: what was solved how, and how fast.
+// The problem is described by the keys solver, grid.size and precision of the
+// settings.
+func (r *Record) RunRow() Row {
+	problem, run := problemOf(r.Settings), r.Run
+	row := NewRow().
+		Label("solver", problem.Solver).Label("grid", wording.Times(problem.Grid.Size)).Label("precision", problem.Precision).
+		Label("devices", len(r.Devices)).Label("scheme", run.Scheme).Label("order", run.Order).Label("path", run.Path).
+		Label("iterations", run.Iterations)
+	if run.StepsAnExchange > 1 {
+		row = row.Label("steps_an_exchange", run.StepsAnExchange)
+	}
+	if run.UpdatesPerSecond != nil {
+		row = row.Number(Updates, *run.UpdatesPerSecond)
+	}
+	if run.LoopSeconds != nil && run.Iterations > 0 {
+		row = row.Number(Step, *run.LoopSeconds*1e6/float64(run.Iterations))
+	}
+	if run.LoopSeconds != nil {
+		row = row.Number(Loop, *run.LoopSeconds)
+	}
+	if run.SetupSeconds != nil {
+		row = row.Number(Setup, *run.SetupSeconds)
+	}
+	if run.Error != nil && run.Error.Max != nil {
+		row = row.Number(MaxError, *run.Error.Max)
+	}
+	return row
+}
+
+// A Host is the machine that a run was made on. What is unknown is left out.
+type Host struct {
+	Name        string `json:"name,omitempty"`
+	OS          string `json:"os"`
+	Arch        string `json:"arch"`
+	CPU         string `json:"cpu,omitempty"`          // model, as the system calls it
+	Cores       int    `json:"cores"`                  // logical cores that this process may use
+	MemoryBytes int64  `json:"memory_bytes,omitempty"` // physical memory
+	Driver      string `json:"driver,omitempty"`       // version of the GPU driver, where there is one
+	CUDA        string `json:"cuda,omitempty"`         // CUDA version of that driver
+}
+
+// Machine describes the host that this process runs on. The CPU model and the
+// memory are known on Linux only; Driver and CUDA are for the caller to fill in.
+func Machine() Host {
+	name, _ := os.Hostname()
+	return Host{
+		Name:        name,
+		OS:          runtime.GOOS,
+		Arch:        runtime.GOARCH,
+		CPU:         procValue("/proc/cpuinfo", "model name"),
+		Cores:       runtime.NumCPU(),
+		MemoryBytes: kibibytes(procValue("/proc/meminfo", "MemTotal")),
+	}
+}
+
+// procValue looks a key up in a file under /proc; where there is no such file
+// the value is empty.
+func procValue(path, key string) string {
+	file, err := os.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer file.Close()
+	return colonValue(file, key)
+}
+
+// colonValue returns what follows the first "key :" in lines of that form.
+func colonValue(r io.Reader, key string) string {
+	for lines := bufio.NewScanner(r); lines.Scan(); {
+		name, value, found := strings.Cut(lines.Text(), ":")
+		if found && strings.TrimSpace(name) == key {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
+}
+
+// kibibytes turns a size such as "16384 kB", by which the kernel means units of
+// 1024 bytes, into bytes; 0 where it is of another form.
+func kibibytes(size string) int64 {
+	digits, found := strings.CutSuffix(size, " kB")
+	n, err := strconv.ParseInt(digits, 10, 64)
+	if !found || err != nil {
+		return 0
+	}
+	return n << 10
 }

@@ -2,12 +2,97 @@ package files
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
 
 	"github.com/natefinch/atomic"
 )
+
+// mostLinks is how many symbolic links may lead from one to the next, as on Linux.
+const mostLinks = 40
+
+// follow returns where a file written to path belongs: path itself, or the end of the
+// symbolic links that begin there, where no file need be yet.
+func follow(path string) (string, error) {
+	for range mostLinks {
+		path = straight(path)
+		info, err := os.Lstat(path)
+		if errors.Is(err, fs.ErrNotExist) || err == nil && info.Mode()&fs.ModeSymlink == 0 {
+			return path, nil
+		}
+		if err != nil {
+			return "", err
+		}
+		if path, err = linked(path); err != nil {
+			return "", err
+		}
+	}
+	return "", errors.New("too many symbolic links")
+}
+
+// straight returns a path without "..": where the folder is there, that which the system finds, behind links too; else that of the
+// names alone, so that all who name the folder mean the same.
+func straight(path string) string {
+	folder, name := filepath.Split(path)
+	if !slices.Contains(strings.Split(filepath.ToSlash(folder), "/"), "..") {
+		return path
+	}
+	if real, err := filepath.EvalSymlinks(folder); err == nil {
+		return filepath.Join(real, name)
+	}
+	return filepath.Clean(path)
+}
+
+// linked returns what a symbolic link names. A relative name begins at the folder that
+// the link lies in, not at a link to that folder.
+func linked(link string) (string, error) {
+	name, err := os.Readlink(link)
+	if err != nil || filepath.IsAbs(name) {
+		return name, err
+	}
+	folder, err := filepath.EvalSymlinks(filepath.Dir(link))
+	return filepath.Join(folder, name), err
+}
+
+// A process that is killed while it writes leaves its temporary file behind. Whoever
+// next writes to the folder removes those that nobody can be writing any more.
+
+const (
+	leftoverAge = 24 * time.Hour // since the last write to the file
+	mostNames   = 4096           // of a folder that are looked at
+)
+
+func tempName() string { return fmt.Sprintf(".halox-%016x", rand.Uint64()) }
+
+var tempNames = regexp.MustCompile(`^\.halox-[0-9a-f]{16}$`)
+
+// removeLeftovers removes the temporary files in a folder that are old enough, as far as
+// it may.
+func removeLeftovers(folder string) {
+	f, err := os.Open(folder)
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	names, _ := f.Readdirnames(mostNames)
+	for _, name := range names {
+		if path := filepath.Join(folder, name); tempNames.MatchString(name) && old(path) {
+			os.Remove(path)
+		}
+	}
+}
+
+func old(path string) bool {
+	info, err := os.Lstat(path)
+	return err == nil && info.Mode().IsRegular() && time.Since(info.ModTime()) > leftoverAge
+}
 
 // An Output is a file that is written beside its destination and takes its name on Commit.
 // Until then, and for ever after Abort or the end of the process, the destination stays as
@@ -179,4 +264,38 @@ func CheckPossible(path string) error {
 func missing(path string) bool {
 	_, err := os.Stat(path)
 	return errors.Is(err, fs.ErrNotExist)
+}
+
+// Same reports whether two names are of one file, which need not be there yet: whether Create would write to the same.
+func Same(a, b string) bool {
+	x, err1 := place(a)
+	y, err2 := place(b)
+	return err1 == nil && err2 == nil && x == y || sameInfo(a, b)
+}
+
+// place returns where a file written to path belongs, without links in its folders as far as these are there.
+func place(path string) (string, error) {
+	if at, err := follow(path); err == nil {
+		path = at
+	}
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	for folder := filepath.Dir(path); ; folder = filepath.Dir(folder) {
+		if real, err := filepath.EvalSymlinks(folder); err == nil {
+			below, err := filepath.Rel(folder, path)
+			return filepath.Join(real, below), err
+		}
+		if folder == filepath.Dir(folder) {
+			return path, nil
+		}
+	}
+}
+
+// sameInfo reports whether two names lead to one file that is there.
+func sameInfo(a, b string) bool {
+	x, err1 := os.Stat(a)
+	y, err2 := os.Stat(b)
+	return err1 == nil && err2 == nil && os.SameFile(x, y)
 }

@@ -5,11 +5,49 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/halox/halox/internal/files"
 	"github.com/halox/halox/results/internal/wording"
 )
+
+// decodeExactly keeps the digits of what has no type.
+func decodeExactly(data []byte, into any) error {
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.UseNumber()
+	return decoder.Decode(into)
+}
+
+// badJSON says what is wrong with what isn't JSON; that it was cut short, where it was.
+func badJSON(data []byte) error {
+	err := json.Unmarshal(data, new(any))
+	var syntax *json.SyntaxError
+	if !errors.As(err, &syntax) {
+		return err
+	}
+	if len(bytes.TrimSpace(data)) == 0 {
+		return errors.New("it is empty")
+	}
+	if syntax.Offset >= int64(len(data)) {
+		return fmt.Errorf("it ends in the middle, after %d bytes: %w", len(data), err)
+	}
+	return fmt.Errorf("no JSON, from byte %d: %w", syntax.Offset, err)
+}
+
+// CheckWritable reports whether a file of this package can be written at path,
+// by beginning one. What is there stays as it is, and nothing new is left.
+//
+// The files of this package are there whole or not at all. Where path is a symbolic link,
+// the file that it leads to is written; a file that is there is replaced and keeps its mode;
+// a folder, a device, a pipe or a socket is an error.
+func CheckWritable(path string) error {
+	if err := files.CheckWritable(path); err != nil {
+		return fmt.Errorf("results: %s cannot be written: %w", path, err)
+	}
+	return nil
+}
 
 // Write puts the record into the file at path as JSON, a row a line, whole or not at
 // all. Floats are written with the fewest digits that give the same float64 back. A
@@ -130,4 +168,43 @@ func decodeRecord(data []byte) (*Record, error) {
 		return nil, errors.New(`not a halox record: it has no "kind"`)
 	}
 	return record, nil
+}
+
+// A Source is a record with the name by which people tell it from others.
+type Source struct {
+	Name string
+	*Record
+}
+
+// ReadAll reads the records of some files. A source's name is its file's, without
+// the folders that all have in common.
+func ReadAll(paths ...string) ([]Source, error) {
+	names := shortNames(paths)
+	var all []Source
+	for i, path := range paths {
+		r, err := Read(path)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, Source{names[i], r})
+	}
+	return all, nil
+}
+
+// shortNames drops the folders that all paths begin with.
+func shortNames(paths []string) []string {
+	var parts [][]string
+	for _, path := range paths {
+		parts = append(parts, strings.Split(filepath.ToSlash(filepath.Clean(path)), "/"))
+	}
+	for len(parts) > 0 && !slices.ContainsFunc(parts, func(p []string) bool { return len(p) < 2 || p[0] != parts[0][0] }) {
+		for i := range parts {
+			parts[i] = parts[i][1:]
+		}
+	}
+	var names []string
+	for _, p := range parts {
+		names = append(names, strings.Join(p, "/"))
+	}
+	return names
 }

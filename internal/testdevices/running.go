@@ -1,0 +1,275 @@
+package testdevices
+
+import (
+	_ "embed"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/halox/halox/kernels"
+)
+
+// Long reports whether tests run whole, as make test-long has them. Otherwise long lists, and products of lists, are tested in part,
+// see Some and Turn.
+func Long() bool { return os.Getenv("HALOX_TEST_LONG") != "" }
+
+// Instrumented reports whether a tool such as compute-sanitizer instruments kernels: HALOX_TEST_INSTRUMENTED. Tests then do no more rounds on
+// GPUs than on the CPU.
+func Instrumented() bool { return os.Getenv("HALOX_TEST_INSTRUMENTED") != "" }
+
+// Seed decides which cases Some, Again and Turn take: HALOX_TEST_SEED, which make has count the commits, else 0.
+func Seed() int {
+	n, err := strconv.ParseUint(os.Getenv("HALOX_TEST_SEED"), 10, 31)
+	if err != nil {
+		return 0
+	}
+	return int(n)
+}
+
+// generations of GPUs that halox runs on.
+var generations = []string{"sm_80", "sm_90", "sm_100"}
+
+// Generations returns those that the i-th of some programs is compiled for: all of them if tests are long, else one, by turns and by
+// the seed.
+func Generations(i int) []string {
+	if Long() {
+		return generations
+	}
+	return generations[(i+Seed())%len(generations):][:1]
+}
+
+// rank and processes are those of Share.
+var rank, processes = 0, 1
+
+// Share has GPUs open a share of the GPUs of this host in this process, which is one of several that run a test together: as
+// many in each. Where there are fewer GPUs than processes GPUs skips: kernels of two processes that wait for each other take turns on a GPU, a turn
+// for each message.
+func Share(r, of int) { rank, processes = r, of }
+
+// shareOf returns the ids of the share of n devices: none where they do not suffice.
+func shareOf(n int) (ids []int) {
+	each := n / processes
+	for i := range each {
+		ids = append(ids, rank*each+i)
+	}
+	return ids
+}
+
+//go:embed slow/nvrtc.c
+var slowSource string
+
+// Slow is an NVRTC whose compilations take their time, for a driver of package cudafake that runs
+// no kernels.
+type Slow struct {
+	Library string
+	log     string
+}
+
+// SlowNVRTC builds one. It refuses the program that is named, if one is.
+func SlowNVRTC(t testing.TB, takes time.Duration, refuses string) Slow {
+	t.Helper()
+	cc, err := exec.LookPath("cc")
+	if err != nil {
+		t.Skip("SKIPPED: no C compiler for an NVRTC that is slow: ", err)
+	}
+	dir := t.TempDir()
+	s := Slow{filepath.Join(dir, "libnvrtc.so"), filepath.Join(dir, "log")}
+	source := filepath.Join(dir, "nvrtc.c")
+	if err := os.WriteFile(source, []byte(slowSource), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	build := exec.Command(cc, "-shared", "-fPIC", "-O1", "-Wall", fmt.Sprintf("-DSLOW=%d", takes.Milliseconds()),
+		fmt.Sprintf("-DREFUSES=%q", refuses), fmt.Sprintf("-DLOG=%q", s.log), "-o", s.Library, source)
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build an NVRTC that is slow: %v\n%s", err, out)
+	}
+	return s
+}
+
+// NoCompiler returns a compiler that compiles nothing, and takes no time for it, for a driver of package cudafake that runs no
+// kernels.
+func NoCompiler(t testing.TB) *kernels.Compiler {
+	t.Helper()
+	return kernels.NewCompiler(kernels.Options{NVRTC: SlowNVRTC(t, 0, "").Library, Cache: t.TempDir()})
+}
+
+// Compiled returns the programs so far, in the order in which they were begun, and how many were compiled at
+// the same time at most.
+func (s Slow) Compiled(t testing.TB) (names []string, together int) {
+	t.Helper()
+	log, err := os.ReadFile(s.log)
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	now := 0
+	for line := range strings.Lines(string(log)) {
+		name := strings.TrimSpace(line[1:])
+		if line[0] == '-' {
+			now--
+			continue
+		}
+		names = append(names, name)
+		now++
+		together = max(together, now)
+	}
+	return names, together
+}
+
+// Some returns n elements of a list, and all if tests are long, see Long. They are spread over the list, each taken from a part of
+// its own; which element of its part that is depends on the seed, so that each has its turn, see Seed.
+func Some[T any](n int, all []T) []T {
+	if Long() {
+		return all
+	}
+	return some(n, all)
+}
+
+// Again returns all elements, but n of them, chosen as by Some, where tests run again: under the race detector and without cgo. It
+// is for cases whose threads are the same, and which cgo does not change. Again(n, Some(m, all)) thins both.
+func Again[T any](n int, all []T) []T {
+	if again {
+		return some(n, all)
+	}
+	return all
+}
+
+// Turn reports whether the i-th of several cases is to run: each n-th, all if tests are long, but each m-th where tests run again,
+// see Again. Where cases are products of lists, i is a sum of places in these, so that each element of each list has its turn;
+// with the seed each case has.
+func Turn(i, n, m int) bool {
+	switch {
+	case again:
+		n = m
+	case Long():
+		n = 1
+	}
+	return (i+Seed())%n == 0
+}
+
+// Numbers are those from 0 below n, as the seeds of n random cases.
+func Numbers(n int) (all []int) {
+	for i := range n {
+		all = append(all, i)
+	}
+	return all
+}
+
+// InTurn skips a test unless the seed has the i-th of n turns. It is for tests that take long and whose faults other tests mostly find
+// too. Each turn comes once in the n seeds from a multiple of n. InTurn skips nothing if tests are long, where tests run again, and
+// without a seed, as for who works on a package.
+func InTurn(t testing.TB, i, n int) {
+	t.Helper()
+	if !again && !Long() && Seed() > 0 && turnOf(Seed(), n) != i {
+		t.Skipf("SKIPPED: with this seed others have their turn, one of %d; make test-long takes all", n)
+	}
+}
+
+// turnOf returns which of n turns a seed has: the seed, its n-th part, and half, a quarter and so on of that, all added, modulo n.
+// The seeds of a turn have all remainders modulo any number, so that Some and Turn reach all cases of a test that has turns. With seed
+// modulo n they would reach a part.
+func turnOf(seed, n int) int {
+	turn := seed
+	for rest := seed / n; rest > 0; rest /= 2 {
+		turn += rest
+	}
+	return turn % n
+}
+
+// Once skips a test where tests run again, see Again: one whose threads are those of other tests of its package, or that runs
+// compilers of C++ or CUDA and no threads of Go, and whose numbers cgo does not change.
+func Once(t testing.TB) {
+	t.Helper()
+	if again {
+		t.Skip("SKIPPED: under the race detector, or without cgo: neither changes what it tests")
+	}
+}
+
+func some[T any](n int, all []T) []T {
+	if len(all) <= n {
+		return all
+	}
+	var chosen []T
+	for i := range n {
+		from, to := i*len(all)/n, (i+1)*len(all)/n
+		chosen = append(chosen, all[from+(i+Seed())%(to-from)])
+	}
+	return chosen
+}
+
+// ranOnCPU has the names of the kernels that devices of CPU have run to their end.
+var ranOnCPU sync.Map
+
+// kernelName is how the sources define a kernel.
+var kernelName = regexp.MustCompile(`(?s)extern "C" __global__[^;{]*?(\w+)\(const __grid_constant__`)
+
+// Main runs the tests of a package, and returns the exit status of the process. It fails if all tests
+// ran, on devices of CPU too, but some kernel never did there. The kernels are those of the CUDA sources
+// that match the patterns, less those that match a pattern after a minus sign.
+func Main(m *testing.M, patterns ...string) (code int) {
+	if code = m.Run(); code != 0 || !all() || empty(&ranOnCPU) {
+		return code
+	}
+	defined, err := kernelsOf(patterns)
+	if err != nil || len(defined) == 0 {
+		fmt.Fprintln(os.Stderr, "no kernels found in the CUDA sources:", patterns, err)
+		return 1
+	}
+	for _, kernel := range defined {
+		if _, ok := ranOnCPU.Load(kernel[1]); !ok {
+			fmt.Fprintf(os.Stderr, "FAIL: no test ran the kernel %s of %s on the CPU\n", kernel[1], kernel[0])
+			code = 1
+		}
+	}
+	return code
+}
+
+// all reports whether the flags choose all tests, and all run whole, see Few.
+func all() bool {
+	for _, name := range []string{"test.run", "test.skip", "test.list"} {
+		if flag.Lookup(name).Value.String() != "" {
+			return false
+		}
+	}
+	return !testing.Short() && !again
+}
+
+func empty(m *sync.Map) bool {
+	none := true
+	m.Range(func(any, any) bool { none = false; return false })
+	return none
+}
+
+// kernelsOf returns the kernels of some sources, each with the name of its file.
+func kernelsOf(patterns []string) (kernels [][2]string, err error) {
+	files := map[string]bool{}
+	for _, p := range patterns {
+		found, err := filepath.Glob(strings.TrimPrefix(p, "-"))
+		if err != nil {
+			return nil, err
+		}
+		for _, file := range found {
+			files[file] = !strings.HasPrefix(p, "-")
+		}
+	}
+	for file, wanted := range files {
+		if !wanted {
+			continue
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range kernelName.FindAllSubmatch(text, -1) {
+			kernels = append(kernels, [2]string{filepath.Base(file), string(m[1])})
+		}
+	}
+	return kernels, nil
+}

@@ -1,2 +1,0 @@
-// Package field writes and reads fields as NumPy files (.npy).
-package field
