@@ -13,7 +13,6 @@ struct Target {
 	Strides strides;
 	i64 odd[3]; // offsets from a point to the values that it is reflected about, in turn; 0: none
 };
-static_assert(sizeof(Target) == 72, "stage.go lays it out");
 
 // A box of the boundary region, of fewer than 2^31 points, and the blocks that sweep it, which follow
 // each other.

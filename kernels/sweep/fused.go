@@ -270,7 +270,7 @@ func (r StageRank) program(k *stagePlan) kernels.Program {
 	plain, measured := s.form.boundsOfStages(k.single)
 	options := fmt.Sprintf("#define STAGE_BYTES %d\n",
 		s.plan.stageBytes(len(k.strides), k.room)) + plain.source("FUSED") + measured.source("FUSED_MEASURED")
-	return s.plan.programOf("point_step.cu", s.plan.source(k.classes, s.form, options, k.options))
+	return withTargets(s.plan.programOf("point_step.cu", s.plan.source(k.classes, s.form, options, k.options)))
 }
 
 // launch makes a launch of a stage ready.

@@ -321,7 +321,7 @@ func (s *RankSteps) upload(device int) error {
 		_, strides := classesOf(all)
 		table.putArrays(all, strides)
 		to := targetsOfTiles(r, s.tiles[device])
-		at, err := uploaded(s, d, []byte(to.all))
+		at, err := uploaded(s, d, to.all)
 		if err != nil {
 			return err
 		}
@@ -439,7 +439,7 @@ func targetsOfTiles(r StageRank, tiles []rankTile) (t targets) {
 }
 
 // uploaded puts numbers into the memory of a device, and returns where they lie; 0 if there are none.
-func uploaded[T byte | int32 | uint32](s *RankSteps, d *streams.Device, all []T) (int64, error) {
+func uploaded[T byte | int32 | uint32 | target](s *RankSteps, d *streams.Device, all []T) (int64, error) {
 	if len(all) == 0 {
 		return 0, nil
 	}

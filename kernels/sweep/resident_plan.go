@@ -192,8 +192,8 @@ func (p *residentPlan) program() (kernels.Program, int) {
 	for i := range p.stages {
 		bytes += p.stages[i].bytes()
 	}
-	return p.stages[0].plan.programOf("point_steps.cu", p.accessesSource(),
-		kernels.Header{Name: "stages.cuh", Text: p.stagesSource(bytes)}), bytes
+	return withTargets(p.stages[0].plan.programOf("point_steps.cu", p.accessesSource(),
+		kernels.Header{Name: "stages.cuh", Text: p.stagesSource(bytes)})), bytes
 }
 
 // stageMacros are the macros of accesses.cuh that differ from stage to stage.

@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"unsafe"
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/kernels/internal/launch"
 	"github.com/halox/halox/kernels/rows"
 	"github.com/halox/halox/streams"
 )
@@ -374,7 +376,7 @@ const boundaryWords = 2 + 3 + maxSlabs*5
 
 // targets is struct Targets of stage.cuh.
 type targets struct {
-	all   words           // of struct Target
+	all   []target
 	lists []uint32        // where each list begins, and the last ends
 	table [2]streams.Span // where upload has put them
 }
@@ -397,17 +399,17 @@ func (t *targets) list(r StageRank, box domain.Box) {
 	for w := range r.Sweeper.plan.writes {
 		for _, s := range r.Stores {
 			if r.Sweeper.plan.written(s.Access, s.Component) == w && !s.Send.Intersect(box).Empty() {
-				t.all.putTarget(r, s)
+				t.all = append(t.all, newTarget(r, s))
 			}
 		}
-		t.lists = append(t.lists, uint32(len(t.all)/targetBytes))
+		t.lists = append(t.lists, uint32(len(t.all)))
 	}
 }
 
 // room returns for how many targets the argument of a launch shall have room; 0 where they are too many.
 func (t *targets) room() int {
 	for _, room := range targetRooms {
-		if len(t.all) <= room*targetBytes {
+		if len(t.all) <= room {
 			return room
 		}
 	}
@@ -428,7 +430,7 @@ func (t *targets) upload(d *streams.Device, made *streams.Resources) error {
 	if len(t.all) == 0 {
 		return nil
 	}
-	all, err := streams.Upload(d, []byte(t.all))
+	all, err := streams.Upload(d, t.all)
 	if err != nil {
 		return err
 	}
@@ -465,30 +467,44 @@ func (w *words) putTargets(t targets, room, writes int) {
 		return
 	}
 	end := len(*w) + targetsBytes(room, writes)
-	*w = append(*w, t.all...)
-	*w = append(*w, make([]byte, room*targetBytes-len(t.all))...)
+	for i := range t.all {
+		*w = append(*w, launch.Argument(&t.all[i])...)
+	}
+	*w = append(*w, make([]byte, (room-len(t.all))*targetBytes)...)
 	for _, n := range t.lists {
 		w.putNarrow(int(n))
 	}
 	*w = append(*w, make([]byte, end-len(*w))...)
 }
 
-// targetBytes is the size of struct Target of slab.cuh.
-const targetBytes = 9 * 8
+// target is struct Target of slab.cuh.
+type target struct {
+	lo, hi  [3]int32
+	ghost   uint64
+	strides strides
+	odd     [maxOdd]int64
+}
 
-// putTarget puts struct Target.
-func (w *words) putTarget(r StageRank, s Store) {
-	w.putNarrow(s.Send.Lo[:]...)
-	w.putNarrow(s.Send.Hi[:]...)
-	l := s.Array.Layout
-	w.put(int64(s.Array.Data.Address()) + l.Offset(s.Ghost.Lo.Sub(s.Send.Lo))*int64(l.ElementSize))
-	w.put(l.Pitch, l.Plane)
-	own := r.Arrays[s.Access][s.Component].Layout
-	var odd [maxOdd]int64
-	for i, o := range s.Odd {
-		odd[i] = own.Offset(s.Send.Lo.Add(o)) - own.Offset(s.Send.Lo)
+const targetBytes = int(unsafe.Sizeof(target{}))
+
+// withTargets returns a program that includes slab.cuh, whose layout is then checked.
+func withTargets(p kernels.Program) kernels.Program {
+	p.Mirrors = append(p.Mirrors, kernels.Mirror{Name: "Target", Value: target{}})
+	return p
+}
+
+// newTarget returns where the points of a store of a rank go.
+func newTarget(r StageRank, s Store) target {
+	l, own := s.Array.Layout, r.Arrays[s.Access][s.Component].Layout
+	at := int64(s.Array.Data.Address()) + l.Offset(s.Ghost.Lo.Sub(s.Send.Lo))*int64(l.ElementSize)
+	t := target{ghost: uint64(at), strides: stridesOf(s.Array)}
+	for axis := range t.lo {
+		t.lo[axis], t.hi[axis] = int32(s.Send.Lo[axis]), int32(s.Send.Hi[axis])
 	}
-	w.put(odd[:]...)
+	for i, o := range s.Odd {
+		t.odd[i] = own.Offset(s.Send.Lo.Add(o)) - own.Offset(s.Send.Lo)
+	}
+	return t
 }
 
 // storesInside reports whether points of the interior go into ghosts, which are of the rank itself.

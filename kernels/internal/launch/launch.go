@@ -16,8 +16,7 @@ func New(d *streams.Device, spec streams.KernelSpec) (*streams.Kernel, error) {
 	return d.NewKernel(spec)
 }
 
-// Argument returns the bytes of a kernel's parameter. Its fields are all of
-// 8 bytes, so that Go and C lay it out alike.
+// Argument returns the bytes of a kernel's parameter, which Go and C lay out alike: a kernels.Mirror checks it.
 func Argument[T any](arg *T) []byte {
 	return append([]byte(nil), unsafe.Slice((*byte)(unsafe.Pointer(arg)), unsafe.Sizeof(*arg))...)
 }
