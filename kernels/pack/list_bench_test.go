@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"testing"
-	"time"
 
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels"
@@ -14,27 +13,6 @@ import (
 	"github.com/halox/halox/kernels/pack"
 	"github.com/halox/halox/streams"
 )
-
-// BenchmarkPackList times lists of blocks that are packed and unpacked: on a GPU where
-// there is one, else on a host device. Engine copy is a contiguous copy of as many
-// bytes. Copies are queued many at a time, so that what is timed is the device, unless
-// the host takes longer to queue them; us/alone is one that is queued and waited for.
-func BenchmarkPackList(b *testing.B) {
-	d := newListBed(b)
-	for _, engine := range listEngines {
-		for _, layout := range listLayouts {
-			for _, size := range d.sizes() {
-				for _, op := range []string{"pack", "unpack"} {
-					name := fmt.Sprintf("engine=%s/layout=%s/bytes=%d/op=%s", engine.name, layout.name, size, op)
-					if engine.equal && !layout.equal || engine.table == nil && (op == "unpack" || layout.name != "triangle") {
-						continue
-					}
-					b.Run(name, func(b *testing.B) { d.time(b, engine, layout, size, op == "unpack") })
-				}
-			}
-		}
-	}
-}
 
 // BenchmarkCutList times the first copy of a table of units, for which the list is
 // cut, from the list to the last byte.
@@ -119,57 +97,16 @@ func closeAll(b *testing.B, closers ...interface{ Close() error }) {
 	}
 }
 
-// listEngine is a way to make a table. Engine copy has none.
-type listEngine struct {
-	name  string
-	equal bool // of blocks of one length only
-	table func(b *testing.B, d *listBed, list []pack.Block) listTable
-}
-
-var listEngines = []listEngine{
-	{name: "copy"},
-	unitEngine("units", pack.UnitOptions{}),
-	unitEngine("units-1K", pack.UnitOptions{Unit: 1024}),
-	unitEngine("units-2K", pack.UnitOptions{Unit: 2048}),
-	unitEngine("units-4K", pack.UnitOptions{Unit: 4096}),
-	blockEngine("blocks", pack.BlockOptions{}),
-	blockEngine("blocks-packiov", pack.BlockOptions{Pinned: true}),
-	blockEngine("blocks-sequential", pack.BlockOptions{Scan: pack.Sequential}),
-	blockEngine("blocks-parallel", pack.BlockOptions{Scan: pack.Parallel}),
-	blockEngine("blocks-4K", pack.BlockOptions{Chunk: 4 << 10}),
-	blockEngine("blocks-32K", pack.BlockOptions{Chunk: 32 << 10}),
-	blockEngine("blocks-equal", pack.BlockOptions{Equal: true}),
-}
-
-func unitEngine(name string, o pack.UnitOptions) listEngine {
-	return listEngine{name: name, table: func(b *testing.B, d *listBed, list []pack.Block) listTable {
-		packer := kerneltest.Must(pack.NewUnitPacker(d.compiler, d.device))(b)
-		table := kerneltest.Must(packer.Table(list, o))(b)
-		b.Cleanup(func() { closeAll(b, table, packer) })
-		return unitTable{table}
-	}}
-}
-
-func blockEngine(name string, o pack.BlockOptions) listEngine {
-	return listEngine{name: name, equal: o.Equal, table: func(b *testing.B, d *listBed, list []pack.Block) listTable {
-		packer := kerneltest.Must(pack.NewBlockPacker(d.compiler, d.device))(b)
-		table := kerneltest.Must(packer.Table(list, o))(b)
-		b.Cleanup(func() { closeAll(b, table) })
-		return blockTable{table}
-	}}
-}
-
 // listLayout makes lists of about so many bytes, and says how much memory they lie in,
 // from displacement 0 on.
 type listLayout struct {
-	name  string
-	equal bool
-	list  func(bytes int64) (list []pack.Block, room int64)
+	name string
+	list func(bytes int64) (list []pack.Block, room int64)
 }
 
 var listLayouts = []listLayout{
-	{"triangle", false, triangle},
-	{"mixed", false, mixed},
+	{"triangle", triangle},
+	{"mixed", mixed},
 	apart(4), apart(8), apart(24), apart(40), apart(64), apart(128), apart(256), apart(1032), apart(4096),
 }
 
@@ -207,7 +144,7 @@ func mixed(bytes int64) (list []pack.Block, room int64) {
 
 // apart is blocks of one length, as far apart as they are long.
 func apart(length int64) listLayout {
-	return listLayout{fmt.Sprintf("equal-%d", length), true, func(bytes int64) (list []pack.Block, room int64) {
+	return listLayout{fmt.Sprintf("equal-%d", length), func(bytes int64) (list []pack.Block, room int64) {
 		bytes = min(bytes, length<<22)
 		for at := int64(0); at < bytes; at += length {
 			list = append(list, pack.Block{Displacement: 2 * at, Length: length})
@@ -221,40 +158,4 @@ func sizeOf(list []pack.Block) (n int64) {
 		n += b.Length
 	}
 	return n
-}
-
-// time times one engine with one list.
-func (d *listBed) time(b *testing.B, e listEngine, l listLayout, bytes int64, unpack bool) {
-	list, room := l.list(bytes)
-	size := sizeOf(list)
-	memory, buffer := kerneltest.Must(d.device.Alloc(room))(b), kerneltest.Must(d.device.Alloc(size))(b)
-	b.Cleanup(func() { closeAll(b, memory, buffer) })
-	step := func(s *streams.Stream) error { return s.Copy(buffer.All(), memory.Span(0, size)) }
-	switch {
-	case e.table == nil:
-	case unpack:
-		step = kerneltest.Must(e.table(b, d, list).unpack(memory.All(), 0, buffer.All()))(b)
-	default:
-		step = kerneltest.Must(e.table(b, d, list).pack(buffer.All(), memory.All(), 0))(b)
-	}
-	d.do(b, step(d.stream), d.stream.Sync(kerneltest.Limit))
-	alone := time.Duration(1 << 62)
-	for range 20 {
-		start := time.Now()
-		d.do(b, step(d.stream), d.stream.Sync(kerneltest.Limit))
-		alone = min(alone, time.Since(start))
-	}
-	many := max(1, min(200, (1<<30)/size))
-	if d.device.Backend == streams.Host {
-		many = 1
-	}
-	b.SetBytes(size * many)
-	for b.Loop() {
-		for range many {
-			d.do(b, step(d.stream))
-		}
-		d.do(b, d.stream.Sync(kerneltest.Limit))
-	}
-	b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N)/float64(many), "us/copy")
-	b.ReportMetric(float64(alone.Nanoseconds())/1e3, "us/alone")
 }
