@@ -120,13 +120,13 @@ type keyWriter struct {
 	buffer []byte
 }
 
-func (w *keyWriter) put(numbers ...int64) {
+func (k *keyWriter) put(numbers ...int64) {
 	for _, n := range numbers {
-		w.buffer = binary.LittleEndian.AppendUint64(w.buffer, uint64(n))
+		k.buffer = binary.LittleEndian.AppendUint64(k.buffer, uint64(n))
 	}
-	if len(w.buffer) >= 1<<12 {
-		w.Write(w.buffer)
-		w.buffer = w.buffer[:0]
+	if len(k.buffer) >= 1<<12 {
+		k.Write(k.buffer)
+		k.buffer = k.buffer[:0]
 	}
 }
 

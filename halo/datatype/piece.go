@@ -155,13 +155,13 @@ func (c *cursor) next() bool {
 // cursors is a heap.Interface by offset.
 type cursors []cursor
 
-func (q cursors) Len() int           { return len(q) }
-func (q cursors) Less(i, j int) bool { return q[i].offset < q[j].offset }
-func (q cursors) Swap(i, j int)      { q[i], q[j] = q[j], q[i] }
-func (q *cursors) Push(x any)        { *q = append(*q, x.(cursor)) }
-func (q *cursors) Pop() any {
-	last := (*q)[len(*q)-1]
-	*q = (*q)[:len(*q)-1]
+func (c cursors) Len() int           { return len(c) }
+func (c cursors) Less(i, j int) bool { return c[i].offset < c[j].offset }
+func (c cursors) Swap(i, j int)      { c[i], c[j] = c[j], c[i] }
+func (c *cursors) Push(x any)        { *c = append(*c, x.(cursor)) }
+func (c *cursors) Pop() any {
+	last := (*c)[len(*c)-1]
+	*c = (*c)[:len(*c)-1]
 	return last
 }
 

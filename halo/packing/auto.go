@@ -55,10 +55,10 @@ func (p *Packer) first(order []timed, t *task, why string) (*Job, error) {
 }
 
 // why says what the engines took, and which were not tried.
-func (c *tuning) why() string {
-	text := "measured: " + listTimes(c.Times)
-	if len(c.Skipped) > 0 {
-		text += "; skipped, predicted hopeless: " + listTimes(c.Skipped)
+func (t *tuning) why() string {
+	text := "measured: " + listTimes(t.Times)
+	if len(t.Skipped) > 0 {
+		text += "; skipped, predicted hopeless: " + listTimes(t.Skipped)
 	}
 	return text
 }

@@ -197,11 +197,11 @@ func (p *Packer) uniform(j *Job, t *task, list []pack.Block) error {
 // equalBlocks returns the blocks of an indexed_block type as it lists them: in the layout
 // those that touch are one, and the blocks not of one length any more. It is nil for other
 // types, and where blocks have gaps.
-func (c *MessageLayout) equalBlocks() (list []pack.Block) {
-	if c.Type == nil {
+func (m *MessageLayout) equalBlocks() (list []pack.Block) {
+	if m.Type == nil {
 		return nil
 	}
-	e := c.Type.Envelope()
+	e := m.Type.Envelope()
 	unit := int64(1)
 	switch e.Combiner {
 	case datatype.IndexedBlockCombiner:
@@ -212,13 +212,13 @@ func (c *MessageLayout) equalBlocks() (list []pack.Block) {
 	}
 	element := e.Types[0]
 	dense := element.Size() == element.Extent() && element.TrueLB() == 0 && element.TrueExtent() == element.Size()
-	n := int64(len(e.Displacements)) * int64(c.Count)
+	n := int64(len(e.Displacements)) * int64(m.Count)
 	if !dense || n == 0 || n > maxListed {
 		return nil
 	}
-	for i := range int64(c.Count) {
+	for i := range int64(m.Count) {
 		for _, d := range e.Displacements {
-			list = append(list, pack.Block{Displacement: i*c.Type.Extent() + d*unit,
+			list = append(list, pack.Block{Displacement: i*m.Type.Extent() + d*unit,
 				Length: int64(e.BlockLength) * element.Size()})
 		}
 	}

@@ -119,9 +119,9 @@ func (f *fit) predict(x features) time.Duration {
 	return time.Duration(max(1, math.Round(f.prices.dot(x))))
 }
 
-func (x features) dot(y features) (sum float64) {
-	for i := range x {
-		sum += x[i] * y[i]
+func (f features) dot(y features) (sum float64) {
+	for i := range f {
+		sum += f[i] * y[i]
 	}
 	return sum
 }
@@ -210,10 +210,10 @@ type tuning struct {
 }
 
 // valid reports whether a tuning is one that was measured of these engines, as far as can be seen.
-func (c *tuning) valid(engines []Engine) bool {
+func (t *tuning) valid(engines []Engine) bool {
 	wrong := func(m timed) bool { return m.Time <= 0 || !slices.Contains(engines, m.Engine) }
-	return len(c.Times) > 0 && c.Features[perLaunch] == 1 && slices.Min(c.Features[:]) >= 0 &&
-		!slices.ContainsFunc(c.Times, wrong) && !slices.ContainsFunc(c.Skipped, wrong)
+	return len(t.Times) > 0 && t.Features[perLaunch] == 1 && slices.Min(t.Features[:]) >= 0 &&
+		!slices.ContainsFunc(t.Times, wrong) && !slices.ContainsFunc(t.Skipped, wrong)
 }
 
 // tuningCache remembers what the engines took, in the cache: an entry for each kind of
@@ -236,20 +236,20 @@ const maxTunings = 512
 
 // open finds what was remembered of a device and the engines, with their revisions, in a folder of
 // the cache, see Options. A file that cannot be read, or is damaged, counts as none.
-func (c *tuningCache) open(folder string, d *streams.Device, engines []Engine, revisions []int) {
-	c.engines = engines
+func (t *tuningCache) open(folder string, d *streams.Device, engines []Engine, revisions []int) {
+	t.engines = engines
 	name := sha256.Sum256(fmt.Appendf(nil, "%s %v %v %s %s %s", tuningsVersion, engines, revisions, d.Backend, d.Name,
 		d.Arch))
-	c.entry = cache.At(folder).Entry("packing-" + hex.EncodeToString(name[:8]) + ".json")
+	t.entry = cache.At(folder).Entry("packing-" + hex.EncodeToString(name[:8]) + ".json")
 	var err error
-	if c.text, err = c.entry.Read(); err == nil {
-		c.all = c.parse(c.text)
+	if t.text, err = t.entry.Read(); err == nil {
+		t.all = t.parse(t.text)
 	}
 }
 
 // parse returns the tunings of a file, none where one of them is broken.
-func (c *tuningCache) parse(text []byte) (all []tuning) {
-	broken := func(x tuning) bool { return !x.valid(c.engines) }
+func (t *tuningCache) parse(text []byte) (all []tuning) {
+	broken := func(x tuning) bool { return !x.valid(t.engines) }
 	if json.Unmarshal(text, &all) != nil || slices.ContainsFunc(all, broken) {
 		return nil
 	}
@@ -257,32 +257,32 @@ func (c *tuningCache) parse(text []byte) (all []tuning) {
 }
 
 // get returns what was measured for a layout.
-func (c *tuningCache) get(kind, layout string) (tuning, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	i := slices.IndexFunc(c.all, func(x tuning) bool { return x.Layout == layout && x.Kind == kind })
+func (t *tuningCache) get(kind, layout string) (tuning, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	i := slices.IndexFunc(t.all, func(x tuning) bool { return x.Layout == layout && x.Kind == kind })
 	if i < 0 {
 		return tuning{}, false
 	}
-	return c.all[i], true
+	return t.all[i], true
 }
 
 // put remembers a tuning, on disk if that is possible. Packers of equal devices share the
 // file: what others have put there since stays, and is remembered here too.
-func (c *tuningCache) put(x tuning) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.models = nil
-	c.all = latest(c.all, []tuning{x})
-	_ = c.entry.Update(func(old []byte) ([]byte, error) { // next time it is measured again
+func (t *tuningCache) put(x tuning) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.models = nil
+	t.all = latest(t.all, []tuning{x})
+	_ = t.entry.Update(func(old []byte) ([]byte, error) { // next time it is measured again
 		var others []tuning
-		if !bytes.Equal(old, c.text) { // to parse it takes longer than all else here
-			others = c.parse(old)
+		if !bytes.Equal(old, t.text) { // to parse it takes longer than all else here
+			others = t.parse(old)
 		}
-		c.all = latest(c.all, others, []tuning{x})
-		text, err := json.Marshal(c.all)
-		c.text = append(text, '\n')
-		return c.text, err
+		t.all = latest(t.all, others, []tuning{x})
+		text, err := json.Marshal(t.all)
+		t.text = append(text, '\n')
+		return t.text, err
 	})
 }
 
@@ -304,14 +304,14 @@ func latest(lists ...[]tuning) []tuning {
 }
 
 // model returns the model for a kind of task, fitted to all that is remembered of it.
-func (c *tuningCache) model(kind string) model {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if m, ok := c.models[kind]; ok {
+func (t *tuningCache) model(kind string) model {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if m, ok := t.models[kind]; ok {
 		return m
 	}
 	samples := map[Engine][]sample{}
-	for _, x := range c.all {
+	for _, x := range t.all {
 		for _, m := range x.Times {
 			if x.Kind == kind {
 				samples[m.Engine] = append(samples[m.Engine], sample{x.Features, float64(m.Time)})
@@ -322,9 +322,9 @@ func (c *tuningCache) model(kind string) model {
 	for e, all := range samples {
 		m[e] = newFit(all) // nil is as good as none
 	}
-	if c.models == nil {
-		c.models = map[string]model{}
+	if t.models == nil {
+		t.models = map[string]model{}
 	}
-	c.models[kind] = m
+	t.models[kind] = m
 	return m
 }

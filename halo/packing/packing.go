@@ -47,11 +47,11 @@ func NewMessageLayout(t *datatype.Type, count int) (*MessageLayout, error) {
 
 // slice returns what of a message is packed from byte lo to byte hi: the message, if that is
 // all.
-func (c *MessageLayout) slice(lo, hi int64) (*MessageLayout, error) {
-	if lo == 0 && hi == c.Layout.Size() {
-		return c, nil
+func (m *MessageLayout) slice(lo, hi int64) (*MessageLayout, error) {
+	if lo == 0 && hi == m.Layout.Size() {
+		return m, nil
 	}
-	l, err := c.Layout.Slice(lo, hi)
+	l, err := m.Layout.Slice(lo, hi)
 	return &MessageLayout{Layout: l}, err
 }
 

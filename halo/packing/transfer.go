@@ -119,12 +119,12 @@ const (
 )
 
 // checkFragments returns an error if a message of so many bytes would go in too many fragments.
-func (o TransferOptions) checkFragments(size int64) error {
-	if o.Ring > maxRing {
-		return fmt.Errorf("packing: a ring of %d fragments; %d are possible", o.Ring, maxRing)
+func (t TransferOptions) checkFragments(size int64) error {
+	if t.Ring > maxRing {
+		return fmt.Errorf("packing: a ring of %d fragments; %d are possible", t.Ring, maxRing)
 	}
-	if o.Fragment > 0 && (size-1)/o.Fragment >= maxFragments {
-		return fmt.Errorf("packing: %d bytes in fragments of %d; %d fragments are possible", size, o.Fragment,
+	if t.Fragment > 0 && (size-1)/t.Fragment >= maxFragments {
+		return fmt.Errorf("packing: %d bytes in fragments of %d; %d fragments are possible", size, t.Fragment,
 			maxFragments)
 	}
 	return nil
@@ -144,20 +144,20 @@ func compatible(dst, src *MessageLayout) error {
 
 // withDefaults fills in what suits, but for the fragments. Where the sender's kernels do
 // not reach the receiver's memory, messages go through the host.
-func (o TransferOptions) withDefaults(dst, src Side) TransferOptions {
-	if o.Path == "" || o.Path == p2p.Auto {
-		o.Path = p2p.Direct
+func (t TransferOptions) withDefaults(dst, src Side) TransferOptions {
+	if t.Path == "" || t.Path == p2p.Auto {
+		t.Path = p2p.Direct
 		if m := dst.Place.Data.Memory; m != nil && !src.Packer.device.Reaches(m) {
-			o.Path = p2p.Staged
+			t.Path = p2p.Staged
 		}
 	}
-	if o.Engine == "" {
-		o.Engine = Auto
+	if t.Engine == "" {
+		t.Engine = Auto
 	}
-	if o.Ring <= 0 {
-		o.Ring = 3
+	if t.Ring <= 0 {
+		t.Ring = 3
 	}
-	return o
+	return t
 }
 
 // maker makes the parts of a transfer.

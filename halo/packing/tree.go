@@ -102,19 +102,19 @@ func newTreeWriter(o treeOptions, forced int64) *treeWriter {
 	return &treeWriter{options: o, forced: forced, known: map[nodeKey]written{}}
 }
 
-func (w *treeWriter) root(p placed) {
-	a := alignment{w.options.Alignment, w.options.Alignment}.with(p.at, 0)
-	w.tree.Primitives = w.write(p.shape, a).primitives
+func (t *treeWriter) root(p placed) {
+	a := alignment{t.options.Alignment, t.options.Alignment}.with(p.at, 0)
+	t.tree.Primitives = t.write(p.shape, a).primitives
 }
 
 // commonWord returns the smallest word of all leaves if they differ but need not: if no leaf has a larger predefined
 // type, or one that is moved in pieces.
-func (w *treeWriter) commonWord() (least int64, ok bool) {
+func (t *treeWriter) commonWord() (least int64, ok bool) {
 	least, most := int64(maxWord), int64(0)
-	for _, l := range w.leaves {
+	for _, l := range t.leaves {
 		least, most = min(least, l.word), max(most, l.word)
 	}
-	kept := slices.ContainsFunc(w.leaves, func(l leaf) bool { return l.basic > least || l.inPieces() })
+	kept := slices.ContainsFunc(t.leaves, func(l leaf) bool { return l.basic > least || l.inPieces() })
 	return least, least < most && !kept
 }
 
@@ -122,86 +122,86 @@ func (w *treeWriter) commonWord() (least int64, ok bool) {
 func (l leaf) inPieces() bool { return min(l.memory, l.pack) < l.word }
 
 // word returns the word of all leaves, or 0 if they differ or some are moved in pieces.
-func (w *treeWriter) word() int64 {
-	word := w.leaves[0].word
-	if slices.ContainsFunc(w.leaves, func(l leaf) bool { return l.word != word || l.inPieces() }) {
+func (t *treeWriter) word() int64 {
+	word := t.leaves[0].word
+	if slices.ContainsFunc(t.leaves, func(l leaf) bool { return l.word != word || l.inPieces() }) {
 		return 0
 	}
 	return word
 }
 
 // once writes a node before what build writes, its children, unless that was done before.
-func (w *treeWriter) once(key nodeKey, build func() (n pack.TreeNode, primitives int64)) written {
-	if at, ok := w.known[key]; ok {
+func (t *treeWriter) once(key nodeKey, build func() (n pack.TreeNode, primitives int64)) written {
+	if at, ok := t.known[key]; ok {
 		return at
 	}
-	at := len(w.tree.Nodes)
-	w.tree.Nodes = append(w.tree.Nodes, pack.TreeNode{})
+	at := len(t.tree.Nodes)
+	t.tree.Nodes = append(t.tree.Nodes, pack.TreeNode{})
 	n, primitives := build()
-	w.tree.Nodes[at] = n
-	w.known[key] = written{at, primitives}
-	return w.known[key]
+	t.tree.Nodes[at] = n
+	t.known[key] = written{at, primitives}
+	return t.known[key]
 }
 
 // write writes a shape.
-func (w *treeWriter) write(s *shape, a alignment) written {
-	return w.once(nodeKey{shape: s, alignment: a}, func() (pack.TreeNode, int64) {
+func (t *treeWriter) write(s *shape, a alignment) written {
+	return t.once(nodeKey{shape: s, alignment: a}, func() (pack.TreeNode, int64) {
 		switch {
 		case s.run > 0:
-			return w.run(s, a)
+			return t.run(s, a)
 		case s.dims != nil:
-			return w.strided(s.kind, s.child, s.dims, a)
+			return t.strided(s.kind, s.child, s.dims, a)
 		case s.kind == pack.StructNode:
-			return w.structure(s, a)
+			return t.structure(s, a)
 		}
-		return w.indexed(s, a)
+		return t.indexed(s, a)
 	})
 }
 
 // run returns a leaf for a run: its words one after another.
-func (w *treeWriter) run(s *shape, a alignment) (pack.TreeNode, int64) {
-	n := w.leaf(s, a)
+func (t *treeWriter) run(s *shape, a alignment) (pack.TreeNode, int64) {
+	n := t.leaf(s, a)
 	n.Kind, n.Extent = pack.ContiguousNode, n.Size
 	return n, s.size / n.Size
 }
 
 // leaf returns a leaf whose primitives are the words of a run. Nothing is said of how they lie.
-func (w *treeWriter) leaf(s *shape, a alignment) pack.TreeNode {
-	word := w.wordOf(s, a)
+func (t *treeWriter) leaf(s *shape, a alignment) pack.TreeNode {
+	word := t.wordOf(s, a)
 	a.memory, a.pack = min(a.memory, word), min(a.pack, word)
-	w.leaves = append(w.leaves, leaf{word, s.run, a})
+	t.leaves = append(t.leaves, leaf{word, s.run, a})
 	return pack.TreeNode{Primitives: 1, Size: word, Unit: int(word), MemoryAlignment: int(a.memory),
 		PackAlignment: int(a.pack)}
 }
 
 // wordOf returns the word that a thread moves of a run: as wide as both sides are aligned to, but not less than the
 // largest predefined type, which is moved in pieces if it must.
-func (w *treeWriter) wordOf(s *shape, a alignment) int64 {
+func (t *treeWriter) wordOf(s *shape, a alignment) int64 {
 	switch {
-	case w.options.Primitive:
+	case t.options.Primitive:
 		return s.run
-	case w.forced > 0:
-		return w.forced
+	case t.forced > 0:
+		return t.forced
 	}
 	return max(s.run, lowBit(s.size|a.memory|a.pack))
 }
 
 // over returns a node over a child that is no leaf, and the child's primitives. How the children lie is not said.
-func (w *treeWriter) over(child *shape, a alignment) (pack.TreeNode, int64) {
-	below := w.write(child, a)
+func (t *treeWriter) over(child *shape, a alignment) (pack.TreeNode, int64) {
+	below := t.write(child, a)
 	return pack.TreeNode{Primitives: below.primitives, Size: child.size, Child: below.node}, below.primitives
 }
 
 // strided returns the node of a child repeated over dimensions. The words of a run are one dimension more.
-func (w *treeWriter) strided(kind pack.NodeKind, child *shape, dims []pack.TreeDim,
+func (t *treeWriter) strided(kind pack.NodeKind, child *shape, dims []pack.TreeDim,
 	a alignment) (n pack.TreeNode, primitives int64) {
 	for _, d := range dims {
 		a = a.with(d.Stride, child.size)
 	}
 	if child.run == 0 {
-		n, primitives = w.over(child, a)
+		n, primitives = t.over(child, a)
 	} else {
-		n, primitives = w.leaf(child, a), 1
+		n, primitives = t.leaf(child, a), 1
 		if words := child.size / n.Size; words > 1 {
 			dims = slices.Insert(slices.Clone(dims), 0, pack.TreeDim{Count: words, Stride: n.Size})
 			kind = kindOf(dims)
@@ -215,15 +215,15 @@ func (w *treeWriter) strided(kind pack.NodeKind, child *shape, dims []pack.TreeD
 	case pack.VectorNode:
 		n.BlockLength, n.Stride = dims[0].Count, dims[1].Stride
 	case pack.SubarrayNode:
-		n.Table, n.Entries = int64(len(w.tree.LookAside)), int64(len(dims))
-		w.tree.LookAside = pack.AppendDims(w.tree.LookAside, dims...)
+		n.Table, n.Entries = int64(len(t.tree.LookAside)), int64(len(dims))
+		t.tree.LookAside = pack.AppendDims(t.tree.LookAside, dims...)
 	}
 	return n, primitives
 }
 
 // indexed returns the node of an indexed type. A run that is more than one word, and has a gap after it, has a node of
 // its own.
-func (w *treeWriter) indexed(s *shape, a alignment) (n pack.TreeNode, primitives int64) {
+func (t *treeWriter) indexed(s *shape, a alignment) (n pack.TreeNode, primitives int64) {
 	single := true
 	for _, b := range s.blocks {
 		a = a.with(b.at, s.child.size)
@@ -233,67 +233,67 @@ func (w *treeWriter) indexed(s *shape, a alignment) (n pack.TreeNode, primitives
 		a = a.with(s.extent, 0)
 	}
 	extent, scale := s.extent, int64(1)
-	switch words := w.wordsOf(s.child, a); {
+	switch words := t.wordsOf(s.child, a); {
 	case words == 0 || words > 1 && !single && extent != s.child.size:
-		n, primitives = w.over(s.child, a)
+		n, primitives = t.over(s.child, a)
 	default:
-		n, primitives = w.leaf(s.child, a), 1
+		n, primitives = t.leaf(s.child, a), 1
 		if words > 1 {
 			extent, scale = n.Size, words
 		}
 	}
 	n.Kind, n.Extent = s.kind, extent
-	return n, primitives * w.list(&n, s.blocks, scale)
+	return n, primitives * t.list(&n, s.blocks, scale)
 }
 
 // wordsOf returns the number of words in a run; 0 if it is none.
-func (w *treeWriter) wordsOf(s *shape, a alignment) int64 {
+func (t *treeWriter) wordsOf(s *shape, a alignment) int64 {
 	if s.run == 0 {
 		return 0
 	}
-	return s.size / w.wordOf(s, a)
+	return s.size / t.wordOf(s, a)
 }
 
 // list writes the blocks of an indexed type, of scale children for each one, and returns the children of all.
-func (w *treeWriter) list(n *pack.TreeNode, blocks []block, scale int64) (children int64) {
+func (t *treeWriter) list(n *pack.TreeNode, blocks []block, scale int64) (children int64) {
 	var lengths, displacements []int64
 	for _, b := range blocks {
 		lengths, displacements = append(lengths, b.count*scale), append(displacements, b.at)
 		children += b.count * scale
 	}
-	n.Table, n.Entries = int64(len(w.tree.LookAside)), int64(len(blocks))
+	n.Table, n.Entries = int64(len(t.tree.LookAside)), int64(len(blocks))
 	if n.Kind == pack.IndexedBlockNode {
 		n.BlockLength = lengths[0]
-		w.tree.LookAside = append(w.tree.LookAside, displacements...)
+		t.tree.LookAside = append(t.tree.LookAside, displacements...)
 	} else {
-		w.tree.LookAside = pack.AppendBlocks(w.tree.LookAside, lengths, displacements)
+		t.tree.LookAside = pack.AppendBlocks(t.tree.LookAside, lengths, displacements)
 	}
 	return children
 }
 
 // structure returns the node of a struct.
-func (w *treeWriter) structure(s *shape, a alignment) (n pack.TreeNode, primitives int64) {
+func (t *treeWriter) structure(s *shape, a alignment) (n pack.TreeNode, primitives int64) {
 	var fields []pack.TreeField
 	offset := int64(0)
 	for _, b := range s.blocks {
-		field := w.field(b, a.with(b.at, offset))
+		field := t.field(b, a.with(b.at, offset))
 		fields = append(fields, pack.TreeField{Displacement: b.at, Primitives: field.primitives, Size: b.bytes(),
 			Child: field.node})
 		offset += b.bytes()
 		primitives += field.primitives
 	}
-	n = pack.TreeNode{Kind: pack.StructNode, Table: int64(len(w.tree.LookAside)), Entries: int64(len(fields))}
-	w.tree.LookAside = pack.AppendFields(w.tree.LookAside, fields...)
+	n = pack.TreeNode{Kind: pack.StructNode, Table: int64(len(t.tree.LookAside)), Entries: int64(len(fields))}
+	t.tree.LookAside = pack.AppendFields(t.tree.LookAside, fields...)
 	return n, primitives
 }
 
 // field writes the child node of a block of a struct, and returns it with the primitives of the block.
-func (w *treeWriter) field(b block, a alignment) written {
+func (t *treeWriter) field(b block, a alignment) written {
 	if b.count == 1 {
-		return w.write(b.shape, a)
+		return t.write(b.shape, a)
 	}
-	child := w.once(nodeKey{b.shape, true, b.extent, a}, func() (pack.TreeNode, int64) {
-		return w.strided(pack.ContiguousNode, b.shape, []pack.TreeDim{{Count: 1, Stride: b.extent}}, a)
+	child := t.once(nodeKey{b.shape, true, b.extent, a}, func() (pack.TreeNode, int64) {
+		return t.strided(pack.ContiguousNode, b.shape, []pack.TreeDim{{Count: 1, Stride: b.extent}}, a)
 	})
 	return written{child.node, child.primitives * b.count}
 }

@@ -83,25 +83,25 @@ const (
 )
 
 // check returns an error unless the options are possible.
-func (o BlockOptions) check() error {
+func (b BlockOptions) check() error {
 	switch {
-	case o.Scan != AutoScan && o.Scan != Sequential && o.Scan != Parallel:
-		return fmt.Errorf("pack: unknown scan %q: it is sequential or parallel", o.Scan)
-	case o.Chunk < 0 || o.Chunk > maxChunk || o.Chunk%chunkAlignment != 0:
-		return fmt.Errorf("pack: chunks of %d bytes: multiples of %d up to %d are possible", o.Chunk, chunkAlignment,
+	case b.Scan != AutoScan && b.Scan != Sequential && b.Scan != Parallel:
+		return fmt.Errorf("pack: unknown scan %q: it is sequential or parallel", b.Scan)
+	case b.Chunk < 0 || b.Chunk > maxChunk || b.Chunk%chunkAlignment != 0:
+		return fmt.Errorf("pack: chunks of %d bytes: multiples of %d up to %d are possible", b.Chunk, chunkAlignment,
 			maxChunk)
-	case o.Lanes < 0 || o.Lanes > launch.BlockSize || o.Lanes&(o.Lanes-1) != 0:
-		return fmt.Errorf("pack: %d threads along a block: powers of two up to %d are possible", o.Lanes,
+	case b.Lanes < 0 || b.Lanes > launch.BlockSize || b.Lanes&(b.Lanes-1) != 0:
+		return fmt.Errorf("pack: %d threads along a block: powers of two up to %d are possible", b.Lanes,
 			launch.BlockSize)
-	case o.MaxBlocks < 0:
-		return fmt.Errorf("pack: %d thread blocks", o.MaxBlocks)
+	case b.MaxBlocks < 0:
+		return fmt.Errorf("pack: %d thread blocks", b.MaxBlocks)
 	}
 	return nil
 }
 
 // sequential returns how many lengths at most are summed up sequentially.
-func (o BlockOptions) sequential() int64 {
-	switch o.Scan {
+func (b BlockOptions) sequential() int64 {
+	switch b.Scan {
 	case Sequential:
 		return maxChunkBlocks
 	case Parallel:
@@ -112,9 +112,9 @@ func (o BlockOptions) sequential() int64 {
 
 // chunkFor returns the bytes of a chunk for so many in all: few enough that all
 // multiprocessors get some.
-func (o BlockOptions) chunkFor(d *streams.Device, size int64) int64 {
-	if o.Chunk > 0 {
-		return int64(o.Chunk)
+func (b BlockOptions) chunkFor(d *streams.Device, size int64) int64 {
+	if b.Chunk > 0 {
+		return int64(b.Chunk)
 	}
 	const least, most = 2 << 10, 16 << 10
 	chunk := int64(least)
@@ -172,15 +172,15 @@ type BlockTable struct {
 }
 
 // Table makes a table of the blocks, which it does not keep.
-func (p *BlockPacker) Table(list []Block, o BlockOptions) (t *BlockTable, err error) {
-	t = &BlockTable{packer: p, options: o}
+func (b *BlockPacker) Table(list []Block, o BlockOptions) (t *BlockTable, err error) {
+	t = &BlockTable{packer: b, options: o}
 	if t.extent, err = extentOf(list); err != nil {
 		return nil, err
 	}
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	t.chunk = o.chunkFor(p.device, t.extent.size)
+	t.chunk = o.chunkFor(b.device, t.extent.size)
 	list = withBytes(list)
 	if o.Equal {
 		err = t.fillEqual(list)

@@ -168,12 +168,12 @@ func (c *Copies) Close() error {
 // overlap, nor does it overlap what they read. What is read lies on the device
 // or in pinned memory; what is written there too, or in the memory of a peer that the
 // device can reach.
-func (m *BoxCopier) Copies(name string, copies ...Copy) (*Copies, error) {
-	return m.CopiesAs(streams.OtherWork, name, copies...)
+func (b *BoxCopier) Copies(name string, copies ...Copy) (*Copies, error) {
+	return b.CopiesAs(streams.OtherWork, name, copies...)
 }
 
 // CopiesAs is Copies that says what kind of work the launch is.
-func (m *BoxCopier) CopiesAs(kind streams.Work, name string, copies ...Copy) (*Copies, error) {
+func (b *BoxCopier) CopiesAs(kind streams.Work, name string, copies ...Copy) (*Copies, error) {
 	w := work{spec: streams.KernelSpec{Name: name, Work: kind}}
 	for _, c := range copies {
 		if err := c.check(); err != nil {
@@ -183,7 +183,7 @@ func (m *BoxCopier) CopiesAs(kind streams.Work, name string, copies ...Copy) (*C
 	}
 	w.spec.Run = func() { copyRows(copies) }
 	w.strided = stridedCopies(joinTwins(w.runs), true)
-	return m.copies(w)
+	return b.copies(w)
 }
 
 // work is what a launch has to do.
@@ -218,21 +218,21 @@ func stridedCopies(runs []run, stretches bool) (all []stridedCopy) {
 }
 
 // copies makes the launch of copies.
-func (m *BoxCopier) copies(w work) (*Copies, error) {
-	w.spec.Function = m.words[w.options.Loop]
+func (b *BoxCopier) copies(w work) (*Copies, error) {
+	w.spec.Function = b.words[w.options.Loop]
 	if slices.ContainsFunc(w.strided, func(s stridedCopy) bool { return s.lanes > 0 }) {
-		w.spec.Function = m.stretches
+		w.spec.Function = b.stretches
 	}
-	return m.ready(w)
+	return b.ready(w)
 }
 
 // ready makes the launch.
-func (m *BoxCopier) ready(w work) (*Copies, error) {
+func (b *BoxCopier) ready(w work) (*Copies, error) {
 	if len(w.runs) == 0 {
 		return nil, fmt.Errorf("pack: %s: nothing to copy", w.spec.Name)
 	}
-	if m.device.GoKernels { // it needs no ranges
-		k, err := launch.New(m.device, w.spec)
+	if b.device.GoKernels { // it needs no ranges
+		k, err := launch.New(b.device, w.spec)
 		return &Copies{Kernel: k}, err
 	}
 	ranges := make([]blockRange, len(w.strided))
@@ -240,7 +240,7 @@ func (m *BoxCopier) ready(w work) (*Copies, error) {
 		ranges[i].stridedCopy = s
 	}
 	w.spec.Grid, w.spec.Block = [3]int{int(w.share(ranges)), 1, 1}, [3]int{launch.BlockSize, 1, 1}
-	return m.onGPU(w.spec, ranges)
+	return b.onGPU(w.spec, ranges)
 }
 
 // share gives the ranges of blocks their blocks: a word a thread until there are some times as
@@ -256,18 +256,18 @@ func (w *work) share(ranges []blockRange) int64 {
 }
 
 // onGPU makes the launch, with a table on the device if the ranges of blocks are many.
-func (m *BoxCopier) onGPU(spec streams.KernelSpec, ranges []blockRange) (c *Copies, err error) {
+func (b *BoxCopier) onGPU(spec streams.KernelSpec, ranges []blockRange) (c *Copies, err error) {
 	made := &Copies{}
 	arg := moveArgs{count: int64(len(ranges))}
 	if copy(arg.few[:], ranges) < len(ranges) {
-		if made.table, err = streams.Upload(m.device, ranges); err != nil {
+		if made.table, err = streams.Upload(b.device, ranges); err != nil {
 			return nil, err
 		}
 		arg.table = made.table.Address()
 		spec.Uses = append(spec.Uses, made.table.All())
 	}
 	spec.Argument = launch.Argument(&arg)
-	if made.Kernel, err = launch.New(m.device, spec); err != nil && made.table != nil {
+	if made.Kernel, err = launch.New(b.device, spec); err != nil && made.table != nil {
 		err = errors.Join(err, made.table.Close())
 	}
 	if err != nil {
@@ -296,11 +296,11 @@ func copyRows(copies []Copy) {
 
 // NewRow returns memory of the device that holds the bytes of an element
 // n times, for Repeat. Close frees it.
-func (m *BoxCopier) NewRow(element []byte, n int) (*streams.Memory, error) {
+func (b *BoxCopier) NewRow(element []byte, n int) (*streams.Memory, error) {
 	if n < 1 || len(element) < 1 || n > math.MaxInt32/len(element) {
 		return nil, fmt.Errorf("pack: a row of %d elements of %d bytes: give 1 or more, under 2 GiB", n, len(element))
 	}
-	return streams.Upload(m.device, bytes.Repeat(element, n))
+	return streams.Upload(b.device, bytes.Repeat(element, n))
 }
 
 // Repeat is the copy that puts the row into every row of the box, which is not
@@ -327,7 +327,7 @@ type Point struct {
 // memory of a peer too. The rest is as for Copies. Long blocks that are not aligned are
 // copied in the words that each of them allows, with a prologue and an epilogue, unless
 // the options ask for a loop.
-func (m *BoxCopier) Strided(name string, o StridedOptions, copies ...Strided) (*Copies, error) {
+func (b *BoxCopier) Strided(name string, o StridedOptions, copies ...Strided) (*Copies, error) {
 	if err := o.check(); err != nil {
 		return nil, fmt.Errorf("%w (%s)", err, name)
 	}
@@ -341,22 +341,22 @@ func (m *BoxCopier) Strided(name string, o StridedOptions, copies ...Strided) (*
 	}
 	w.spec.Run = func() { copyStrided(copies) }
 	w.strided = stridedCopies(w.runs, o.Loop == NoLoop)
-	return m.copies(w)
+	return b.copies(w)
 }
 
 // check returns an error unless all that is read and written lies in its memory.
-func (c Strided) check() error {
-	if c.Length < 1 || len(c.Dims) > maxDims {
-		return fmt.Errorf("pack: blocks of %d bytes over %d dimensions; up to %d are possible", c.Length, len(c.Dims),
+func (s Strided) check() error {
+	if s.Length < 1 || len(s.Dims) > maxDims {
+		return fmt.Errorf("pack: blocks of %d bytes over %d dimensions; up to %d are possible", s.Length, len(s.Dims),
 			maxDims)
 	}
 	for _, side := range []struct {
 		at   Point
 		step func(d Dim) int64
-	}{{c.Dst, func(d Dim) int64 { return d.Dst }}, {c.Src, func(d Dim) int64 { return d.Src }}} {
+	}{{s.Dst, func(d Dim) int64 { return d.Dst }}, {s.Src, func(d Dim) int64 { return d.Src }}} {
 		// they may be beyond all integers
-		low, high := float64(side.at.Offset), float64(side.at.Offset)+float64(c.Length)
-		for _, d := range c.Dims {
+		low, high := float64(side.at.Offset), float64(side.at.Offset)+float64(s.Length)
+		for _, d := range s.Dims {
 			if d.Count < 1 {
 				return fmt.Errorf("pack: a dimension of %d blocks", d.Count)
 			}
@@ -371,10 +371,10 @@ func (c Strided) check() error {
 }
 
 // run gives the addresses.
-func (c Strided) run() run {
-	r := run{dst: c.Dst.Data.Address() + uint64(c.Dst.Offset), src: c.Src.Data.Address() + uint64(c.Src.Offset),
-		length: c.Length}
-	for _, d := range c.Dims {
+func (s Strided) run() run {
+	r := run{dst: s.Dst.Data.Address() + uint64(s.Dst.Offset), src: s.Src.Data.Address() + uint64(s.Src.Offset),
+		length: s.Length}
+	for _, d := range s.Dims {
 		r.over(d)
 	}
 	return r
@@ -411,9 +411,9 @@ type Add struct {
 // Adds makes one launch ready that makes all the additions of
 // numbers of any types. What they write does not overlap, nor does it overlap what
 // they read. Whole numbers wrap. The memory is as for Copies.
-func (m *BoxCopier) Adds(name string, adds ...Add) (*Copies, error) {
+func (b *BoxCopier) Adds(name string, adds ...Add) (*Copies, error) {
 	w := work{}
-	w.spec.Name, w.spec.Function = name, m.add
+	w.spec.Name, w.spec.Function = name, b.add
 	for _, a := range adds {
 		if err := a.check(); err != nil {
 			return nil, fmt.Errorf("%w (%s)", err, name)
@@ -423,7 +423,7 @@ func (m *BoxCopier) Adds(name string, adds ...Add) (*Copies, error) {
 		w.strided = append(w.strided, a.strided()...)
 	}
 	w.spec.Run = func() { addRows(adds) }
-	return m.ready(w)
+	return b.ready(w)
 }
 
 // check returns an error unless the elements are made of the numbers and lie in

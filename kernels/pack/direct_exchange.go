@@ -45,39 +45,39 @@ type exchangeLaunch struct {
 	limit  *int64 // ns
 }
 
-func (l *exchangeLaunch) queue(at *streams.Stream, round uint64) error {
-	*l.round = round
-	return at.Launch(l.kernel)
+func (e *exchangeLaunch) queue(at *streams.Stream, round uint64) error {
+	*e.round = round
+	return at.Launch(e.kernel)
 }
 
 // Queue queues the GPU's part in the next exchange.
-func (s *DirectExchange) Queue(at *streams.Stream) error {
-	s.round++
-	return s.whole.queue(at, s.round)
+func (d *DirectExchange) Queue(at *streams.Stream) error {
+	d.round++
+	return d.whole.queue(at, d.round)
 }
 
 // Begin queues the first half of the next exchange: what is queued on the stream behind it may store into the ghosts of
 // neighbours. All GPUs leave it out, or none, where that is known to be so already.
-func (s *DirectExchange) Begin(at *streams.Stream) error { return s.begin.queue(at, s.round+1) }
+func (d *DirectExchange) Begin(at *streams.Stream) error { return d.begin.queue(at, d.round+1) }
 
 // End queues the second half, behind the launches that store: what is queued behind it finds the ghosts of this GPU.
-func (s *DirectExchange) End(at *streams.Stream) error {
-	s.round++
-	return s.end.queue(at, s.round)
+func (d *DirectExchange) End(at *streams.Stream) error {
+	d.round++
+	return d.end.queue(at, d.round)
 }
 
 // SetLimit sets how long the GPU waits for a neighbour in exchanges that are queued from now on.
-func (s *DirectExchange) SetLimit(limit time.Duration) {
-	for _, l := range []*exchangeLaunch{&s.whole, &s.begin, &s.end} {
+func (d *DirectExchange) SetLimit(limit time.Duration) {
+	for _, l := range []*exchangeLaunch{&d.whole, &d.begin, &d.end} {
 		*l.limit = limit.Nanoseconds()
 	}
 }
 
 // Err returns an error if the GPU has waited for a neighbour in vain.
-func (s *DirectExchange) Err() error {
-	if n := streams.View[uint64](s.failed.Bytes())[0]; n > 0 {
-		return fmt.Errorf("pack: device %v waited in vain for its neighbour on device %s to exchange", s.device,
-			s.neighbours[n-1])
+func (d *DirectExchange) Err() error {
+	if n := streams.View[uint64](d.failed.Bytes())[0]; n > 0 {
+		return fmt.Errorf("pack: device %v waited in vain for its neighbour on device %s to exchange", d.device,
+			d.neighbours[n-1])
 	}
 	return nil
 }
@@ -219,12 +219,12 @@ func makeDirectExchange(c *kernels.Compiler, s *DirectExchange, n *directExchang
 }
 
 // launch makes a launch with an argument of its own.
-func (s *DirectExchange) launch(spec streams.KernelSpec, arg *directExchangeArgs) (l exchangeLaunch, err error) {
+func (d *DirectExchange) launch(spec streams.KernelSpec, arg *directExchangeArgs) (l exchangeLaunch, err error) {
 	spec.Argument = launch.Argument(arg)
-	if l.kernel, err = launch.New(s.device, spec); err != nil {
+	if l.kernel, err = launch.New(d.device, spec); err != nil {
 		return l, err
 	}
-	s.resources.Add(l.kernel)
+	d.resources.Add(l.kernel)
 	l.round = &streams.View[uint64](l.kernel.Argument()[unsafe.Offsetof(arg.round):][:8])[0]
 	l.limit = &streams.View[int64](l.kernel.Argument()[unsafe.Offsetof(arg.limit):][:8])[0]
 	return l, nil
@@ -317,4 +317,4 @@ func (n *directExchangeGroup) blocks(from, to int) (count int64) {
 }
 
 // Close frees what it holds. Closing twice is no error.
-func (s *DirectExchange) Close() error { return s.resources.Close() }
+func (d *DirectExchange) Close() error { return d.resources.Close() }

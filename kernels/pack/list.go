@@ -46,22 +46,22 @@ func extentOf(list []Block) (r extent, err error) {
 
 // fits returns an error unless the packed bytes fit into the buffer and the blocks
 // about the origin into strided memory.
-func (r extent) fits(packed, strided streams.Span, origin int64) error {
+func (e extent) fits(packed, strided streams.Span, origin int64) error {
 	if packed.Memory == nil || strided.Memory == nil {
 		return errors.New("pack: a list of blocks is copied between two memories")
 	}
-	if r.size == 0 {
+	if e.size == 0 {
 		return nil
 	}
-	if packed.Length < r.size {
-		return fmt.Errorf("pack: %d packed bytes do not fit into %v", r.size, packed)
+	if packed.Length < e.size {
+		return fmt.Errorf("pack: %d packed bytes do not fit into %v", e.size, packed)
 	}
-	low, high := origin+r.low, origin+r.high
-	if (low < origin) != (r.low < 0) || (high < origin) != (r.high < 0) {
-		return fmt.Errorf("%w: displacements %d to %d about %d", errOverflow, r.low, r.high, origin)
+	low, high := origin+e.low, origin+e.high
+	if (low < origin) != (e.low < 0) || (high < origin) != (e.high < 0) {
+		return fmt.Errorf("%w: displacements %d to %d about %d", errOverflow, e.low, e.high, origin)
 	}
 	if low < 0 || high > strided.Length {
-		return fmt.Errorf("pack: blocks from %d to %d about %d reach out of %v", r.low, r.high, origin, strided)
+		return fmt.Errorf("pack: blocks from %d to %d about %d reach out of %v", e.low, e.high, origin, strided)
 	}
 	return nil
 }
@@ -102,18 +102,18 @@ func (p passage) host() hostPassage {
 
 // move copies bytes of a block, which lie so far from the origin and begin so far in
 // the buffer. A copy cannot be interrupted, so that it takes some at a time.
-func (p *hostPassage) move(displacement, offset, bytes int64) {
+func (h *hostPassage) move(displacement, offset, bytes int64) {
 	const most = 1 << 20
 	for ; bytes > most; bytes -= most {
-		p.moveSome(displacement, offset, most)
+		h.moveSome(displacement, offset, most)
 		displacement, offset = displacement+most, offset+most
 	}
-	p.moveSome(displacement, offset, bytes)
+	h.moveSome(displacement, offset, bytes)
 }
 
-func (p *hostPassage) moveSome(displacement, offset, bytes int64) {
-	there, packed := p.strided[p.origin+displacement:][:bytes], p.packed[offset:][:bytes]
-	if p.unpack {
+func (h *hostPassage) moveSome(displacement, offset, bytes int64) {
+	there, packed := h.strided[h.origin+displacement:][:bytes], h.packed[offset:][:bytes]
+	if h.unpack {
 		copyBytes(there, packed)
 	} else {
 		copyBytes(packed, there)

@@ -26,12 +26,12 @@ type StridedOptions struct {
 }
 
 // check returns an error unless the options are possible.
-func (o StridedOptions) check() error {
-	if o.MaxBlocks < 0 {
-		return fmt.Errorf("pack: %d thread blocks", o.MaxBlocks)
+func (s StridedOptions) check() error {
+	if s.MaxBlocks < 0 {
+		return fmt.Errorf("pack: %d thread blocks", s.MaxBlocks)
 	}
-	if o.Loop != NoLoop && o.Loop != InnerLoop && o.Loop != OuterLoop {
-		return fmt.Errorf("pack: no loop %q: inner or outer", o.Loop)
+	if s.Loop != NoLoop && s.Loop != InnerLoop && s.Loop != OuterLoop {
+		return fmt.Errorf("pack: no loop %q: inner or outer", s.Loop)
 	}
 	return nil
 }
@@ -65,15 +65,15 @@ func divisionBy(d int64) division {
 }
 
 // of divides n, which is not negative.
-func (q *division) of(n int64) int64 {
-	high, _ := bits.Mul64(uint64(n)<<1, q.magic)
-	return int64(high >> q.shift)
+func (d *division) of(n int64) int64 {
+	high, _ := bits.Mul64(uint64(n)<<1, d.magic)
+	return int64(high >> d.shift)
 }
 
 // words returns the constants as two numbers of a look-aside buffer, as they lie in memory on a machine that is little
 // endian, as GPUs are.
-func (q division) words() (magic, rest int64) {
-	return int64(q.magic), int64(uint64(q.shift)<<32 | uint64(q.narrow))
+func (d division) words() (magic, rest int64) {
+	return int64(d.magic), int64(uint64(d.shift)<<32 | uint64(d.narrow))
 }
 
 // divisionOf is the inverse of words.

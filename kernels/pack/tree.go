@@ -37,11 +37,11 @@ const (
 )
 
 // String returns the name.
-func (k NodeKind) String() string {
-	if k < 0 || k >= nodeKinds {
-		return fmt.Sprintf("kind %d", int32(k))
+func (n NodeKind) String() string {
+	if n < 0 || n >= nodeKinds {
+		return fmt.Sprintf("kind %d", int32(n))
 	}
-	return [nodeKinds]string{"contiguous", "vector", "subarray", "indexed", "indexed block", "struct"}[k]
+	return [nodeKinds]string{"contiguous", "vector", "subarray", "indexed", "indexed block", "struct"}[n]
 }
 
 // A TreeNode is the parameters of fixed length of one constructor. Its children are numbered in pack order: child i
@@ -208,13 +208,13 @@ type treeNode struct {
 }
 
 // ready returns the node as threads read it.
-func (n *TreeNode) ready() treeNode {
+func (t *TreeNode) ready() treeNode {
 	return treeNode{
-		primitives: n.Primitives, size: n.Size, extent: n.Extent, stride: n.Stride, block: n.BlockLength,
-		table: n.Table, entries: n.Entries,
-		byPrimitives: divisionBy(max(1, n.Primitives)), byBlock: divisionBy(max(1, n.BlockLength)),
-		kind: n.Kind, child: int32(n.Child),
-		unit: uint16(n.Unit), memory: uint16(n.MemoryAlignment), packed: uint16(n.PackAlignment),
+		primitives: t.Primitives, size: t.Size, extent: t.Extent, stride: t.Stride, block: t.BlockLength,
+		table: t.Table, entries: t.Entries,
+		byPrimitives: divisionBy(max(1, t.Primitives)), byBlock: divisionBy(max(1, t.BlockLength)),
+		kind: t.Kind, child: int32(t.Child),
+		unit: uint16(t.Unit), memory: uint16(t.MemoryAlignment), packed: uint16(t.PackAlignment),
 	}
 }
 

@@ -170,24 +170,24 @@ func NewUnitPacker(c *kernels.Compiler, d *streams.Device) (p *UnitPacker, err e
 }
 
 // withStages gives the packer its stages.
-func (p *UnitPacker) withStages() (*UnitPacker, error) {
-	for i := range p.stages {
-		if err := p.addStage(&p.stages[i]); err != nil {
-			return nil, errors.Join(err, p.Close())
+func (u *UnitPacker) withStages() (*UnitPacker, error) {
+	for i := range u.stages {
+		if err := u.addStage(&u.stages[i]); err != nil {
+			return nil, errors.Join(err, u.Close())
 		}
 	}
-	return p, nil
+	return u, nil
 }
 
-func (p *UnitPacker) addStage(s *stage) (err error) {
-	if s.memory, err = p.device.AllocPinned(maxUnits * (unitBytes + bundled*shortBytes)); err != nil {
+func (u *UnitPacker) addStage(s *stage) (err error) {
+	if s.memory, err = u.device.AllocPinned(maxUnits * (unitBytes + bundled*shortBytes)); err != nil {
 		return err
 	}
-	p.resources.Add(s.memory)
-	if s.copied, err = p.device.NewEvent(); err != nil {
+	u.resources.Add(s.memory)
+	if s.copied, err = u.device.NewEvent(); err != nil {
 		return err
 	}
-	p.resources.Add(s.copied)
+	u.resources.Add(s.copied)
 	return nil
 }
 
@@ -205,14 +205,14 @@ type UnitOptions struct {
 }
 
 // check returns an error unless the options are possible.
-func (o UnitOptions) check() error {
+func (u UnitOptions) check() error {
 	switch {
-	case !slices.Contains([]int{0, 1024, 2048, 4096}, o.Unit):
-		return fmt.Errorf("pack: units of %d bytes: 1024, 2048 or 4096 are possible", o.Unit)
-	case o.Part < 0 || o.Part > maxUnits:
-		return fmt.Errorf("pack: parts of %d units: up to %d are possible", o.Part, maxUnits)
-	case o.MaxBlocks < 0:
-		return fmt.Errorf("pack: %d thread blocks", o.MaxBlocks)
+	case !slices.Contains([]int{0, 1024, 2048, 4096}, u.Unit):
+		return fmt.Errorf("pack: units of %d bytes: 1024, 2048 or 4096 are possible", u.Unit)
+	case u.Part < 0 || u.Part > maxUnits:
+		return fmt.Errorf("pack: parts of %d units: up to %d are possible", u.Part, maxUnits)
+	case u.MaxBlocks < 0:
+		return fmt.Errorf("pack: %d thread blocks", u.MaxBlocks)
 	}
 	return nil
 }
@@ -220,20 +220,20 @@ func (o UnitOptions) check() error {
 // withDefaults returns the options with what is automatic for so many bytes. Where
 // there are few, small units spread them over the device; of many, large ones need
 // less of a table.
-func (o UnitOptions) withDefaults(size int64) UnitOptions {
-	if o.Part == 0 {
-		o.Part = maxUnits
+func (u UnitOptions) withDefaults(size int64) UnitOptions {
+	if u.Part == 0 {
+		u.Part = maxUnits
 	}
 	switch {
-	case o.Unit > 0:
+	case u.Unit > 0:
 	case size < 64<<20:
-		o.Unit = 1024
+		u.Unit = 1024
 	case size < 256<<20:
-		o.Unit = 2048
+		u.Unit = 2048
 	default:
-		o.Unit = 4096
+		u.Unit = 4096
 	}
-	return o
+	return u
 }
 
 // UnitTable is a list of blocks cut into units, in the memory of a device. It does not
@@ -257,18 +257,18 @@ type UnitTable struct {
 
 // Table makes a table of the blocks, which must not change until the first copy of the
 // table has been queued.
-func (p *UnitPacker) Table(list []Block, o UnitOptions) (t *UnitTable, err error) {
-	return p.Scatter(nil, list, o)
+func (u *UnitPacker) Table(list []Block, o UnitOptions) (t *UnitTable, err error) {
+	return u.Scatter(nil, list, o)
 }
 
 // Scatter makes a table of blocks that do not lie one after the other at the other end
 // either: to has where each begins there, in bytes. A table of that kind copies from one
 // layout to another at once, without a packed buffer between them.
-func (p *UnitPacker) Scatter(to []int64, list []Block, o UnitOptions) (t *UnitTable, err error) {
+func (u *UnitPacker) Scatter(to []int64, list []Block, o UnitOptions) (t *UnitTable, err error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	t = &UnitTable{packer: p, to: to}
+	t = &UnitTable{packer: u, to: to}
 	if t.reach, err = extentOf(list); err != nil {
 		return nil, err
 	}
@@ -513,7 +513,7 @@ func (t *UnitTable) copyUnits(p passage, first, end int64) int64 {
 func (u *UnitCopy) Close() error { return u.resources.Close() }
 
 // Close frees what it holds. Closing twice is no error.
-func (p *UnitPacker) Close() error { return p.resources.Close() }
+func (u *UnitPacker) Close() error { return u.resources.Close() }
 
 // Close frees what it holds. Closing twice is no error.
 func (t *UnitTable) Close() error { return t.resources.Close() }

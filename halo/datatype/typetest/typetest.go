@@ -52,25 +52,25 @@ type maker struct {
 // far is how many bytes a type may span, or it is dropped, too.
 const far = 200_000
 
-func (s maker) make(t rapid.TB, depth int) *datatype.Type {
+func (m maker) make(t rapid.TB, depth int) *datatype.Type {
 	t.Helper()
-	if depth == 0 || s.Source(0, 9) == 0 {
-		return predefined[s.Source(0, len(predefined)-1)]
+	if depth == 0 || m.Source(0, 9) == 0 {
+		return predefined[m.Source(0, len(predefined)-1)]
 	}
-	child := s.make(t, depth-1)
-	made, err := s.constructor(t, depth, child)
+	child := m.make(t, depth-1)
+	made, err := m.constructor(t, depth, child)
 	if err != nil {
 		t.Fatalf("a constructor over %v: %v", child, err)
 	}
-	if made.Size() > s.most || made.TrueExtent() > far || made.Extent() > far || made.Extent() < -far {
+	if made.Size() > m.most || made.TrueExtent() > far || made.Extent() > far || made.Extent() < -far {
 		return child
 	}
 	return made
 }
 
 // upTo returns the limit of a count, which is one more for odd types.
-func (s maker) upTo(most int) int {
-	if s.odd {
+func (m maker) upTo(most int) int {
+	if m.odd {
 		return most + 1
 	}
 	return most
@@ -82,60 +82,60 @@ var predefined = []*datatype.Type{
 	datatype.Float32, datatype.Float64, datatype.Complex64, datatype.Complex128,
 }
 
-func (s maker) constructor(t rapid.TB, depth int, child *datatype.Type) (*datatype.Type, error) {
+func (m maker) constructor(t rapid.TB, depth int, child *datatype.Type) (*datatype.Type, error) {
 	t.Helper()
-	switch s.Source(0, 9) {
+	switch m.Source(0, 9) {
 	case 0:
-		return datatype.Contiguous(s.Count(s.upTo(4)), child)
+		return datatype.Contiguous(m.Count(m.upTo(4)), child)
 	case 1:
-		return datatype.Vector(s.Count(4), s.Count(s.upTo(3)), s.Source(-5, 5), child)
+		return datatype.Vector(m.Count(4), m.Count(m.upTo(3)), m.Source(-5, 5), child)
 	case 2:
-		return datatype.HVector(s.Count(4), s.Count(s.upTo(3)), s.distance(), child)
+		return datatype.HVector(m.Count(4), m.Count(m.upTo(3)), m.distance(), child)
 	case 3:
-		lengths, places := s.list(s.length())
+		lengths, places := m.list(m.length())
 		return datatype.Indexed(lengths, places, child)
 	case 4:
-		lengths, places := s.list(s.length())
-		return datatype.HIndexed(lengths, s.inBytes(places, child.Alignment()), child)
+		lengths, places := m.list(m.length())
+		return datatype.HIndexed(lengths, m.inBytes(places, child.Alignment()), child)
 	case 5:
-		_, places := s.list(s.length())
-		return datatype.IndexedBlock(s.Count(s.upTo(3)), places, child)
+		_, places := m.list(m.length())
+		return datatype.IndexedBlock(m.Count(m.upTo(3)), places, child)
 	case 6:
-		_, places := s.list(s.length())
-		return datatype.HIndexedBlock(s.Count(s.upTo(3)), s.inBytes(places, child.Alignment()), child)
+		_, places := m.list(m.length())
+		return datatype.HIndexedBlock(m.Count(m.upTo(3)), m.inBytes(places, child.Alignment()), child)
 	case 7:
-		return s.subarray(child)
+		return m.subarray(child)
 	case 8:
-		return s.structure(t, depth, child)
+		return m.structure(t, depth, child)
 	}
-	return datatype.Resized(child, s.distance(), s.distance())
+	return datatype.Resized(child, m.distance(), m.distance())
 }
 
 // distance returns a number of bytes, of odd types often a multiple of a word.
-func (s maker) distance() int64 {
-	if !s.odd || s.Source(0, 1) == 0 {
-		return int64(s.Source(-60, 60))
+func (m maker) distance() int64 {
+	if !m.odd || m.Source(0, 1) == 0 {
+		return int64(m.Source(-60, 60))
 	}
-	return int64(s.Source(-20, 20) * []int{1, 4, 8, 16}[s.Source(0, 3)])
+	return int64(m.Source(-20, 20) * []int{1, 4, 8, 16}[m.Source(0, 3)])
 }
 
 // length returns how long a list is to be, seldom long.
-func (s maker) length() int {
-	if s.Source(0, 7) == 0 {
-		return s.Source(60, 150)
+func (m maker) length() int {
+	if m.Source(0, 7) == 0 {
+		return m.Source(60, 150)
 	}
-	return s.Count(6)
+	return m.Count(6)
 }
 
 // list returns n block lengths, most of them equal, and displacements, some of them regular.
-func (s maker) list(n int) (lengths, places []int) {
-	length, step, at := s.Count(s.upTo(3)), s.Source(-4, 14), s.Source(-5, 5)
+func (m maker) list(n int) (lengths, places []int) {
+	length, step, at := m.Count(m.upTo(3)), m.Source(-4, 14), m.Source(-5, 5)
 	for range n {
-		if s.Source(0, 7) == 0 {
-			length = s.Count(s.upTo(3))
+		if m.Source(0, 7) == 0 {
+			length = m.Count(m.upTo(3))
 		}
-		if s.Source(0, 3) == 0 {
-			step = s.Source(-4, 14)
+		if m.Source(0, 3) == 0 {
+			step = m.Source(-4, 14)
 		}
 		lengths, places = append(lengths, length), append(places, at)
 		at += step
@@ -144,9 +144,9 @@ func (s maker) list(n int) (lengths, places []int) {
 }
 
 // inBytes returns the places in bytes: so many for one, or of odd types any power of two.
-func (s maker) inBytes(places []int, unit int64) []int64 {
-	if s.odd && s.Source(0, 2) == 0 {
-		unit = 1 << s.Source(0, 4)
+func (m maker) inBytes(places []int, unit int64) []int64 {
+	if m.odd && m.Source(0, 2) == 0 {
+		unit = 1 << m.Source(0, 4)
 	}
 	wide := make([]int64, len(places))
 	for i, p := range places {
@@ -155,28 +155,28 @@ func (s maker) inBytes(places []int, unit int64) []int64 {
 	return wide
 }
 
-func (s maker) subarray(child *datatype.Type) (*datatype.Type, error) {
-	dims := s.Source(1, 5)
+func (m maker) subarray(child *datatype.Type) (*datatype.Type, error) {
+	dims := m.Source(1, 5)
 	sizes, subsizes, starts := make([]int, dims), make([]int, dims), make([]int, dims)
 	for d := range dims {
-		sizes[d] = s.Source(1, s.upTo(4))
-		subsizes[d] = s.Source(1, sizes[d])
-		starts[d] = s.Source(0, sizes[d]-subsizes[d])
+		sizes[d] = m.Source(1, m.upTo(4))
+		subsizes[d] = m.Source(1, sizes[d])
+		starts[d] = m.Source(0, sizes[d]-subsizes[d])
 	}
-	return datatype.Subarray(sizes, subsizes, starts, datatype.Order(s.Source(0, 1)), child)
+	return datatype.Subarray(sizes, subsizes, starts, datatype.Order(m.Source(0, 1)), child)
 }
 
-func (s maker) structure(t rapid.TB, depth int, child *datatype.Type) (*datatype.Type, error) {
+func (m maker) structure(t rapid.TB, depth int, child *datatype.Type) (*datatype.Type, error) {
 	t.Helper()
-	lengths, places := s.list(s.Count(s.upTo(4)))
+	lengths, places := m.list(m.Count(m.upTo(4)))
 	types := make([]*datatype.Type, len(lengths))
 	for i := range types {
 		types[i] = child
-		if s.Source(0, 1) == 0 {
-			types[i] = s.make(t, depth-1)
+		if m.Source(0, 1) == 0 {
+			types[i] = m.make(t, depth-1)
 		}
 	}
-	return datatype.Struct(lengths, s.inBytes(places, 16), types)
+	return datatype.Struct(lengths, m.inBytes(places, 16), types)
 }
 
 // Numbered returns n bytes of which no eight in a row come twice.

@@ -33,48 +33,48 @@ type Layouts struct {
 }
 
 // check refuses values that make no sense.
-func (o *Layouts) check() error {
+func (l *Layouts) check() error {
 	var err error
 	switch {
-	case o.Blocks < 0:
-		err = fmt.Errorf("--blocks %d: give a positive number, or 0 for as many as suit", o.Blocks)
-	case o.Least < 0 || o.Most < 0:
-		err = fmt.Errorf("--least %d --most %d: give positive numbers of bytes, or 0 for no limit", o.Least, o.Most)
-	case o.Most > 0 && o.Least > o.Most:
-		err = fmt.Errorf("--least %d is more than --most %d: no layout has so many bytes", o.Least, o.Most)
+	case l.Blocks < 0:
+		err = fmt.Errorf("--blocks %d: give a positive number, or 0 for as many as suit", l.Blocks)
+	case l.Least < 0 || l.Most < 0:
+		err = fmt.Errorf("--least %d --most %d: give positive numbers of bytes, or 0 for no limit", l.Least, l.Most)
+	case l.Most > 0 && l.Least > l.Most:
+		err = fmt.Errorf("--least %d is more than --most %d: no layout has so many bytes", l.Least, l.Most)
 	}
-	if o.Suites != nil {
-		err = cmp.Or(err, option.EachOf("suites", o.Suites, Suites()...))
+	if l.Suites != nil {
+		err = cmp.Or(err, option.EachOf("suites", l.Suites, Suites()...))
 	}
-	return cmp.Or(err, option.Time("budget", o.Budget))
+	return cmp.Or(err, option.Time("budget", l.Budget))
 }
 
 // generalAxes fills in what was left open, and returns the axes of a plot of bandwidth over packed
 // size, or another parameter.
-func (o *Layouts) generalAxes(title string) axes {
-	o.Over = cmp.Or(o.Over, PackedBytes)
-	if o.Suites == nil {
-		o.Suites = Suites()
+func (l *Layouts) generalAxes(title string) axes {
+	l.Over = cmp.Or(l.Over, PackedBytes)
+	if l.Suites == nil {
+		l.Suites = Suites()
 	}
-	a := axes{title: title, x: o.Over, xLabel: o.Over}
-	if o.Match != "" {
-		a.title += " of " + o.Match
+	a := axes{title: title, x: l.Over, xLabel: l.Over}
+	if l.Match != "" {
+		a.title += " of " + l.Match
 	}
-	if o.Over == PackedBytes {
+	if l.Over == PackedBytes {
 		a.xLabel = "packed bytes"
 	}
 	return a
 }
 
 // take takes the suite and the parameter of a figure, and refuses those that it has of its own.
-func (o *Layouts) take(a *axes) error {
-	if o.Suites != nil {
+func (l *Layouts) take(a *axes) error {
+	if l.Suites != nil {
 		return ownOption(a, "suites")
 	}
-	if o.Over != "" {
+	if l.Over != "" {
 		return ownOption(a, "over")
 	}
-	o.Suites, o.Over = []string{a.suite}, a.x
+	l.Suites, l.Over = []string{a.suite}, a.x
 	return nil
 }
 
@@ -85,13 +85,13 @@ func ownOption(a *axes, name string) error {
 
 // choose returns the layouts that the options choose and the figure shows. It is an error if there
 // are none.
-func (o *Layouts) choose(shows func(workload string) bool) (chosen []workloads.Workload, err error) {
-	wanted, err := regexp.Compile(o.Match)
+func (l *Layouts) choose(shows func(workload string) bool) (chosen []workloads.Workload, err error) {
+	wanted, err := regexp.Compile(l.Match)
 	if err != nil {
 		return nil, fmt.Errorf("--match: %w", err)
 	}
 	for _, s := range suites() {
-		if !slices.Contains(o.Suites, s.name) {
+		if !slices.Contains(l.Suites, s.name) {
 			continue
 		}
 		all, err := s.make()
@@ -99,25 +99,25 @@ func (o *Layouts) choose(shows func(workload string) bool) (chosen []workloads.W
 			return nil, err
 		}
 		for _, w := range all {
-			if wanted.MatchString(w.String()) && shows(w.String()) && w.Bytes >= max(1, o.Least) &&
-				(o.Most == 0 || w.Bytes <= o.Most) {
+			if wanted.MatchString(w.String()) && shows(w.String()) && w.Bytes >= max(1, l.Least) &&
+				(l.Most == 0 || w.Bytes <= l.Most) {
 				chosen = append(chosen, w)
 			}
 		}
 	}
 	if len(chosen) == 0 {
 		return nil, fmt.Errorf("no layout of %s fits --match, --least and --most: --list prints them all",
-			strings.Join(o.Suites, ", "))
+			strings.Join(l.Suites, ", "))
 	}
 	return chosen, nil
 }
 
 // checkAxis returns an error unless one of the layouts has the parameter to be drawn over.
-func (o *Layouts) checkAxis(a *axes, work []workloads.Workload) error {
+func (l *Layouts) checkAxis(a *axes, work []workloads.Workload) error {
 	if slices.ContainsFunc(work, a.has) {
 		return nil
 	}
-	return fmt.Errorf("--over %s: the layouts have no such parameter: --list prints them", o.Over)
+	return fmt.Errorf("--over %s: the layouts have no such parameter: --list prints them", l.Over)
 }
 
 // suite is a source of workloads.

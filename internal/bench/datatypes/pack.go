@@ -32,89 +32,89 @@ type PackOptions struct {
 }
 
 // List fills in what was left open and returns the layouts that the options choose.
-func (o *PackOptions) List() ([]workloads.Workload, error) {
-	err := o.check()
-	if o.Engines != nil {
-		err = cmp.Or(err, option.EachOf("engines", o.Engines, Engines()...))
+func (p *PackOptions) List() ([]workloads.Workload, error) {
+	err := p.check()
+	if p.Engines != nil {
+		err = cmp.Or(err, option.EachOf("engines", p.Engines, Engines()...))
 	}
-	if o.To != "" {
-		err = cmp.Or(err, option.OneOf("to", o.To, ToDevice, ToPinned))
+	if p.To != "" {
+		err = cmp.Or(err, option.OneOf("to", p.To, ToDevice, ToPinned))
 	}
 	if err != nil {
 		return nil, err
 	}
-	if err := o.setFigure(); err != nil {
+	if err := p.setFigure(); err != nil {
 		return nil, err
 	}
-	o.work, err = o.choose(o.figure.shows)
-	return o.work, err
+	p.work, err = p.choose(p.figure.shows)
+	return p.work, err
 }
 
 // setFigure finds the figure, and takes what it has of its own.
-func (o *PackOptions) setFigure() (err error) {
-	if o.Figure == "" {
-		o.To = cmp.Or(o.To, ToDevice)
-		if o.Engines == nil {
-			o.Engines = []string{AllEngines, string(packing.Auto)}
+func (p *PackOptions) setFigure() (err error) {
+	if p.Figure == "" {
+		p.To = cmp.Or(p.To, ToDevice)
+		if p.Engines == nil {
+			p.Engines = []string{AllEngines, string(packing.Auto)}
 		}
-		o.figure = generalPackFigure(o.generalAxes("Packing"), o.contenders())
+		p.figure = generalPackFigure(p.generalAxes("Packing"), p.contenders())
 		return nil
 	}
-	if o.figure, err = named(packFigures(), o.Figure); err != nil {
+	if p.figure, err = named(packFigures(), p.Figure); err != nil {
 		return err
 	}
-	f := o.figure
+	f := p.figure
 	switch {
-	case o.Engines != nil:
+	case p.Engines != nil:
 		return ownOption(&f.axes, "engines")
-	case o.Unpack:
+	case p.Unpack:
 		return ownOption(&f.axes, "unpack")
-	case o.To == "" && f.pinned:
-		o.To = ToPinned
+	case p.To == "" && f.pinned:
+		p.To = ToPinned
 	}
-	o.To, o.Unpack = cmp.Or(o.To, ToDevice), f.roundTrip
-	return o.take(&f.axes)
+	p.To, p.Unpack = cmp.Or(p.To, ToDevice), f.roundTrip
+	return p.take(&f.axes)
 }
 
 // contenders returns the engines that are asked for, the driver's copies always.
-func (o *PackOptions) contenders() (all []contender) {
-	for _, e := range chosenEngines(append([]string{string(packing.Copies)}, o.Engines...)) {
+func (p *PackOptions) contenders() (all []contender) {
+	for _, e := range chosenEngines(append([]string{string(packing.Copies)}, p.Engines...)) {
 		all = append(all, contender{engine: e})
 	}
 	return all
 }
 
 // Check refuses options that make no sense, and fills in those that were left open.
-func (o *PackOptions) Check() error {
-	work, err := o.List()
+func (p *PackOptions) Check() error {
+	work, err := p.List()
 	if err != nil {
 		return err
 	}
-	return o.checkAxis(&o.figure.axes, work)
+	return p.checkAxis(&p.figure.axes, work)
 }
 
 // Contenders returns what is measured, as results name it.
-func (o *PackOptions) Contenders() []string { return namesOf(o.figure.contenders()) }
+func (p *PackOptions) Contenders() []string { return namesOf(p.figure.contenders()) }
 
 // Draw draws the figure of a record. It is plot.ErrNothing where the record has nothing of it.
-func (o *PackOptions) Draw(r *results.Record) (plot.Chart, error) { return chartOf(o.figure.draw(r)) }
+func (p *PackOptions) Draw(r *results.Record) (plot.Chart, error) { return chartOf(p.figure.draw(r)) }
 
 // Run measures packing on the first device.
-func (o *PackOptions) Run(ctx context.Context, on *bench.Machine, to *bench.Recorder) error {
-	to.Settings["contenders"] = o.Contenders()
+func (p *PackOptions) Run(ctx context.Context, on *bench.Machine, to *bench.Recorder) error {
+	to.Settings["contenders"] = p.Contenders()
 	if err := to.Begin(results.KindPack, nil); err != nil {
 		return err
 	}
 	r := &packRun{
-		device: on.Devices[0], compiler: on.Compiler, contenders: o.figure.contenders(),
-		pinned: o.To == ToPinned, check: !o.NoCheck, budget: o.Budget,
-		options: packing.Options{Blocks: o.Blocks},
+		device: on.Devices[0], compiler: on.Compiler, contenders: p.figure.contenders(),
+		pinned: p.To == ToPinned, check: !p.NoCheck, budget: p.Budget,
+		options: packing.Options{Blocks: p.Blocks},
 	}
-	return to.Measure(ctx, r.tasks(o.work, o.Unpack))
+	return to.Measure(ctx, r.tasks(p.work, p.Unpack))
 }
 
 // tasks are a row for each contender that suits a workload.
-func (r *packRun) tasks(work []workloads.Workload, unpack bool) (all []bench.Task) {
+func (p *packRun) tasks(work []workloads.Workload, unpack bool) (all []bench.Task) {
 	directions := []string{results.Packed}
 	if unpack {
 		directions = append(directions, results.Unpacked)
@@ -123,7 +123,7 @@ func (r *packRun) tasks(work []workloads.Workload, unpack bool) (all []bench.Tas
 		for _, direction := range directions {
 			all = append(all, bench.Task{Labels: layoutOf(w).Label("direction", direction),
 				Measure: func(ctx context.Context) ([]results.Row, error) {
-					rows, err := r.measure(ctx, w, direction)
+					rows, err := p.measure(ctx, w, direction)
 					if err != nil {
 						err = fmt.Errorf("%s %v: %w", direction, w, err)
 					}
@@ -136,13 +136,13 @@ func (r *packRun) tasks(work []workloads.Workload, unpack bool) (all []bench.Tas
 
 // measure returns a row for each contender that suits the workload. It frees what it
 // made.
-func (r *packRun) measure(ctx context.Context, w workloads.Workload, direction string) (rows []results.Row, err error) {
-	c := &packCase{packRun: r, unpack: direction == results.Unpacked, packers: map[packing.Options]*packing.Packer{}}
+func (p *packRun) measure(ctx context.Context, w workloads.Workload, direction string) (rows []results.Row, err error) {
+	c := &packCase{packRun: p, unpack: direction == results.Unpacked, packers: map[packing.Options]*packing.Packer{}}
 	defer func() { err = errors.Join(err, c.Close()) }()
 	if err := c.prepare(w); err != nil {
 		return nil, err
 	}
-	for _, by := range r.contenders {
+	for _, by := range p.contenders {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}

@@ -61,8 +61,8 @@ func (f *packFigure) shows(workload string) bool {
 	return slices.ContainsFunc(f.curves, func(c packCurve) bool { return c.shows(workload) })
 }
 
-func (c *packCurve) shows(workload string) bool {
-	return regexp.MustCompile(c.layouts).MatchString(workload)
+func (p *packCurve) shows(workload string) bool {
+	return regexp.MustCompile(p.layouts).MatchString(workload)
 }
 
 // draw returns the figure of what was measured, without curves that have no point.

@@ -49,57 +49,57 @@ func PingPongPaths() []string {
 const maxRing = 1024
 
 // List fills in what was left open and returns the layouts that the options choose.
-func (o *PingPongOptions) List() ([]workloads.Workload, error) {
-	err := o.check()
-	if o.Paths != nil {
-		err = cmp.Or(err, option.EachOf("paths", o.Paths, PingPongPaths()...))
+func (p *PingPongOptions) List() ([]workloads.Workload, error) {
+	err := p.check()
+	if p.Paths != nil {
+		err = cmp.Or(err, option.EachOf("paths", p.Paths, PingPongPaths()...))
 	}
-	if o.Engines != nil {
-		err = cmp.Or(err, option.EachOf("engine", o.Engines, Engines()...))
+	if p.Engines != nil {
+		err = cmp.Or(err, option.EachOf("engine", p.Engines, Engines()...))
 	}
-	if err = cmp.Or(err, o.checkNumbers()); err != nil {
+	if err = cmp.Or(err, p.checkNumbers()); err != nil {
 		return nil, err
 	}
-	if err := o.setFigure(); err != nil {
+	if err := p.setFigure(); err != nil {
 		return nil, err
 	}
-	if o.Remote && !slices.Contains(o.Paths, string(p2p.Peer)) {
+	if p.Remote && !slices.Contains(p.Paths, string(p2p.Peer)) {
 		return nil, errors.New("--remote is for path peer, which is not among --paths")
 	}
-	o.work, err = o.choose(o.figure.shows)
-	return o.work, err
+	p.work, err = p.choose(p.figure.shows)
+	return p.work, err
 }
 
-func (o *PingPongOptions) checkNumbers() error {
+func (p *PingPongOptions) checkNumbers() error {
 	switch {
-	case o.Fragment < 0:
-		return fmt.Errorf("--fragment %d: give a positive number of bytes, or 0 for what suits", o.Fragment)
-	case o.Ring < 0 || o.Ring > maxRing:
-		return fmt.Errorf("--ring %d: give a positive number up to %d, or 0 for what suits", o.Ring, maxRing)
-	case !(o.Busy >= 0 && o.Busy <= 1):
-		return fmt.Errorf("--busy %v: give a fraction from 0 to 1", o.Busy)
+	case p.Fragment < 0:
+		return fmt.Errorf("--fragment %d: give a positive number of bytes, or 0 for what suits", p.Fragment)
+	case p.Ring < 0 || p.Ring > maxRing:
+		return fmt.Errorf("--ring %d: give a positive number up to %d, or 0 for what suits", p.Ring, maxRing)
+	case !(p.Busy >= 0 && p.Busy <= 1):
+		return fmt.Errorf("--busy %v: give a fraction from 0 to 1", p.Busy)
 	}
 	return nil
 }
 
 // setFigure finds the figure, and takes what it has of its own and what its paper did where the
 // options say nothing.
-func (o *PingPongOptions) setFigure() (err error) {
-	if o.Figure == "" {
-		o.figure = generalPingFigure(o.generalAxes("Ping-pong"))
+func (p *PingPongOptions) setFigure() (err error) {
+	if p.Figure == "" {
+		p.figure = generalPingFigure(p.generalAxes("Ping-pong"))
 	} else {
-		if o.figure, err = named(pingFigures(), o.Figure); err != nil {
+		if p.figure, err = named(pingFigures(), p.Figure); err != nil {
 			return err
 		}
-		if o.Engines != nil && o.figure.engines != nil {
-			return ownOption(&o.figure.axes, "engine")
+		if p.Engines != nil && p.figure.engines != nil {
+			return ownOption(&p.figure.axes, "engine")
 		}
-		if err := o.take(&o.figure.axes); err != nil {
+		if err := p.take(&p.figure.axes); err != nil {
 			return err
 		}
 	}
-	o.Engines = firstOf(o.Engines, o.figure.engines, []string{string(packing.Auto)})
-	o.Paths = firstOf(o.Paths, o.figure.paths, []string{string(p2p.Direct), string(p2p.Peer)})
+	p.Engines = firstOf(p.Engines, p.figure.engines, []string{string(packing.Auto)})
+	p.Paths = firstOf(p.Paths, p.figure.paths, []string{string(p2p.Direct), string(p2p.Peer)})
 	return nil
 }
 
@@ -109,38 +109,38 @@ func firstOf(all ...[]string) []string {
 }
 
 // Check refuses options that make no sense, and fills in those that were left open.
-func (o *PingPongOptions) Check() error {
-	work, err := o.List()
+func (p *PingPongOptions) Check() error {
+	work, err := p.List()
 	if err != nil {
 		return err
 	}
-	return o.checkAxis(&o.figure.axes, work)
+	return p.checkAxis(&p.figure.axes, work)
 }
 
 // channels returns those to be measured.
-func (o *PingPongOptions) channels() []channel { return channelsOf(o.Paths, o.Engines, o.Remote) }
+func (p *PingPongOptions) channels() []channel { return channelsOf(p.Paths, p.Engines, p.Remote) }
 
 // Contenders returns what is measured, as results name it.
-func (o *PingPongOptions) Contenders() []string { return namesOf(o.channels()) }
+func (p *PingPongOptions) Contenders() []string { return namesOf(p.channels()) }
 
 // Draw draws the figure of a record. It is plot.ErrNothing where the record has nothing of it.
-func (o *PingPongOptions) Draw(r *results.Record) (plot.Chart, error) {
-	return chartOf(o.figure.draw(r))
+func (p *PingPongOptions) Draw(r *results.Record) (plot.Chart, error) {
+	return chartOf(p.figure.draw(r))
 }
 
 // Run measures messages from the first device to the last, which may be the same, and back.
-func (o *PingPongOptions) Run(ctx context.Context, on *bench.Machine, to *bench.Recorder) error {
-	r := o.newRun(on)
+func (p *PingPongOptions) Run(ctx context.Context, on *bench.Machine, to *bench.Recorder) error {
+	r := p.newRun(on)
 	for _, l := range r.channels {
 		if err := r.passable(on.Links, l); err != nil {
 			return err
 		}
 	}
-	to.Settings["contenders"] = o.Contenders()
-	if o.Busy > 0 {
-		busy, err := newBusy(ctx, on.Compiler, on.Devices, o.Busy)
+	to.Settings["contenders"] = p.Contenders()
+	if p.Busy > 0 {
+		busy, err := newBusy(ctx, on.Compiler, on.Devices, p.Busy)
 		if err != nil {
-			return fmt.Errorf("--busy %v: %w", o.Busy, err)
+			return fmt.Errorf("--busy %v: %w", p.Busy, err)
 		}
 		r.busy = busy
 		to.Settings["busy"] = r.busy.describe()
@@ -148,33 +148,33 @@ func (o *PingPongOptions) Run(ctx context.Context, on *bench.Machine, to *bench.
 	if err := to.Begin(results.KindPingPong, on.Links); err != nil {
 		return err
 	}
-	failure := to.Measure(ctx, r.tasks(o.work))
-	if o.Fragment > 0 || o.Ring > 0 {
+	failure := to.Measure(ctx, r.tasks(p.work))
+	if p.Fragment > 0 || p.Ring > 0 {
 		noteWhole(to)
 	}
 	return failure
 }
 
 // newRun says how messages are timed.
-func (o *PingPongOptions) newRun(on *bench.Machine) *pingRun {
+func (p *PingPongOptions) newRun(on *bench.Machine) *pingRun {
 	from, to := on.Devices[0], on.Devices[len(on.Devices)-1]
 	r := &pingRun{
-		from: from, to: to, compiler: on.Compiler, channels: o.channels(), check: !o.NoCheck, budget: o.Budget,
-		packing:  packing.Options{Blocks: o.Blocks},
-		transfer: packing.TransferOptions{Fragment: o.Fragment, Ring: o.Ring},
+		from: from, to: to, compiler: on.Compiler, channels: p.channels(), check: !p.NoCheck, budget: p.Budget,
+		packing:  packing.Options{Blocks: p.Blocks},
+		transfer: packing.TransferOptions{Fragment: p.Fragment, Ring: p.Ring},
 	}
 	r.route = results.NewRow().Label("from", from.ID).Label("to", to.ID)
 	if link := on.Links.Between(from, to); link != nil {
 		r.route = r.route.Label("link", link.Kind)
 	}
-	r.load = results.NewRow().Label("thread_blocks", positive(o.Blocks)).Label("busy", positive(o.Busy))
+	r.load = results.NewRow().Label("thread_blocks", positive(p.Blocks)).Label("busy", positive(p.Busy))
 	return r
 }
 
 // passable returns an error unless messages can go this channel in both directions.
-func (r *pingRun) passable(links *p2p.Links, l channel) error {
-	_, _, there := links.Choose(l.path, r.from, r.to, p2p.MessageShape{})
-	_, _, back := links.Choose(l.path, r.to, r.from, p2p.MessageShape{})
+func (p *pingRun) passable(links *p2p.Links, l channel) error {
+	_, _, there := links.Choose(l.path, p.from, p.to, p2p.MessageShape{})
+	_, _, back := links.Choose(l.path, p.to, p.from, p2p.MessageShape{})
 	if err := errors.Join(there, back); err != nil {
 		return fmt.Errorf("--paths %s: %w", l.path, err)
 	}
@@ -199,11 +199,11 @@ func noteWhole(to *bench.Recorder) {
 }
 
 // tasks are a row for each channel that suits a workload.
-func (r *pingRun) tasks(work []workloads.Workload) (all []bench.Task) {
+func (p *pingRun) tasks(work []workloads.Workload) (all []bench.Task) {
 	for _, w := range work {
-		labels := layoutOf(w).Join(r.route).Join(r.load)
+		labels := layoutOf(w).Join(p.route).Join(p.load)
 		all = append(all, bench.Task{Labels: labels, Measure: func(ctx context.Context) ([]results.Row, error) {
-			rows, err := r.measure(ctx, w, labels)
+			rows, err := p.measure(ctx, w, labels)
 			if err != nil {
 				err = fmt.Errorf("%v: %w", w, err)
 			}
@@ -215,9 +215,9 @@ func (r *pingRun) tasks(work []workloads.Workload) (all []bench.Task) {
 
 // measure returns a row for each channel whose engine suits the workload; where none does, one with
 // these labels that says why. It frees what it made.
-func (r *pingRun) measure(ctx context.Context, w workloads.Workload,
+func (p *pingRun) measure(ctx context.Context, w workloads.Workload,
 	labels results.Row) (rows []results.Row, err error) {
-	c := &pingCase{pingRun: r}
+	c := &pingCase{pingRun: p}
 	defer func() { err = errors.Join(err, c.Close()) }()
 	if err := c.prepare(w); err != nil {
 		return nil, err
@@ -227,7 +227,7 @@ func (r *pingRun) measure(ctx context.Context, w workloads.Workload,
 		return nil, fmt.Errorf("contiguous message: %w", err)
 	}
 	var unsuited []string
-	for _, l := range r.channels {
+	for _, l := range p.channels {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
@@ -317,19 +317,19 @@ func (c *pingCase) end(d *streams.Device, shape workloads.Side, bytes int64) (e 
 }
 
 // side returns the end for a transfer.
-func (e *pingEnd) side() tripEnd {
-	place := packing.Place{Data: e.array.All(), Origin: e.shape.Origin}
-	return tripEnd{packing.Side{Packer: e.packer, Place: place, Message: e.message}, e.stream}
+func (p *pingEnd) side() tripEnd {
+	place := packing.Place{Data: p.array.All(), Origin: p.shape.Origin}
+	return tripEnd{packing.Side{Packer: p.packer, Place: place, Message: p.message}, p.stream}
 }
 
 // window returns what is compared: all bytes between the first and the last that the
 // message touches, and a few around them.
-func (e *pingEnd) window() streams.Span {
+func (p *pingEnd) window() streams.Span {
 	const around = 256
-	l := e.message.Layout
-	lo, hi := e.shape.Origin+l.TrueLB()-around, e.shape.Origin+l.TrueUB()+around
-	lo, hi = max(0, lo), min(hi, e.array.Size())
-	return e.array.Span(lo, hi-lo)
+	l := p.message.Layout
+	lo, hi := p.shape.Origin+l.TrueLB()-around, p.shape.Origin+l.TrueUB()+around
+	lo, hi = max(0, lo), min(hi, p.array.Size())
+	return p.array.Span(lo, hi-lo)
 }
 
 // newTrial works out, by the definition of packing, what arrives at one end from the
@@ -400,16 +400,16 @@ func (c *pingCase) measure(ctx context.Context, l channel) (row results.Row, us 
 }
 
 // limits begins the labels of a row with those of messages in fragments.
-func (r *pingRun) limits(t *roundTrip) results.Row {
+func (p *pingRun) limits(t *roundTrip) results.Row {
 	if !t.inFragments() {
 		return results.NewRow()
 	}
-	return results.NewRow().Label("fragment", positive(r.transfer.Fragment)).Label("ring", positive(r.transfer.Ring))
+	return results.NewRow().Label("fragment", positive(p.transfer.Fragment)).Label("ring", positive(p.transfer.Ring))
 }
 
 // ignored says which options a round trip had no use for.
-func (r *pingRun) ignored(t *roundTrip) string {
-	if t.inFragments() || r.transfer.Fragment == 0 && r.transfer.Ring == 0 {
+func (p *pingRun) ignored(t *roundTrip) string {
+	if t.inFragments() || p.transfer.Fragment == 0 && p.transfer.Ring == 0 {
 		return ""
 	}
 	return "sent by one job, without fragments and their ring"
@@ -439,15 +439,15 @@ type channel struct {
 }
 
 // String names it as results do.
-func (l channel) String() string { return l.row().Contender() }
+func (c channel) String() string { return c.row().Contender() }
 
 // row begins the row of a channel.
-func (l channel) row() results.Row {
-	row := results.NewRow().Label("path", l.path)
-	if l.remote {
+func (c channel) row() results.Row {
+	row := results.NewRow().Label("path", c.path)
+	if c.remote {
 		row = row.Label("remote", "yes")
 	}
-	return row.Label("engine", l.engine)
+	return row.Label("engine", c.engine)
 }
 
 // channelsOf returns those of paths and engines, each once. Of a path the driver's copies come
