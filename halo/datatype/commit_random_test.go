@@ -11,7 +11,8 @@ import (
 	"github.com/halox/halox/halo/datatype/typetest"
 )
 
-// checkCommit holds the layout of count elements of a type against its type map, by packing and unpacking numbered bytes.
+// checkCommit holds the layout of count elements of a type against its type map, by packing and unpacking numbered
+// bytes.
 func checkCommit(t rapid.TB, typ *Type, count int) {
 	t.Helper()
 	l, err := Commit(typ, count)

@@ -183,8 +183,8 @@ func shuffledPlaces(n int) []int {
 	return places
 }
 
-// Times are generous: what is excluded is that blocks of a regular type are listed, or a list is walked through in more than
-// linear time.
+// Times are generous: what is excluded is that blocks of a regular type are listed, or a list is walked through in more
+// than linear time.
 func TestBigTypesCommitFast(t *testing.T) {
 	const million = 1_000_000
 	regular := make([]int, million)

@@ -28,7 +28,8 @@ func SetsBoundsInStruct(t *Type) bool {
 	return t.env.Combiner == StructCombiner && slices.ContainsFunc(t.env.Types, set) || slices.ContainsFunc(t.env.Types, SetsBoundsInStruct)
 }
 
-// Unaligned reports whether a part of a type, or the type, places elements at bytes that are no multiples of their alignment.
+// Unaligned reports whether a part of a type, or the type, places elements at bytes that are no multiples of their
+// alignment.
 func Unaligned(t *Type) bool {
 	e, unit := &t.env, t.alignment
 	off := func(n int64) bool { return n%unit != 0 }

@@ -84,8 +84,8 @@ func (l *Layout) Blocks() iter.Seq2[int64, Block] {
 	return inPackOrder(l.pieces)
 }
 
-// Key stands for a layout in a cache. Layouts have the same key if and only if they are equal, but for the collisions
-// of SHA-256, and it is the same in every process.
+// Key stands for a layout in a cache. Equal layouts have equal keys, in every process; different layouts have different
+// keys, except for collisions of SHA-256.
 type Key [sha256.Size]byte
 
 // Equal reports whether two layouts have the same canonical form: then they touch the same bytes in the same order. The
@@ -145,7 +145,7 @@ func (l *Layout) Pack(dst, src []byte, origin int64) error {
 }
 
 // Unpack copies packed bytes from the start of src to where they lie in dst, and touches no other byte. Where the
-// layout overlaps itself it is not said which bytes stay.
+// layout overlaps itself, any of the values may remain.
 func (l *Layout) Unpack(dst []byte, origin int64, src []byte) error {
 	if err := fits(len(src), len(dst), origin, l.size, l.trueLB, l.trueUB); err != nil {
 		return fmt.Errorf("datatype: unpack: %w", err)
@@ -217,7 +217,7 @@ func copyRow(dst []byte, to, toStep int64, src []byte, from, fromStep, count, le
 
 // Slice returns the layout of the packed bytes from lo to hi, hi not included: what of the layout they stand for, at
 // the same displacements, packed from 0 on. Messages are sent in such fragments. A slice of pieces is pieces, of a list
-// a list; they are as many at most as in the whole, but for two a dimension of each piece.
+// a list. It has at most as many of them as the whole, and two more per dimension of each piece.
 func (l *Layout) Slice(lo, hi int64) (*Layout, error) {
 	if lo < 0 || hi < lo || hi > l.size {
 		return nil, fmt.Errorf("datatype: bytes %d to %d of a layout of %d", lo, hi, l.size)

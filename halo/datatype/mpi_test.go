@@ -161,8 +161,8 @@ func words(w *bytes.Buffer, all ...any) {
 // numbered is the buffer of mpipack.c.
 var numbered = sync.OnceValue(func() []byte { return typetest.Numbered(packLimit) })
 
-// compareWithMPI compares one answer with what we say, and returns whether it had to be left at the size: of types where
-// libraries are known to part from the standard, or from each other.
+// compareWithMPI compares one answer with what we say, and returns whether it had to be left at the size: of types
+// where libraries are known to part from the standard, or from each other.
 //
 //   - Empty parts: the standard gives them no place in the type map. Libraries let them widen the bounds.
 //   - MPICH lets set bounds in a struct count like any other, and pads no type but structs.
@@ -195,8 +195,8 @@ const (
 	unpackLimit = 1 << 20
 )
 
-// hashes returns what mpipack.c answers about packing and unpacking, and whether elements overlap, so that it is not said
-// what they are unpacked to.
+// hashes returns what mpipack.c answers about packing and unpacking, and whether elements overlap, so that it is not
+// said what they are unpacked to.
 func hashes(t *testing.T, c mpiCase) (packed, unpacked string, overlaps bool) {
 	l, err := datatype.Commit(c.typ, c.count)
 	if err != nil {

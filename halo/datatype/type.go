@@ -217,7 +217,7 @@ const (
 	combiners
 )
 
-// String returns the name, as in MPI but for the prefix and in small letters.
+// String returns the name as in MPI, in lower case and without the prefix.
 func (c Combiner) String() string {
 	return [combiners]string{"named", "contiguous", "vector", "hvector", "indexed", "hindexed", "indexed_block",
 		"hindexed_block",
@@ -445,7 +445,7 @@ func (t *Type) string(depth int) string {
 	return fmt.Sprintf("%v(%s, %s)", e.Combiner, strings.Join(args, ", "), e.children(depth-1))
 }
 
-// arguments returns the arguments of the constructor but for the types.
+// arguments returns the arguments of the constructor, except the types.
 func (e *Envelope) arguments() []any {
 	switch e.Combiner {
 	case ContiguousCombiner:

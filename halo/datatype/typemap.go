@@ -6,7 +6,7 @@ import (
 )
 
 // TypeMap yields the displacement of every predefined type in one element, in pack order: the definition of what a type
-// is. It walks through the tree of constructors in the simplest way; everything faster is held against it.
+// is. It walks through the tree of constructors in the simplest way; tests compare everything faster with it.
 func (t *Type) TypeMap() iter.Seq2[int64, Basic] {
 	return func(yield func(int64, Basic) bool) { t.walk(0, yield) }
 }

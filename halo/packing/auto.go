@@ -10,9 +10,8 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// fastest makes a job of the engine that is fastest for the task's layout: by what was
-// measured on this device before, or by the model if the options say so and it can tell,
-// or by what is measured now.
+// fastest makes a job of the engine that is fastest for the task's layout: by earlier measurements on this device, by
+// the model if Options.Predict is set and the model covers the task, or by measuring now.
 func (p *Packer) fastest(t *task) (*Job, error) {
 	if t.message.Layout.Size() == 0 {
 		return &Job{Engine: Targeted, Why: "there is nothing to do"}, nil
@@ -37,9 +36,9 @@ func (p *Packer) fastest(t *task) (*Job, error) {
 	return p.first(c.Times, t, c.why())
 }
 
-// first makes a job of the first of the engines that suits the task, and says why. What was
-// measured may be of another type with this layout, which an engine suits that does not
-// suit this one: an indexed_block whose blocks touch is of one length for targeted.
+// first makes a job of the first of the engines that suits the task, and says why. The measurement may come from
+// another type with the same layout, and an engine may suit that type only: blocks of an indexed_block that touch have
+// one length for targeted.
 func (p *Packer) first(order []timed, t *task, why string) (*Job, error) {
 	for _, m := range order {
 		j, err := p.suited(m.Engine, t)
@@ -87,8 +86,8 @@ func (p *Packer) where(s streams.Span) string {
 	return "peer"
 }
 
-// predicted makes a job of the engine that the model says is fastest. There is none where
-// the model cannot say it of all engines that suit the task.
+// predicted makes a job of the engine that the model says is fastest. It is nil if the model lacks one of the engines
+// that suit the task.
 func (p *Packer) predicted(t *task, m model) (*Job, error) {
 	var times []timed
 	for _, f := range m.forecasts(t.features(), namesOf(p.engines)) {
@@ -110,7 +109,7 @@ func (p *Packer) predicted(t *task, m model) (*Job, error) {
 	return p.first(times, t, "predicted: "+listTimes(times))
 }
 
-// suited makes a job of an engine; there is none where the engine does not suit the task.
+// suited makes a job of an engine; nil if the engine does not suit the task.
 func (p *Packer) suited(e Engine, t *task) (*Job, error) {
 	j, err := p.jobOf(e, t)
 	if errors.Is(err, ErrUnsuited) {
@@ -122,8 +121,7 @@ func (p *Packer) suited(e Engine, t *task) (*Job, error) {
 // autoBudget is how long one engine is timed.
 const autoBudget = time.Millisecond
 
-// measure returns what the engines take that suit the task, but for those that the model
-// says are hopeless.
+// measure times the engines that suit the task, except those that the model says are hopeless.
 func (p *Packer) measure(t *task, m model) (c tuning, err error) {
 	var open streams.Resources
 	defer func() { err = errors.Join(err, open.Close()) }()
@@ -153,8 +151,8 @@ func (p *Packer) measure(t *task, m model) (c tuning, err error) {
 	return c, err
 }
 
-// largest returns the engines that suit the task, those first that take the most memory: in a dry run nobody
-// knows which will be the fastest.
+// largest returns the engines that suit the task, the one that takes the most memory first: a dry run does not know
+// which will be the fastest.
 func (p *Packer) largest(t *task) (all []timed, err error) {
 	takes := map[Engine]int64{}
 	for _, e := range namesOf(p.engines) {
@@ -202,8 +200,8 @@ func (p *Packer) contenders(t *task, m model, open *streams.Resources) (jobs []*
 	return jobs, skipped, nil
 }
 
-// compare returns what the jobs take, the fastest first. One that takes far longer than
-// another at once is not run again; the others are timed in rounds.
+// compare returns the times of the jobs, the fastest first. A job whose first run takes far longer than another's is
+// not run again; the others are timed in rounds.
 func (c *Clock) compare(jobs []*Job) (times []timed, err error) {
 	var ones []time.Duration
 	for _, j := range jobs {
@@ -237,10 +235,9 @@ const maxScratch = 1 << 30
 // line is what the addresses of memory are multiples of, and more.
 const line = 128
 
-// trial returns the task with buffers of its own, of the same kinds of memory and as
-// aligned, so that nothing of the caller's is written. Packing reads the caller's place.
-// Unpacking writes over one of its own; where that would be large, it is tried by
-// packing.
+// trial returns the task with scratch buffers of the same kinds of memory and alignment, so that the caller's memory is
+// not written. Packing reads the caller's place. Unpacking writes to scratch memory; where that would be large, packing
+// is timed instead.
 func (p *Packer) trial(t *task, open *streams.Resources) (*task, error) {
 	r := *t
 	l := t.message.Layout

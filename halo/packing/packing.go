@@ -19,17 +19,16 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// Engine is a way to pack and unpack. Each has its name where its jobs are made; see Engines.
+// Engine names a method of packing and unpacking. Each is declared next to the code that makes its jobs; see Engines.
 type Engine string
 
 // Auto is the fastest of the engines for a layout, measured or predicted.
 const Auto Engine = "auto"
 
-// ErrUnsuited says that an engine cannot pack a layout, or only in a way that nobody
-// would want, as by a million copies.
+// ErrUnsuited says that an engine cannot pack a layout, or only at an absurd cost, such as a million copies.
 var ErrUnsuited = errors.New("the engine does not suit the layout")
 
-// MessageLayout is count elements of a type, made ready to be packed any number of times.
+// MessageLayout is count elements of a type, committed so that they can be packed any number of times.
 type MessageLayout struct {
 	Type   *datatype.Type // nil for a fragment of a message
 	Count  int

@@ -54,9 +54,9 @@ type TransferOptions struct {
 // brings it there, over Staged kernels write and read pinned host memory (4.2). Over another path
 // its route brings it from buffer to buffer.
 //
-// Over path Direct there is a shorter way, unless fragments are asked for: what is in one
-// piece at one end is packed, or unpacked, over the link; else one kernel copies from
-// layout to layout, if their blocks are not too short for that.
+// Over path Direct, unless fragments are asked for, there is no packed buffer: if the data is contiguous at one end, a
+// kernel packs or unpacks it over the link; otherwise one kernel copies from layout to layout, if the blocks are not
+// too short for that.
 type Transfer struct {
 	resources streams.Resources
 	path      p2p.Path
@@ -67,7 +67,7 @@ type Transfer struct {
 	done      *streams.Event  // all has arrived
 }
 
-// fragment is a part of the packed bytes on its way. What has nothing to do is nil.
+// fragment is a range of the packed bytes, with the jobs that move it; nil where there is nothing to do.
 type fragment struct {
 	pack, unpack *Job
 	route        *p2p.Route
@@ -76,7 +76,7 @@ type fragment struct {
 // slot is a place in the ring: what was packed there, sent, and taken.
 type slot struct{ packed, sent, taken *streams.Event }
 
-// NewTransfer makes ready to send. Close frees what it holds.
+// NewTransfer prepares a transfer. Close frees what it holds.
 func NewTransfer(dst, src Side, o TransferOptions) (t *Transfer, err error) {
 	if err := errors.Join(dst.check(), src.check()); err != nil {
 		return nil, err
@@ -106,7 +106,7 @@ func NewTransfer(dst, src Side, o TransferOptions) (t *Transfer, err error) {
 	if err := m.events(); err != nil {
 		return nil, err
 	}
-	if err := m.way(); err != nil {
+	if err := m.makeFragments(); err != nil {
 		return nil, fmt.Errorf("packing: transfer from device %v to %v by path %s: %w", src.Packer.device,
 			dst.Packer.device, m.o.Path, err)
 	}
@@ -142,7 +142,7 @@ func compatible(dst, src *MessageLayout) error {
 	return nil
 }
 
-// withDefaults fills in what suits, but for the fragments. Where the sender's kernels do
+// withDefaults fills in the options that were left open, except the fragments. Where the sender's kernels do
 // not reach the receiver's memory, messages go through the host.
 func (t TransferOptions) withDefaults(dst, src Side) TransferOptions {
 	if t.Path == "" || t.Path == p2p.Auto {
@@ -193,8 +193,8 @@ func (m *maker) events() (err error) {
 	return err
 }
 
-// way makes the fragments, by the shortest way that the two shapes allow.
-func (m *maker) way() error {
+// makeFragments makes the fragments, with as few copies as the two layouts allow.
+func (m *maker) makeFragments() error {
 	size := m.src.Message.Layout.Size()
 	if size == 0 {
 		return nil

@@ -12,7 +12,7 @@ import (
 // A Budget says when enough was measured.
 type Budget struct {
 	Warm int           // runs that come first and do not count
-	Min  int           // measurements in any case, as long as nobody interrupts
+	Min  int           // measurements in any case, unless the context ends
 	Max  int           // measurements at most; 0 for no limit but Time
 	Time time.Duration // after which none begins; 0 for no limit but Max
 	// the fraction of the median that its confidence interval may be away from it; 0 to spend it all

@@ -252,17 +252,15 @@ func listMemory[T any](t *BlockTable, values []T) (m *streams.Memory, err error)
 // Close frees what it holds. Closing twice is no error.
 func (t *BlockTable) Close() error { return t.resources.Close() }
 
-// Pack makes a copy ready of the blocks, whose displacement 0 lies origin
-// bytes into src, to the start of dst. src lies on the packer's device or in pinned
-// memory; dst too, or in the memory of a peer that the device can reach. They do not
+// Pack prepares a copy of the blocks, whose displacement 0 lies origin bytes into src, to the start of dst. src lies on
+// the packer's device or in pinned memory; dst too, or in the memory of a peer that the device can reach. They do not
 // overlap. The caller closes the kernel. It may be launched any number of times while the table is open.
 func (t *BlockTable) Pack(dst, src streams.Span, origin int64) (*streams.Kernel, error) {
 	return t.launch("pack a list of blocks", passage{packed: dst, strided: src, origin: origin})
 }
 
-// Unpack makes a copy ready of the start of src to the blocks about the
-// origin in dst, and touches no other byte. Where blocks overlap it is not said which
-// bytes stay. Either side may lie in the memory of a peer; the rest is as for Pack.
+// Unpack prepares a copy of the start of src to the blocks around the origin in dst, and touches no other byte. Where
+// blocks overlap, any of their values may remain. Either side may lie in the memory of a peer; the rest is as for Pack.
 func (t *BlockTable) Unpack(dst streams.Span, origin int64, src streams.Span) (*streams.Kernel, error) {
 	return t.launch("unpack a list of blocks", passage{packed: src, strided: dst, origin: origin, unpack: true})
 }

@@ -91,7 +91,7 @@ type Copy struct {
 }
 
 // slack is how many elements before and after each row of a copy a GPU may write
-// too, with anything: padding, that nobody reads.
+// too, with any value: it is padding that is never read.
 type slack struct{ before, after int }
 
 // sector is what a GPU's memory reads and writes at least. To write less, it reads
@@ -150,7 +150,7 @@ func (c Copy) check() error {
 	return nil
 }
 
-// Copies is copies made ready to be launched together.
+// Copies is a kernel that makes several copies in one launch.
 type Copies struct {
 	*streams.Kernel
 	table *streams.Memory // of strided copies, where CUDA runs and they are many; else nil
@@ -164,7 +164,7 @@ func (c *Copies) Close() error {
 	return errors.Join(c.Kernel.Close(), c.table.Close())
 }
 
-// Copies makes one launch ready that makes all the copies. What they write does not
+// Copies prepares one launch that makes all the copies. What they write does not
 // overlap, nor does it overlap what they read. What is read lies on the device
 // or in pinned memory; what is written there too, or in the memory of a peer that the
 // device can reach.
@@ -323,7 +323,7 @@ type Point struct {
 	Offset int64
 }
 
-// Strided makes one launch ready that makes all the copies. What is read may lie in the
+// Strided prepares one launch that makes all the copies. What is read may lie in the
 // memory of a peer too. The rest is as for Copies. Long blocks that are not aligned are
 // copied in the words that each of them allows, with a prologue and an epilogue, unless
 // the options ask for a loop.
@@ -408,9 +408,8 @@ type Add struct {
 	Number kernels.Number
 }
 
-// Adds makes one launch ready that makes all the additions of
-// numbers of any types. What they write does not overlap, nor does it overlap what
-// they read. Whole numbers wrap. The memory is as for Copies.
+// Adds prepares one launch that makes all the additions, of numbers of any types. What they write does not overlap, nor
+// does it overlap what they read. Whole numbers wrap. The memory is as for Copies.
 func (b *BoxCopier) Adds(name string, adds ...Add) (*Copies, error) {
 	w := work{}
 	w.spec.Name, w.spec.Function = name, b.add
@@ -434,7 +433,7 @@ func (a Add) check() error {
 		return err
 	}
 	if size := scalar.All[place].Size * count; a.ElementSize%size != 0 {
-		return fmt.Errorf("pack: elements of %d bytes are no whole number of %s", a.ElementSize, a.Number)
+		return fmt.Errorf("pack: elements of %d bytes are not a whole number of %s", a.ElementSize, a.Number)
 	}
 	return a.Copy.check()
 }

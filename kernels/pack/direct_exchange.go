@@ -22,7 +22,7 @@ type DirectExchangeRank struct {
 	Neighbours []int // ranks
 }
 
-// DirectExchange is one rank of an exchange, made ready. Queue launches its kernel, which ends
+// DirectExchange is one rank of a prepared exchange. Queue launches its kernel, which ends
 // when the GPU has stored all and all its neighbours have stored theirs. It may be
 // queued any number of times, by one thread, as often as those of the neighbours.
 //
@@ -34,7 +34,7 @@ type DirectExchange struct {
 	begin, end exchangeLaunch
 	round      uint64 // exchanges that were begun
 	device     *streams.Device
-	failed     *streams.Memory // pinned: 1 + the place of the neighbour waited for in vain
+	failed     *streams.Memory // pinned: 1 + the index of the neighbour that did not come in time
 	neighbours []string
 }
 
@@ -73,7 +73,7 @@ func (d *DirectExchange) SetLimit(limit time.Duration) {
 	}
 }
 
-// Err returns an error if the GPU has waited for a neighbour in vain.
+// Err returns an error if a neighbour did not come within the limit.
 func (d *DirectExchange) Err() error {
 	if n := streams.View[uint64](d.failed.Bytes())[0]; n > 0 {
 		return fmt.Errorf("pack: device %v waited in vain for its neighbour on device %s to exchange", d.device,
@@ -116,7 +116,7 @@ type store struct {
 	neighbour  int64
 }
 
-// NewDirectExchanges makes an exchange among GPUs ready, a rank each, on different devices
+// NewDirectExchanges prepares an exchange among GPUs, one rank each, on different devices
 // that reach each other. limit is how long a GPU waits for a neighbour.
 func NewDirectExchanges(c *kernels.Compiler, ranks []DirectExchangeRank,
 	limit time.Duration) (exchanges []*DirectExchange, err error) {
@@ -218,7 +218,7 @@ func makeDirectExchange(c *kernels.Compiler, s *DirectExchange, n *directExchang
 	return nil
 }
 
-// launch makes a launch with an argument of its own.
+// launch makes a kernel with a separate argument.
 func (d *DirectExchange) launch(spec streams.KernelSpec, arg *directExchangeArgs) (l exchangeLaunch, err error) {
 	spec.Argument = launch.Argument(arg)
 	if l.kernel, err = launch.New(d.device, spec); err != nil {

@@ -12,9 +12,9 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// Devices in a ring store boxes of bytes into the memory of their neighbours, few of them, and so many
-// that a table names them, by one kernel or by launches between the halves of an exchange. All memory then holds what plain copies leave
-// there, round by round.
+// Devices in a ring store boxes of bytes into the memory of their neighbours, few of them, and so many that a table
+// names them, by one kernel or by launches between the halves of an exchange. All memory then holds what plain copies
+// leave there, round by round.
 func TestDirectExchange(t *testing.T) {
 	for _, each := range []int{3, 6} {
 		t.Run(fmt.Sprintf("boxes=%d/backend=cuda", each), func(t *testing.T) { directExchange(t, testdevices.GPUs(t), each) })

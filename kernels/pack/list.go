@@ -23,7 +23,7 @@ var errOverflow = errors.New("pack: a block reaches beyond 64 bits")
 // displacements that they have.
 type extent struct{ size, low, high int64 }
 
-// extentOf returns an error if the list is none.
+// extentOf returns the extent of a list, or an error if a block is not valid.
 func extentOf(list []Block) (r extent, err error) {
 	r.low, r.high = math.MaxInt64, math.MinInt64
 	for i, b := range list {

@@ -25,7 +25,7 @@ const maxTreeNodes = sharedBytes / int(unsafe.Sizeof(treeNode{}))
 // NodeKind says how a node of a tree places its children.
 type NodeKind int32
 
-// The kinds of nodes, table 1 of Jenkins et al. 2014 with contiguous and indexed block besides.
+// The kinds of nodes, table 1 of Jenkins et al. 2014, and contiguous and indexed block.
 const (
 	ContiguousNode   NodeKind = iota // child i lies i extents on
 	VectorNode                       // in blocks of equal length, a stride apart
@@ -161,7 +161,7 @@ func (t *Tree) check() error {
 	}
 	for i := range t.Nodes {
 		if !t.holds(&t.Nodes[i]) {
-			return fmt.Errorf("pack: node %d of a type tree is none: %+v", i, t.Nodes[i])
+			return fmt.Errorf("pack: node %d of a type tree is not valid: %+v", i, t.Nodes[i])
 		}
 	}
 	return nil

@@ -68,8 +68,8 @@ func launchTree(t *testing.T, m *TreePacker, tree Tree, l TreeLaunch) {
 	}
 }
 
-// What reaches a GPU: the nodes' shared memory, blocks by the primitives and up to the limit, ids as wide as needed, and
-// whole words only where both addresses allow them. Nothing stays behind.
+// What reaches a GPU: the nodes' shared memory, blocks by the primitives and up to the limit, ids as wide as needed,
+// and whole words only where both addresses allow them. Nothing stays behind.
 func TestTreeLaunchOnGPU(t *testing.T) {
 	fake, m := fakeTreePacker(t)
 	before := fake.Live()

@@ -36,9 +36,9 @@ func vectorTree() (pack.Tree, []spot) {
 	return pack.Tree{Nodes: []pack.TreeNode{leaf}, Base: 200, Primitives: 12, Size: 96, Lo: 0, Hi: 216, Word: 8}, want
 }
 
-// mixedTree is two elements, 512 bytes apart, of a struct of all other kinds: a box of 3 x 2 x 2 words of 4 bytes, blocks
-// of 1, 3 and 2 bytes, and two pairs of words of 16 bytes, each as an indexed block and those contiguous, which are moved in
-// pieces: packed, an element has 118 bytes.
+// mixedTree is two elements, 512 bytes apart, of a struct of all other kinds: a box of 3 x 2 x 2 words of 4 bytes,
+// blocks of 1, 3 and 2 bytes, and two pairs of words of 16 bytes, each as an indexed block and those contiguous, which
+// are moved in pieces: packed, an element has 118 bytes.
 func mixedTree() (pack.Tree, []spot) {
 	var aside []int64
 	place := func() int64 { return int64(len(aside)) }

@@ -343,23 +343,22 @@ func (t *UnitTable) allocate() (err error) {
 	return nil
 }
 
-// UnitCopy is a copy of the blocks of a table, made ready.
+// UnitCopy is a prepared copy of the blocks of a table.
 type UnitCopy struct {
 	resources   streams.Resources
 	table       *UnitTable
 	whole, part *streams.Kernel // of all units, of the next that were cut
 }
 
-// Pack makes a copy ready of the blocks, whose displacement 0 lies origin bytes into
-// src, to the start of dst. src lies on the packer's device or in pinned memory; dst
-// too, or in the memory of a peer that the device can reach. They do not overlap.
+// Pack prepares a copy of the blocks, whose displacement 0 lies origin bytes into src, to the start of dst. src lies on
+// the packer's device or in pinned memory; dst too, or in the memory of a peer that the device can reach. They do not
+// overlap.
 func (t *UnitTable) Pack(dst, src streams.Span, origin int64) (*UnitCopy, error) {
 	return t.launch("pack units", passage{packed: dst, strided: src, origin: origin})
 }
 
-// Unpack makes a copy ready of the start of src to the blocks about the origin in dst.
-// It touches no other byte. Where blocks overlap it is not said which bytes stay.
-// Either side may lie in the memory of a peer; the rest is as for Pack.
+// Unpack prepares a copy of the start of src to the blocks around the origin in dst. It touches no other byte. Where
+// blocks overlap, any of their values may remain. Either side may lie in the memory of a peer; the rest is as for Pack.
 func (t *UnitTable) Unpack(dst streams.Span, origin int64, src streams.Span) (*UnitCopy, error) {
 	return t.launch("unpack units", passage{packed: src, strided: dst, origin: origin, unpack: true})
 }

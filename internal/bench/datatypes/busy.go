@@ -18,12 +18,11 @@ import (
 type busy struct {
 	resources streams.Resources
 	fraction  float64
-	occupants []*occupant // one a device
+	occupants []*occupant // one per device
 }
 
-// occupant is what one device does besides: launches of one kernel, one after the other, on a
-// stream of its own. Each does the same work, so that the rate of launches tells what
-// the device has left for it.
+// occupant keeps one device busy: it launches one kernel over and over, on a separate stream. Each launch does the same
+// work, so that the rate of launches tells how much of the device it gets.
 type occupant struct {
 	stream   *streams.Stream
 	kernel   *streams.Kernel
@@ -201,7 +200,7 @@ func (o *occupant) time() (time.Duration, error) {
 }
 
 // during has f done beside the occupants, and returns which share of their rate they lost by
-// it, the mean of the devices. Where there are none it only does f.
+// it, the mean of the devices. Without occupants it only calls f.
 func (b *busy) during(f func() error) (lost float64, err error) {
 	if b == nil {
 		return 0, f()
@@ -267,7 +266,7 @@ type busySettings struct {
 	LaunchUS float64 `json:"launch_us"`
 }
 
-// describe says for a record what the first device does besides.
+// describe returns the settings of the first device for a record.
 func (b *busy) describe() busySettings {
 	o := b.occupants[0]
 	return busySettings{b.fraction, o.blocks, o.took.Seconds() * 1e6}

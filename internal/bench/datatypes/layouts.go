@@ -83,8 +83,7 @@ func ownOption(a *axes, name string) error {
 	return fmt.Errorf("--figure %s has its own --%s: leave --%s out", a.name, name, name)
 }
 
-// choose returns the layouts that the options choose and the figure shows. It is an error if there
-// are none.
+// choose returns the layouts that the options choose and the figure shows. No layout is an error.
 func (l *Layouts) choose(shows func(workload string) bool) (chosen []workloads.Workload, err error) {
 	wanted, err := regexp.Compile(l.Match)
 	if err != nil {
@@ -147,7 +146,7 @@ func layoutOf(w workloads.Workload) results.Row {
 	return results.LayoutRow(w.Suite, w.Name, w.Params, w.Bytes)
 }
 
-// positive returns the number, or no label where it is none.
+// positive returns the number, or nil (no label) if it is 0.
 func positive[N int | int64 | float64](n N) any {
 	if n == 0 {
 		return nil

@@ -113,8 +113,7 @@ func (f *packFigure) curve(c packCurve, groups []results.Group) plot.Curve {
 	return m.draw(plot.Curve{Name: c.name, Dashed: c.dashed, Twin: c.twin})
 }
 
-// following returns the group of unpacking that follows one of packing; it is
-// empty where there is none.
+// following returns the group of unpacking that follows one of packing; or an empty group.
 func following(groups []results.Group, i int) results.Group {
 	if i+1 < len(groups) && groups[i+1].Rows[0].Text("direction") == results.Unpacked {
 		return groups[i+1]

@@ -99,7 +99,7 @@ func (o *Options) Run(ctx context.Context, on *bench.Machine, to *bench.Recorder
 	return to.Measure(ctx, tasks)
 }
 
-// measure times one combination: a periodic grid of cubes, one a device.
+// measure times one combination: a periodic grid of cubes, one per device.
 func (r *run) measure(ctx context.Context, c combination) (row results.Row, err error) {
 	var open streams.Resources
 	defer func() { err = errors.Join(err, open.Close()) }()
@@ -131,8 +131,8 @@ func (r *run) measure(ctx context.Context, c combination) (row results.Row, err 
 	return sent.compare(row, best, plain), err
 }
 
-// drive times an exchange that one thread drives, and where that can be one that a
-// thread a device drives. It returns the faster time too.
+// drive times an exchange that one thread drives, and where that can be one that one thread per device drives. It
+// returns the faster time too.
 func (r *run) drive(ctx context.Context, row results.Row, x *halo.Exchanger,
 	at []*streams.Stream) (results.Row, results.Sample, error) {
 	batch := func(n int) (float64, error) {
@@ -174,7 +174,7 @@ func (r *run) fits(ctx context.Context, c combination, place *halo.Placement) (e
 		return err
 	}
 	var all []streams.Demand
-	for _, d := range dry.Devices { // one a subdomain
+	for _, d := range dry.Devices { // one per subdomain
 		if d == nil {
 			continue // another process's
 		}
@@ -256,7 +256,7 @@ func (r *run) distinct(all []combination) (some []combination) {
 	return some
 }
 
-// planned returns the path that a plan is asked for: that between processes nobody chooses.
+// planned returns the path that a plan is asked for: the path between processes is not chosen by a plan.
 func (c combination) planned() p2p.Path {
 	if c.path == p2p.MPI {
 		return p2p.Auto
@@ -264,7 +264,7 @@ func (c combination) planned() p2p.Path {
 	return c.path
 }
 
-// place cuts a periodic grid into cubes, one a device.
+// place cuts a periodic grid into cubes, one per device.
 func (r *run) place(ctx context.Context, c combination) (*halo.Placement, error) {
 	parts := bench.Cubes(3, r.All())
 	size := []int{c.points * parts[0], c.points * parts[1], c.points * parts[2]}
@@ -287,7 +287,7 @@ func (r *run) place(ctx context.Context, c combination) (*halo.Placement, error)
 	return halo.Place(d, r.Devices)
 }
 
-// byThreads has one thread a device queue n exchanges.
+// byThreads has one thread per device queue n exchanges.
 func byThreads(x *halo.Exchanger, at []*streams.Stream, n int) error {
 	group := streams.NewWorkerGroup(min(len(at), runtime.GOMAXPROCS(0)), timing.Limit)
 	for rank, s := range at {
