@@ -1,9 +1,6 @@
 # What each target does is its comment; `make help` prints them.
 
 GO      ?= go
-VERSION := 0.2.0
-COMMIT  := $(shell git rev-parse --short HEAD 2>/dev/null)
-LDFLAGS := -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 SAMPLE  ?= configs/heat3d.yaml
 
 # The packages whose tests use devices, GPUs where there are some.
@@ -41,7 +38,7 @@ help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "%-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## build bin/halox
-	$(GO) build -ldflags "$(LDFLAGS)" -o bin/halox ./cmd/halox
+	$(GO) build -o bin/halox ./cmd/halox
 
 run: build ## build halox and run a sample config (SAMPLE=...), with a picture under out/
 	./bin/halox run $(SAMPLE)
@@ -111,7 +108,7 @@ linkprobe: .nvcc/.done ## compile scripts/linkprobe.cu, by NVIDIA's compiler, wh
 
 bundle: ## build bundle/halox-gpu.tar.gz: halox and all test programs, for a GPU host without Go
 	rm -rf bundle && mkdir -p bundle/halox-gpu
-	$(GO) build -ldflags "-s -w $(LDFLAGS)" -o bundle/halox-gpu/halox ./cmd/halox
+	$(GO) build -ldflags "-s -w" -o bundle/halox-gpu/halox ./cmd/halox
 	for p in $(DEVICE_TESTS); do $(GO) test -c -ldflags "-s -w" -o bundle/halox-gpu/$$(echo $$p | tr / -).test ./$$p || exit 1; done
 	$(GO) build -ldflags "-s -w" -o bundle/halox-gpu/examples/ $(addprefix ./examples/,wave grayscott acoustic lbm reduction power particles diffusion)
 	cp configs/*.yaml scripts/gpu-check.sh scripts/linkprobe.cu scripts/contexts.cu scripts/nvshmem.cu bundle/halox-gpu/

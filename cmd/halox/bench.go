@@ -256,7 +256,7 @@ func (b *benchFlags) measure(cmd *cobra.Command, l *launched, what benchmark, op
 		leave.table = writeTable
 	}
 	during(ctx, "measuring", func() string { return keepPart(to, leave, out) })
-	failure := what.Run(ctx, &bench.Machine{Session: on, Program: version + builtFrom(), Processes: l.processes}, to)
+	failure := what.Run(ctx, &bench.Machine{Session: on, Processes: l.processes}, to)
 	if failure = interruption(ctx, failure); !l.processes.IsAlone() && errors.Is(failure, context.Canceled) {
 		failure = errInterrupted // of another process
 	}
@@ -301,15 +301,7 @@ func writeTable(w io.Writer, r *results.Record) error {
 // to time if that is wanted.
 func (b *benchFlags) showProgress(w io.Writer) func(what string, parts int64) (func(int64), func()) {
 	return func(what string, parts int64) (func(int64), func()) {
-		var p *progress
-		switch {
-		case isTerminal(w):
-			p = startProgress(newBarOf(w, parts, what, "parts"))
-		case b.progress:
-			p = startLines(w, what, parts)
-		default:
-			p = startProgress(nil)
-		}
+		p := newProgress(w, what, "parts", parts, b.progress)
 		return p.steps, p.close
 	}
 }

@@ -124,7 +124,7 @@ func TestBenchResumesNothingElse(t *testing.T) {
 func TestProgressInLines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
-		p := startLines(&log, "links", 40)
+		p := newProgress(&log, "links", "parts", 40, true)
 		time.Sleep(lineEvery + lineEvery/2)
 		p.steps(10)
 		time.Sleep(lineEvery)

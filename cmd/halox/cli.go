@@ -11,6 +11,7 @@ import (
 	"sync"
 	"text/tabwriter"
 
+	"github.com/halox/halox/results"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
@@ -114,25 +115,25 @@ func (o *checkedOutput) failed() error {
 	return o.err
 }
 
-// version and commit are set by the linker; see the Makefile.
-var (
-	version = "dev"
-	commit  = ""
-)
+// version is the release that the next one follows; CHANGELOG.md has a section for it.
+const version = "0.3.0"
 
-// builtFrom returns the commit that the program was built from.
-func builtFrom() string {
-	if commit != "" {
-		return commit
+// program returns the version, and the commit from the build info.
+func program() results.Program {
+	p := results.Program{Version: version, Commit: "unknown commit"}
+	info, _ := debug.ReadBuildInfo()
+	if info == nil {
+		return p
 	}
-	if info, ok := debug.ReadBuildInfo(); ok {
-		for _, s := range info.Settings {
-			if s.Key == "vcs.revision" {
-				return s.Value
-			}
+	for _, s := range info.Settings {
+		switch {
+		case s.Key == "vcs.revision":
+			p.Commit = s.Value[:min(8, len(s.Value))]
+		case s.Key == "vcs.modified" && s.Value == "true":
+			p.Commit += " with changes"
 		}
 	}
-	return "unknown commit"
+	return p
 }
 
 // table prints a title and rows of cells that tabs divide.

@@ -16,18 +16,18 @@ import (
 	"github.com/schollz/progressbar/v3"
 	"golang.org/x/term"
 
-	"github.com/halox/halox/configs"
 	"github.com/halox/halox/kernels"
 )
 
 // errInterrupted is the outcome of a command that was told to stop.
 var errInterrupted = errors.New("interrupted")
 
-// How long a command goes on after a signal to stop. Together they are less than 2 s.
+// How long a command goes on after a signal to stop: less than 2 s together.
 const (
-	stopTime     = time.Second            // for a command that stops in good order
-	togetherTime = 600 * time.Millisecond // the same, for one of several processes: mpirun of Open MPI 4 kills them a second after its signal
-	keepTime     = 700 * time.Millisecond // to keep what one had that did not
+	stopTime = time.Second            // to stop by itself
+	keepTime = 700 * time.Millisecond // to write what there is, for a command that did not stop
+	// togetherTime is stopTime for one of several processes: mpirun of Open MPI 4 kills them a second after its signal.
+	togetherTime = 600 * time.Millisecond
 )
 
 // interrupts ends a command at a signal to stop.
@@ -40,7 +40,7 @@ type interrupts struct {
 	mu      sync.Mutex    // of what follows
 	stops   bool          // the command looks at its context
 	doing   string        // "stepping"
-	keep    func() string // keeps what the command has, and says what was kept
+	keep    func() string // writes what the command has, and says what was kept
 	several bool          // the command is one of several processes
 	waits   bool          // it only waits for another process, see waitingForAnother
 }
@@ -48,8 +48,8 @@ type interrupts struct {
 // interruptsKey is that of the interrupts in a command's context.
 type interruptsKey struct{}
 
-// catchInterrupts listens to the signals to stop from now on, but for those that whoever
-// started this process has it ignore, as nohup does.
+// catchInterrupts listens to the signals to stop from now on, except those that this process was started to ignore, as
+// nohup does.
 func catchInterrupts(parent context.Context, notes io.Writer) *interrupts {
 	i := &interrupts{signals: make(chan os.Signal, 2), notes: notes}
 	ctx, cancel := context.WithCancel(parent)
@@ -62,9 +62,9 @@ func catchInterrupts(parent context.Context, notes io.Writer) *interrupts {
 	return i
 }
 
-// run runs a command with a context that ends at the first signal. A command that has not ended
-// some time after that, or at the next signal, is left to itself, with what it had kept: the
-// process is to be ended then. The third signal has the effect that it has on any program.
+// run runs a command with a context that ends at the first signal. A command that is still running some time later, or
+// at the next signal, is abandoned after what it had is kept: the caller ends the process then. A third signal has its
+// default effect.
 func (i *interrupts) run(command func(ctx context.Context) error) error {
 	defer i.cancel()
 	defer signal.Stop(i.signals)
@@ -93,7 +93,7 @@ stopping:
 	return errInterrupted
 }
 
-// patience is how long after a signal the command may take to stop by itself, by what it does now: 0 where it cannot.
+// patience returns how long after a signal the command may take to stop by itself: 0 if it does not look at its context.
 func (i *interrupts) patience() time.Duration {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -109,12 +109,12 @@ func (i *interrupts) patience() time.Duration {
 	}
 }
 
-// force keeps what the command has, and says what it did, as far as there is time.
+// force keeps what the command has and says what it was doing, if keepTime is enough.
 func (i *interrupts) force(s os.Signal) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		i.mu.Lock() // for ever: the command goes no further
+		i.mu.Lock() // never unlocked: the command goes no further
 		doing, kept := "", ""
 		if i.doing != "" {
 			doing = " while " + i.doing
@@ -130,47 +130,33 @@ func (i *interrupts) force(s os.Signal) {
 	}
 }
 
-// during says what a command does from now on, for one that looks at its context. Where it is
-// ended by force then, keep keeps what there is and says so, in words such as "; r.json has the
-// rows until then"; nil: there is nothing. It is called by a goroutine of its own.
+// during says what a command does from now on, for a command that looks at its context. If it is ended by force then,
+// keep writes what there is and says so, in words such as "; r.json has the rows until then"; nil: there is nothing.
+// keep is called by another goroutine.
 func during(ctx context.Context, doing string, keep func() string) {
-	i, ok := ctx.Value(interruptsKey{}).(*interrupts)
-	if !ok {
-		return
-	}
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	i.stops, i.doing, i.keep = true, doing, keep
+	change(ctx, func(i *interrupts) { i.stops, i.doing, i.keep = true, doing, keep })
 }
 
-// oneOfSeveral says that a command runs as one of several processes, whose launcher ends them too.
-func oneOfSeveral(ctx context.Context) {
-	if i, ok := ctx.Value(interruptsKey{}).(*interrupts); ok {
-		i.mu.Lock()
-		defer i.mu.Unlock()
-		i.several = true
-	}
-}
+// oneOfSeveral says that a command runs as one of several processes, which their launcher ends too.
+func oneOfSeveral(ctx context.Context) { change(ctx, func(i *interrupts) { i.several = true }) }
 
-// waitingForAnother says that a command has nothing to do from now on but what another process asks of it. That process has limits of
-// its own, and a launcher may end it when this one leaves early.
-func waitingForAnother(ctx context.Context) {
-	if i, ok := ctx.Value(interruptsKey{}).(*interrupts); ok {
-		i.mu.Lock()
-		defer i.mu.Unlock()
-		i.waits = true
-	}
-}
+// waitingForAnother says that from now on a command only answers another process. That process has its own limits, and
+// a launcher may end it when this one leaves early.
+func waitingForAnother(ctx context.Context) { change(ctx, func(i *interrupts) { i.waits = true }) }
 
 // doing returns what during said last that a command does, "" at first.
-func doing(ctx context.Context) string {
-	i, ok := ctx.Value(interruptsKey{}).(*interrupts)
-	if !ok {
-		return ""
+func doing(ctx context.Context) (what string) {
+	change(ctx, func(i *interrupts) { what = i.doing })
+	return what
+}
+
+// change calls do with the interrupts of a command's context, if it has any.
+func change(ctx context.Context, do func(i *interrupts)) {
+	if i, ok := ctx.Value(interruptsKey{}).(*interrupts); ok {
+		i.mu.Lock()
+		defer i.mu.Unlock()
+		do(i)
 	}
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	return i.doing
 }
 
 // interruption is errInterrupted for the error of a context that has ended.
@@ -181,34 +167,90 @@ func interruption(ctx context.Context, err error) error {
 	return err
 }
 
-// status shows what a command makes ready, in one line that is written over, where somebody
-// watches. What draws is a goroutine of its own, as of progress. Notes are written through it.
-type status struct {
-	w        io.Writer
-	doing    func() string
-	compiler atomic.Pointer[kernels.Compiler]
-	stop     chan struct{} // closed when all is ready
-	ended    chan struct{} // closed when nothing draws any more
+// Shows of what a command does: a line while it makes ready, a bar or lines while it steps or measures.
+const (
+	drawEvery = 100 * time.Millisecond // between two drawings
+	lineEvery = 10 * time.Second       // between two lines where there is no terminal
+	drawLimit = time.Second            // for the last drawing, on a terminal that may have been stopped
+)
 
-	mu    sync.Mutex // of w and
-	drawn string     // the line that is there
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// newStatus draws on w what doing returns, if that is a terminal, else nothing.
-func newStatus(w io.Writer, doing func() string) *status {
-	s := &status{w: w, doing: doing, stop: make(chan struct{}), ended: make(chan struct{})}
-	if isTerminal(w) {
-		go s.draw()
-	} else {
-		close(s.ended)
+// repeater calls a function from time to time in its own goroutine, so that a terminal that blocks does not hold up
+// the command.
+type repeater struct {
+	stop  chan struct{} // closed when no more calls are wanted
+	ended chan struct{} // closed when the last call has returned
+}
+
+// repeat calls draw every so often until close, and once more, with last, at the end. A nil draw is never called.
+func repeat(every time.Duration, draw func(last bool)) repeater {
+	r := repeater{stop: make(chan struct{}), ended: make(chan struct{})}
+	if draw == nil {
+		close(r.ended)
+		return r
 	}
+	go func() {
+		defer close(r.ended)
+		ticker := time.NewTicker(every)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ticker.C:
+				draw(false)
+			case <-r.stop:
+				draw(true)
+				return
+			}
+		}
+	}()
+	return r
+}
+
+// close waits for the last call, but not for a terminal that accepts nothing.
+func (r repeater) close() {
+	close(r.stop)
+	select {
+	case <-r.ended:
+	case <-time.After(drawLimit):
+	}
+}
+
+// status shows what a command is making ready, in one line of a terminal that is overwritten. Notes for the user are
+// written through it.
+type status struct {
+	repeater
+	w        io.Writer
+	doing    func() string
+	compiler atomic.Pointer[kernels.Compiler] // the line counts the kernels that it compiles
+
+	mu    sync.Mutex // of w and
+	drawn string     // the line on the terminal
+}
+
+// newStatus draws what doing returns on w if that is a terminal; elsewhere nothing.
+func newStatus(w io.Writer, doing func() string) *status { return startStatus(w, doing, isTerminal(w)) }
+
+func startStatus(w io.Writer, doing func() string, draws bool) *status {
+	s := &status{w: w, doing: doing}
+	if !draws {
+		s.repeater = repeat(drawEvery, nil)
+		return s
+	}
+	s.repeater = repeat(drawEvery, func(last bool) {
+		if last {
+			s.line("")
+		} else {
+			s.line(s.text())
+		}
+	})
 	return s
 }
 
-// compiles has the line say how many kernels are being compiled.
-func (s *status) compiles(c *kernels.Compiler) { s.compiler.Store(c) }
-
-// Write writes notes in place of the line, which comes again behind them.
+// Write writes notes in place of the line, which is drawn again below them.
 func (s *status) Write(notes []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -216,23 +258,6 @@ func (s *status) Write(notes []byte) (int, error) {
 	return s.w.Write(notes)
 }
 
-// draw draws the line from time to time, and clears it at the end.
-func (s *status) draw() {
-	defer close(s.ended)
-	ticker := time.NewTicker(drawEvery)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ticker.C:
-			s.line(s.text())
-		case <-s.stop:
-			s.line("")
-			return
-		}
-	}
-}
-
-// text is the line.
 func (s *status) text() string {
 	text := s.doing()
 	if c := s.compiler.Load(); c != nil {
@@ -247,16 +272,15 @@ func (s *status) text() string {
 	return text
 }
 
-// line puts a text in place of the one that is there.
+// line replaces the line on the terminal.
 func (s *status) line(text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if text == s.drawn {
-		return
+	if text != s.drawn {
+		s.clear()
+		fmt.Fprint(s.w, text)
+		s.drawn = text
 	}
-	s.clear()
-	fmt.Fprint(s.w, text)
-	s.drawn = text
 }
 
 func (s *status) clear() {
@@ -266,48 +290,30 @@ func (s *status) clear() {
 	s.drawn = ""
 }
 
-// close clears the line. It gives up on a terminal that takes nothing.
-func (s *status) close() {
-	close(s.stop)
-	select {
-	case <-s.ended:
-	case <-time.After(drawLimit):
-	}
-}
-
-const (
-	drawEvery = 100 * time.Millisecond // between two drawings of the bar
-	drawLimit = time.Second            // for the last one, on a terminal that may have been stopped
-)
-
-// progress shows how far a run is, where somebody watches. What draws is a
-// goroutine of its own: nothing that a terminal does holds up the run.
+// progress shows how many of so many steps or parts are done.
 type progress struct {
-	done  atomic.Int64  // steps
-	stop  chan struct{} // closed when the run is over
-	ended chan struct{} // closed when nothing draws any more
+	repeater
+	done atomic.Int64
 }
 
-// newProgress draws a bar on w if that is a terminal, else nothing.
-func newProgress(w io.Writer, c *configs.Run) *progress {
-	if isTerminal(w) {
-		return startProgress(newBar(w, c))
+// newProgress draws a bar if w is a terminal. Elsewhere it writes a line from time to time if lines are wanted.
+func newProgress(w io.Writer, what, unit string, all int64, lines bool) *progress {
+	switch p := new(progress); {
+	case isTerminal(w):
+		return startBar(w, what, unit, all)
+	case lines:
+		start := time.Now()
+		p.repeater = repeat(lineEvery, func(last bool) { p.print(w, what, all, time.Since(start), last) })
+		return p
+	default:
+		p.repeater = repeat(drawEvery, nil)
+		return p
 	}
-	return startProgress(nil)
 }
 
-func isTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
-}
-
-func newBar(w io.Writer, c *configs.Run) *progressbar.ProgressBar {
-	return newBarOf(w, int64(c.Stop.Iterations), c.Solver, "steps")
-}
-
-// newBarOf returns a bar for so many steps, called by their unit.
-func newBarOf(w io.Writer, steps int64, what, unit string) *progressbar.ProgressBar {
-	return progressbar.NewOptions64(steps,
+// startBar draws a bar from time to time, and clears it at the end.
+func startBar(w io.Writer, what, unit string, all int64) *progress {
+	bar := progressbar.NewOptions64(all,
 		progressbar.OptionSetWriter(w),
 		progressbar.OptionSetDescription(what),
 		progressbar.OptionShowIts(),
@@ -316,75 +322,29 @@ func newBarOf(w io.Writer, steps int64, what, unit string) *progressbar.Progress
 		progressbar.OptionSetPredictTime(true),
 		progressbar.OptionClearOnFinish(),
 	)
-}
-
-// startProgress draws the bar until close; none where it is nil.
-func startProgress(bar *progressbar.ProgressBar) *progress {
-	p := &progress{stop: make(chan struct{}), ended: make(chan struct{})}
-	if bar == nil {
-		close(p.ended)
-	} else {
-		go p.draw(bar)
-	}
-	return p
-}
-
-// lineEvery is how often a line is printed where there is no bar.
-const lineEvery = 10 * time.Second
-
-// startLines prints a line from time to time, and one at the end, until close.
-func startLines(w io.Writer, what string, all int64) *progress {
-	p := &progress{stop: make(chan struct{}), ended: make(chan struct{})}
-	go p.print(w, what, all)
-	return p
-}
-
-// print says how far it is and, from the time that it took, how long the rest will take.
-func (p *progress) print(w io.Writer, what string, all int64) {
-	defer close(p.ended)
-	start := time.Now()
-	ticker := time.NewTicker(lineEvery)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ticker.C:
-			if done := p.done.Load(); done > 0 {
-				took := time.Since(start)
-				left := time.Duration(float64(took) / float64(done) * float64(all-done))
-				fmt.Fprintf(w, "%s: %d of %d parts, about %v left\n", what, done, all, left.Round(time.Second))
-			}
-		case <-p.stop:
-			fmt.Fprintf(w, "%s: %d of %d parts in %v\n", what, p.done.Load(), all, time.Since(start).Round(time.Second))
-			return
-		}
-	}
-}
-
-// steps notes that n steps are done, and returns at once.
-func (p *progress) steps(n int64) { p.done.Store(n) }
-
-// draw draws the bar from time to time, and clears it at the end.
-func (p *progress) draw(bar *progressbar.ProgressBar) {
-	defer close(p.ended)
 	bar.StartWithoutRender() // the speed counts from here
-	ticker := time.NewTicker(drawEvery)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ticker.C:
-			bar.Set64(p.done.Load())
-		case <-p.stop:
+	p := new(progress)
+	p.repeater = repeat(drawEvery, func(last bool) {
+		if last {
 			bar.Clear()
-			return
+		} else {
+			bar.Set64(p.done.Load())
 		}
+	})
+	return p
+}
+
+// print writes how many parts are done and, from the time they took, how long the rest will take.
+func (p *progress) print(w io.Writer, what string, all int64, took time.Duration, last bool) {
+	done := p.done.Load()
+	switch {
+	case last:
+		fmt.Fprintf(w, "%s: %d of %d parts in %v\n", what, done, all, took.Round(time.Second))
+	case done > 0:
+		left := time.Duration(float64(took) / float64(done) * float64(all-done))
+		fmt.Fprintf(w, "%s: %d of %d parts, about %v left\n", what, done, all, left.Round(time.Second))
 	}
 }
 
-// close clears the bar. It gives up on a terminal that takes nothing.
-func (p *progress) close() {
-	close(p.stop)
-	select {
-	case <-p.ended:
-	case <-time.After(drawLimit):
-	}
-}
+// steps notes that n are done, and returns at once.
+func (p *progress) steps(n int64) { p.done.Store(n) }

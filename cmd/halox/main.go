@@ -45,7 +45,7 @@ func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "halox",
 		Short:         "Run stencils and exchange halos on all the GPUs of this host",
-		Version:       fmt.Sprintf("%s (%s)", version, builtFrom()),
+		Version:       fmt.Sprintf("%s (%s)", version, program().Commit),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {

@@ -249,7 +249,7 @@ func (f *hostsFlags) keep(r *results.Record) error {
 // forecastRecord begins the record, of the machine that the steps were measured on.
 func forecastRecord(ctx context.Context, f *hostsFlags, all []measuredFile) *results.Record {
 	return &results.Record{
-		Kind: results.KindForecast, Halox: results.Program{Version: version, Commit: builtFrom()}, Command: arguments(ctx), Started: time.Now(),
+		Kind: results.KindForecast, Halox: program(), Command: arguments(ctx), Started: time.Now(),
 		Host: all[0].Host, Devices: all[0].Devices, Settings: map[string]any{"hosts": f.hosts, "devices_per_host": f.devices, "networks": f.networks, "measured": f.measured},
 	}
 }

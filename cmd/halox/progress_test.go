@@ -7,16 +7,12 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/halox/halox/configs"
 )
-
-var hundredSteps = &configs.Run{Solver: "heat", Stop: configs.Stop{Iterations: 100}}
 
 func TestProgressIsDrawnAndCleared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var terminal bytes.Buffer
-		p := startProgress(newBar(&terminal, hundredSteps))
+		p := startBar(&terminal, "heat", "steps", 100)
 		p.steps(17)
 		time.Sleep(5*drawEvery + drawEvery/2)
 		p.close()
@@ -35,7 +31,7 @@ func TestProgressIsDrawnAndCleared(t *testing.T) {
 func TestProgressOnAStoppedTerminal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reader, terminal := io.Pipe()
-		p := startProgress(newBar(terminal, hundredSteps))
+		p := startBar(terminal, "heat", "steps", 100)
 		time.Sleep(2 * drawEvery)
 		begin := time.Now()
 		p.steps(17)
@@ -53,7 +49,7 @@ func TestProgressOnAStoppedTerminal(t *testing.T) {
 func TestProgressIsForTerminalsOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var file bytes.Buffer
-		p := newProgress(&file, hundredSteps)
+		p := newProgress(&file, "heat", "steps", 100, false)
 		p.steps(17)
 		time.Sleep(2 * drawEvery)
 		p.close()

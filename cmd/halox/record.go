@@ -25,7 +25,7 @@ type record struct {
 // command in whose context the command line is.
 func beginRecord(ctx context.Context, s *halo.Session, kind results.Kind, settings any) *results.Record {
 	r := &results.Record{
-		Kind: kind, Halox: results.Program{Version: version, Commit: builtFrom()}, Command: arguments(ctx),
+		Kind: kind, Halox: program(), Command: arguments(ctx),
 		Started: time.Now(), Host: results.Machine(), Settings: settings,
 	}
 	r.Host.CUDA, r.Host.Driver = s.CUDAVersion(), s.DriverVersion()

@@ -104,7 +104,7 @@ func (j *solverRun) run(ctx context.Context, begin time.Time, out, notes io.Writ
 	if err != nil {
 		return err
 	}
-	bar := newProgress(notes, j.config)
+	bar := newProgress(notes, j.config.Solver, "steps", int64(j.config.Stop.Iterations), false)
 	setup := time.Since(begin)
 	options := solverOptions(j.config)
 	options.Scheme = j.scheme
@@ -169,7 +169,7 @@ func divergenceHint(c *configs.Run) string {
 // newSolverRun makes everything ready, with a trace where one is wanted, and shows how that goes.
 func newSolverRun(ctx context.Context, c *configs.Run, processes *mpi.Processes, show *status, traced traceFlags) (*solverRun, error) {
 	w, err := openSetup(ctx, c, processes, show, func(w *setup) {
-		show.compiles(w.session.Compiler)
+		show.compiler.Store(w.session.Compiler)
 		w.begin(ctx)
 	})
 	if err != nil {

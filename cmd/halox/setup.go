@@ -236,7 +236,7 @@ func (w *setup) recall(ctx context.Context) error {
 func (w *setup) search() scheme.Search {
 	return scheme.Search{
 		Links: w.session.Links, Compiler: w.session.Compiler, Scheme: scheme.Scheme(w.config.Exchange.Scheme), Path: p2p.Path(w.config.Exchange.Path),
-		Driver: w.session.DriverVersion(), Program: version + builtFrom(),
+		Driver: w.session.DriverVersion(),
 	}
 }
 

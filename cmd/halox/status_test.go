@@ -11,20 +11,13 @@ import (
 	"time"
 )
 
-// drawnStatus is a status that draws on anything.
-func drawnStatus(w io.Writer, doing func() string) *status {
-	s := &status{w: w, doing: doing, stop: make(chan struct{}), ended: make(chan struct{})}
-	go s.draw()
-	return s
-}
-
 // A line is drawn over the one before, gives way to notes, and is gone at the end.
 func TestStatusIsDrawnAndCleared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var terminal bytes.Buffer
 		var doing atomic.Value
 		doing.Store("opening the devices")
-		s := drawnStatus(&terminal, func() string { return doing.Load().(string) })
+		s := startStatus(&terminal, func() string { return doing.Load().(string) }, true)
 		time.Sleep(3*drawEvery + drawEvery/2)
 		doing.Store("trying")
 		time.Sleep(drawEvery)
@@ -43,7 +36,7 @@ func TestStatusIsDrawnAndCleared(t *testing.T) {
 func TestStatusOnAStoppedTerminal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reader, terminal := io.Pipe()
-		s := drawnStatus(terminal, func() string { return "opening the devices" })
+		s := startStatus(terminal, func() string { return "opening the devices" }, true)
 		time.Sleep(2 * drawEvery)
 		begin := time.Now()
 		s.close()

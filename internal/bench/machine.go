@@ -14,7 +14,6 @@ import (
 // machine with devices of its own. All run the same tasks in the same order, and rank 0 keeps what comes of them.
 type Machine struct {
 	*halo.Session
-	Program   string         // what built the program
 	Processes *mpi.Processes // nil where this one is alone
 }
 
@@ -41,7 +40,7 @@ func (m *Machine) First(ctx context.Context, n int) (first *Machine, err error) 
 			return nil, nil
 		}
 		alone, err := m.Among(ctx, mpi.Alone())
-		return &Machine{Session: alone, Program: m.Program, Processes: mpi.Alone()}, err
+		return &Machine{Session: alone, Processes: mpi.Alone()}, err
 	}
 	some, sum := 0, 0
 	for sum < n && some < len(counts) {
@@ -58,7 +57,7 @@ func (m *Machine) First(ctx context.Context, n int) (first *Machine, err error) 
 	if err != nil {
 		return nil, errors.Join(err, processes.Close())
 	}
-	return &Machine{Session: session, Program: m.Program, Processes: processes}, nil
+	return &Machine{Session: session, Processes: processes}, nil
 }
 
 // LeaveTo ends the part that the processes of a machine have in those of another, of which it is the first.

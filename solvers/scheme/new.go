@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"runtime/debug"
 
 	"github.com/halox/halox/halo"
 	"github.com/halox/halox/p2p"
@@ -33,7 +32,7 @@ func New(ctx context.Context, s *halo.Session, step *Step, o Options) (*Runner, 
 		o.Path = place.Path // as exchanges of the session
 	}
 	o.Path, o.Scheme = cmp.Or(o.Path, place.Path, p2p.Auto), cmp.Or(o.Scheme, Auto)
-	search := Search{Links: s.Links, Compiler: s.Compiler, Path: o.Path, Driver: s.DriverVersion(), Program: programVersion()}
+	search := Search{Links: s.Links, Compiler: s.Compiler, Path: o.Path, Driver: s.DriverVersion()}
 	search.Ahead = Ahead(ctx, step, search, o)
 	defer search.Ahead.Stop()
 	o, plan, err := o.plan(ctx, s, search, step)
@@ -107,20 +106,6 @@ func tryCopy(ctx context.Context, s Search, step *Step, o Options) (trials []Tri
 		err = errors.Join(err, v.Close())
 	}
 	return trials, err
-}
-
-// programVersion names what built the program, "" where that is not known.
-func programVersion() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return ""
-	}
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" {
-			return info.Main.Version + " " + s.Value
-		}
-	}
-	return info.Main.Version
 }
 
 // Steps makes so many steps with the options that New was given, see Run.

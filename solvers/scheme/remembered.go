@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -51,7 +52,7 @@ func (s Search) memory(step *Step, o Options) memory {
 	if p := step.placement().Processes; !p.IsAlone() {
 		all = append(all, fmt.Sprint("processes", p.Nodes), p.Library)
 	}
-	machine := strings.Join(append(all, s.Driver, s.Program), "|")
+	machine := strings.Join(append(all, s.Driver, programVersion()), "|")
 	m := memory{many: len(step.placement().Devices) > 1, entry: cache.At("").Entry(fmt.Sprintf("schemes-%.8x.json", sha256.Sum256([]byte(machine))))}
 	if text, ok := step.describe(); ok {
 		every := int64(0)
@@ -141,4 +142,18 @@ func (m memory) keep(trials []Trial) {
 		text, err := json.MarshalIndent(all, "", " ")
 		return append(text, '\n'), err
 	})
+}
+
+// programVersion names what built the program, "" where that is not known.
+func programVersion() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" {
+			return info.Main.Version + " " + s.Value
+		}
+	}
+	return info.Main.Version
 }

@@ -15,7 +15,6 @@ type Search struct {
 	Scheme   Scheme   // that all trials take; Auto, or none, for all but the baseline
 	Path     p2p.Path // that all trials take; p2p.Auto for those that there are
 	Driver   string   // version of the GPUs' driver
-	Program  string   // what built the program
 	Known    bool     // only among trials that are remembered
 
 	// Ahead is what Ahead has begun for the search, which waits for it before the first trial; nil: Fastest begins it.

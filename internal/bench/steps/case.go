@@ -215,7 +215,7 @@ func (s *setup) choose(ctx context.Context, notes io.Writer) error {
 	if s.scheme != scheme.Auto {
 		return nil
 	}
-	search := scheme.Search{Links: s.Links, Compiler: s.Compiler, Path: s.path, Driver: s.DriverVersion(), Program: s.Program}
+	search := scheme.Search{Links: s.Links, Compiler: s.Compiler, Path: s.path, Driver: s.DriverVersion()}
 	options := s.options()
 	options.Order = scheme.LeftRight // as in a run
 	begin := time.Now()
