@@ -63,7 +63,7 @@ func (b *benchFlags) check() error {
 // count opens the first n devices, of each process, all where n is 0.
 func (b *benchFlags) count(n int) openBench {
 	return func(ctx context.Context, processes *mpi.Processes, notes io.Writer) (*halo.Session, error) {
-		return openShared(ctx, configs.Devices{Backend: b.backend, Count: configs.Count(n)}, shared{processes, mpi.Network(b.network)}, notes)
+		return openSession(ctx, configs.Devices{Backend: b.backend, Count: configs.Count(n)}, processes, mpi.Network(b.network), notes)
 	}
 }
 
@@ -87,7 +87,7 @@ func (b *benchFlags) most(n int) openBench {
 // named opens the devices that a flag names.
 func (b *benchFlags) named(flag string, ids []int) openBench {
 	return func(ctx context.Context, _ *mpi.Processes, notes io.Writer) (*halo.Session, error) {
-		s, err := openSession(ctx, configs.Devices{Backend: b.backend, IDs: slices.Compact(slices.Clone(ids))}, notes)
+		s, err := openSession(ctx, configs.Devices{Backend: b.backend, IDs: slices.Compact(slices.Clone(ids))}, nil, "", notes)
 		if err != nil {
 			return nil, fmt.Errorf("--backend %s --%s %s: %w", b.backend, flag, option.List(ids), err)
 		}
@@ -107,14 +107,14 @@ func (b *benchFlags) some(ids []int) openBench {
 		if !processes.IsAlone() {
 			return b.tried(ctx, processes, notes)
 		}
-		s, err := openSession(ctx, configs.Devices{Backend: b.backend, IDs: ids}, notes)
+		s, err := openSession(ctx, configs.Devices{Backend: b.backend, IDs: ids}, nil, "", notes)
 		if err != nil || !s.Devices[0].HostMemory || len(ids) > 0 {
 			return s, err
 		}
 		if err := s.Close(); err != nil {
 			return nil, err
 		}
-		return openSession(ctx, configs.Devices{Backend: string(s.Backend), Count: fewHostDevices}, notes)
+		return openSession(ctx, configs.Devices{Backend: string(s.Backend), Count: fewHostDevices}, nil, "", notes)
 	}
 }
 
@@ -148,24 +148,14 @@ func checkDevices(ids []int) error {
 	return nil
 }
 
-// benchRecord begins the record of a bench on these devices, with their links where
-// they are given.
-func benchRecord(ctx context.Context, s *halo.Session, processes *mpi.Processes, kind results.Kind, settings any, links *p2p.Links) *results.Record {
+// benchRecord begins the record of a bench on the devices of all processes, with their links if they are given.
+func benchRecord(
+	ctx context.Context, s *halo.Session, p *mpi.Processes, kind results.Kind, settings any, links *p2p.Links,
+) *results.Record {
 	r := beginRecord(ctx, s, kind, settings)
 	r.Devices = describeDevices(s, s.Devices, links, nil)
-	if processes.IsAlone() {
-		return r
-	}
-	all, err := gather(processes, "describe the devices", r.Devices)
-	if err != nil {
-		return r // what comes next fails too, and says why
-	}
-	r.Processes, r.Devices = processes.Size(), nil
-	for process, devices := range all {
-		for _, d := range devices {
-			d.Process, d.Host = process, processes.Hosts[process]
-			r.Devices = append(r.Devices, d)
-		}
+	if gatherDevices(r, p) == nil && !p.IsAlone() { // an error ends what comes next too, and is returned there
+		r.Processes = p.Size()
 	}
 	return r
 }
@@ -208,31 +198,27 @@ type benchmark interface {
 type benchOutput struct {
 	table func(w io.Writer, r *results.Record) error
 	chart func(r *results.Record) (plot.Chart, error)
-	check func(l *launched) error // before anything is measured; nil: nothing is checked
+	check func(g *processGroup) error // before anything is measured; nil: nothing is checked
+	alone bool                        // it can be measured by one process only
 }
 
-// run is a bench of one process.
+// run runs a bench as one of the launched processes, which measure together unless leave.alone is set.
 func (b *benchFlags) run(cmd *cobra.Command, what benchmark, open openBench, leave benchOutput) error {
-	return takePart(cmd, func(l *launched, out, notes io.Writer) error {
-		if err := l.alone(cmd.CommandPath(), "start it without one"); err != nil {
-			return err
+	return runTogether(cmd, func(g *processGroup, out, notes io.Writer) error {
+		if leave.alone {
+			if err := g.checkAlone(cmd.CommandPath(), "start it without one"); err != nil {
+				return err
+			}
 		}
-		return b.measure(cmd, l, what, open, leave, out, notes)
-	})
-}
-
-// runTogether is a bench that several processes make together.
-func (b *benchFlags) runTogether(cmd *cobra.Command, what benchmark, open openBench, leave benchOutput) error {
-	return takePart(cmd, func(l *launched, out, notes io.Writer) error {
-		return b.measure(cmd, l, what, open, leave, out, notes)
+		return b.measure(cmd, g, what, open, leave, out, notes)
 	})
 }
 
 // measure checks the options, opens the devices, measures, and prints and keeps what came of it.
 // Interrupted or failed, it keeps what it had.
-func (b *benchFlags) measure(cmd *cobra.Command, l *launched, what benchmark, open openBench, leave benchOutput, out, notes io.Writer) (err error) {
+func (b *benchFlags) measure(cmd *cobra.Command, g *processGroup, what benchmark, open openBench, leave benchOutput, out, notes io.Writer) (err error) {
 	ctx := cmd.Context()
-	to := &bench.Recorder{Files: b.files, Settings: settingsOf(cmd.Flags()), Notes: notes, Progress: b.showProgress(notes), Processes: l.processes}
+	to := &bench.Recorder{Files: b.files, Settings: settingsOf(cmd.Flags()), Notes: notes, Progress: b.showProgress(notes), Processes: g.Processes}
 	if err := cmp.Or(b.check(), what.Check()); err != nil {
 		return err
 	}
@@ -240,27 +226,27 @@ func (b *benchFlags) measure(cmd *cobra.Command, l *launched, what benchmark, op
 		return err
 	}
 	if leave.check != nil {
-		if err := leave.check(l); err != nil {
+		if err := leave.check(g); err != nil {
 			return err
 		}
 	}
-	on, err := open(ctx, l.processes, notes)
+	on, err := open(ctx, g.Processes, notes)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, on.Close()) }() // with all that is on the devices
 	to.New = func(kind results.Kind, settings any, links *p2p.Links) *results.Record {
-		return benchRecord(ctx, on, l.processes, kind, settings, links)
+		return benchRecord(ctx, on, g.Processes, kind, settings, links)
 	}
 	if leave.table == nil {
 		leave.table = writeTable
 	}
 	during(ctx, "measuring", func() string { return keepPart(to, leave, out) })
-	failure := what.Run(ctx, &bench.Machine{Session: on, Processes: l.processes}, to)
-	if failure = interruption(ctx, failure); !l.processes.IsAlone() && errors.Is(failure, context.Canceled) {
+	failure := what.Run(ctx, &bench.Machine{Session: on, Processes: g.Processes}, to)
+	if failure = interruption(ctx, failure); !g.IsAlone() && errors.Is(failure, context.Canceled) {
 		failure = errInterrupted // of another process
 	}
-	if to.Record == nil || !l.speaks() {
+	if to.Record == nil || !g.speaks() {
 		during(ctx, "closing the devices", nil)
 		return failure
 	}
@@ -271,7 +257,7 @@ func (b *benchFlags) measure(cmd *cobra.Command, l *launched, what benchmark, op
 // keepPart writes the record of a bench that is ended by force, and prints what it has.
 func keepPart(to *bench.Recorder, leave benchOutput, out io.Writer) string {
 	part := to.Part()
-	if part == nil || !to.Processes.IsAlone() && to.Processes.Rank > 0 {
+	if part == nil || to.Processes.Rank > 0 {
 		return ""
 	}
 	said := keepRecord(part, to.Files.Record)
@@ -308,14 +294,14 @@ func (b *benchFlags) showProgress(w io.Writer) func(what string, parts int64) (f
 
 // withNetwork prints the table of a bench of links, and writes what it says of the network to a file, if one is named.
 func withNetwork(file *string) benchOutput {
-	check := func(l *launched) error {
+	check := func(g *processGroup) error {
 		if *file == "" {
 			return nil
 		}
-		if l.processes.IsAlone() || slices.Max(l.processes.Nodes) == 0 {
+		if g.IsAlone() || slices.Max(g.Nodes) == 0 {
 			return errors.New("--network: there is none between processes of one host: start some on several")
 		}
-		if err := possible(*file); err != nil && l.speaks() {
+		if err := possible(*file); err != nil && g.speaks() {
 			return fmt.Errorf("--network: %w", err)
 		}
 		return nil

@@ -46,7 +46,7 @@ func newBenchExchangeCommand() *cobra.Command {
 			if count < 0 {
 				return fmt.Errorf("--devices %d: give a number of devices, or 0 for all", count)
 			}
-			return b.runTogether(cmd, &o, b.count(count), benchOutput{})
+			return b.run(cmd, &o, b.count(count), benchOutput{})
 		},
 	}
 	f := cmd.Flags()
@@ -90,7 +90,7 @@ on from there.`,
 			if err := checkDevices(devices); err != nil {
 				return err
 			}
-			return b.run(cmd, &o, b.some(devices), benchOutput{})
+			return b.run(cmd, &o, b.some(devices), benchOutput{alone: true})
 		},
 	}
 	f := cmd.Flags()
@@ -207,7 +207,7 @@ func newBenchLinksCommand() *cobra.Command {
 			if o.Sizes, err = option.Sizes("sizes", sizes); err != nil {
 				return err
 			}
-			return b.runTogether(cmd, &o, b.some(devices), withNetwork(&network))
+			return b.run(cmd, &o, b.some(devices), withNetwork(&network))
 		},
 	}
 	f := cmd.Flags()
@@ -274,7 +274,7 @@ Ctrl-C ends the bench between two measurements and keeps what it had.`,
 			if err := checkDevice(device); err != nil {
 				return err
 			}
-			return l.run(cmd, &o, l.named("device", []int{device}), benchOutput{table: comparison(o.Contenders), chart: o.Draw})
+			return l.run(cmd, &o, l.named("device", []int{device}), benchOutput{alone: true, table: comparison(o.Contenders), chart: o.Draw})
 		},
 	}
 	f := cmd.Flags()
@@ -333,7 +333,7 @@ Ctrl-C ends the bench between two measurements and keeps what it had.`,
 			if len(devices) != 2 || slices.Min(devices) < 0 {
 				return fmt.Errorf("--devices %s: name two devices, counted from 0, such as 0,1", option.List(devices))
 			}
-			return l.run(cmd, &o, l.named("devices", devices), benchOutput{table: comparison(o.Contenders), chart: o.Draw})
+			return l.run(cmd, &o, l.named("devices", devices), benchOutput{alone: true, table: comparison(o.Contenders), chart: o.Draw})
 		},
 	}
 	f := cmd.Flags()
@@ -399,7 +399,7 @@ on from there.`,
 			if o.Vectors, err = option.Sizes("vectors", vectors); err != nil {
 				return err
 			}
-			return b.run(cmd, &o, b.some(nil), benchOutput{})
+			return b.run(cmd, &o, b.some(nil), benchOutput{alone: true})
 		},
 	}
 	f := cmd.Flags()
@@ -443,7 +443,7 @@ Steps are timed as by halox bench schemes. Ctrl-C ends the bench and keeps what 
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			leaveOpen(cmd.Flags(), "order", &o.Order)
-			return b.runTogether(cmd, &o, b.most(largest(o.Devices)), benchOutput{})
+			return b.run(cmd, &o, b.most(largest(o.Devices)), benchOutput{})
 		},
 	}
 	f := cmd.Flags()
@@ -492,7 +492,7 @@ Ctrl-C ends the bench and keeps what it had.`,
   halox bench schemes --points 1024,1536 --precisions float64 --cut slabs`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return b.runTogether(cmd, &o, b.most(largest(o.Devices)), benchOutput{})
+			return b.run(cmd, &o, b.most(largest(o.Devices)), benchOutput{})
 		},
 	}
 	f := cmd.Flags()
@@ -551,7 +551,7 @@ on from there.`,
 			}
 			leaveOpen(cmd.Flags(), "points-2d", &o.Points2D)
 			leaveOpen(cmd.Flags(), "points-3d", &o.Points3D)
-			return b.run(cmd, &o, b.named("device", []int{device}), benchOutput{})
+			return b.run(cmd, &o, b.named("device", []int{device}), benchOutput{alone: true})
 		},
 	}
 	f := cmd.Flags()

@@ -163,7 +163,7 @@ func TestBenchPackLists(t *testing.T) {
 		t.Errorf("exit %d: %q", code, out)
 	}
 	code, out, _ = cli("bench", "pack", "--figure", "list")
-	if names := strings.Count(out, "\n"); code != 0 || names != 13 || !strings.HasPrefix(out, "wu-6 ") {
+	if names := strings.Count(out, "\n"); code != 0 || names != 12 || !strings.HasPrefix(out, "wu-6 ") {
 		t.Errorf("exit %d: %s", code, out)
 	}
 }

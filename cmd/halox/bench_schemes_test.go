@@ -91,11 +91,11 @@ func TestBenchSchemes(t *testing.T) {
 	for _, s := range scheme.All() {
 		paths := 0
 		for _, p := range []p2p.Path{p2p.Staged, p2p.Peer, p2p.Direct} {
-			if needsOf(s).CheckPath(s, p) == nil {
+			if s.Needs().CheckPath(s, p) == nil {
 				paths++
 			}
 		}
-		alone, two = alone+1, two+paths*max(1, len(needsOf(s).Orders))
+		alone, two = alone+1, two+paths*max(1, len(s.Needs().Orders))
 	}
 	if want := len(points) * (alone + two); len(r.Rows) != want || r.Kind != results.KindSchemes || len(r.Devices) != 2 || strings.Count(out, "pairwise") != len(points)*3 {
 		t.Errorf("%d rows, want %d:\n%s", len(r.Rows), want, out)

@@ -9,7 +9,6 @@ import (
 	"github.com/halox/halox/configs"
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
-	"github.com/halox/halox/halo/ranks"
 	"github.com/halox/halox/internal/files"
 	"github.com/halox/halox/results/output"
 	"github.com/halox/halox/solvers"
@@ -32,7 +31,8 @@ func checkProblem(ctx context.Context, file string, c *configs.Run) error {
 		return fmt.Errorf("%s: %w", file, err)
 	}
 	var errs []error
-	tooMany := under("exchange.scheme", takesDevices(scheme.Scheme(c.Exchange.Scheme), int(c.Devices.Count)))
+	name := scheme.Scheme(c.Exchange.Scheme)
+	tooMany := under("exchange.scheme", name.Needs().CheckDevices(name, int(c.Devices.Count)))
 	for _, err := range []error{tooMany, checkCut(c, p), p.CheckValues(ctx), checkExact(ctx, c, p)} {
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", file, err))
@@ -59,14 +59,6 @@ func checkExact(ctx context.Context, c *configs.Run, p *solvers.Problem) error {
 		return first
 	}
 	return last
-}
-
-// takesDevices refuses more devices than a scheme takes. Ranks are of one process, and of as many devices as one kernel knows.
-func takesDevices(name scheme.Scheme, devices int) error {
-	if name != scheme.Ranks || devices <= ranks.MaxDevices {
-		return nil
-	}
-	return fmt.Errorf("%s: %d devices; up to %d are possible", name, devices, ranks.MaxDevices)
 }
 
 // possible refuses a file that could not be written, and makes no folder for it.

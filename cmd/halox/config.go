@@ -75,7 +75,7 @@ func newConfigCheckCommand() *cobra.Command {
 		Short: "Check a config file and say all that is wrong with it",
 		Args:  oneFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := loadConfig(args[0], set)
+			c, err := loadConfig(1, args[0], set)
 			if err != nil {
 				return err
 			}

@@ -26,20 +26,20 @@ func newDevicesCommand() *cobra.Command {
 Started by mpirun, it lists those that each process would take.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return takePart(cmd, func(l *launched, out, _ io.Writer) error { return showDevices(cmd.Context(), l, out) })
+			return runTogether(cmd, func(g *processGroup, out, _ io.Writer) error { return showDevices(cmd.Context(), g, out) })
 		},
 	}
 }
 
 // showDevices is the command as one of the launched processes.
-func showDevices(ctx context.Context, l *launched, out io.Writer) (err error) {
-	s, err := openShared(ctx, configs.Devices{Backend: configs.Auto}, shared{processes: l.processes}, out)
+func showDevices(ctx context.Context, g *processGroup, out io.Writer) (err error) {
+	s, err := openSession(ctx, configs.Devices{Backend: configs.Auto}, g.Processes, "", out)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	if !l.processes.IsAlone() {
-		return listProcesses(out, s, l.processes)
+	if !g.IsAlone() {
+		return listProcesses(out, s, g.Processes)
 	}
 	if err := listDevices(out, s); err != nil || s.Devices[0].HostMemory {
 		return err
@@ -58,7 +58,7 @@ func listProcesses(out io.Writer, s *halo.Session, processes *mpi.Processes) err
 	if err := listDevices(&mine, s); err != nil {
 		return processes.Fail(err)
 	}
-	all, err := gather(processes, "list the devices", mine.String())
+	all, err := mpi.Gather(context.Background(), processes, "list the devices", mine.String())
 	if err != nil {
 		return err
 	}

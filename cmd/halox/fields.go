@@ -15,7 +15,7 @@ import (
 // record. An error of one file does not keep the others from being written.
 func (j *solverRun) writeFields(ctx context.Context, r *record) error {
 	var errs []error
-	keep := j.keeper(r.clone(), nil)
+	keep := j.recordWriter(r.clone(), nil)
 	for _, o := range outputs(j.config.Output) {
 		if o.kind == "" {
 			continue
@@ -30,7 +30,7 @@ func (j *solverRun) writeFields(ctx context.Context, r *record) error {
 				})
 			},
 		}))
-		if p := j.place.Processes; !p.IsAlone() && p.Err() != nil {
+		if p := j.Place.Processes; !p.IsAlone() && p.Err() != nil {
 			return errors.Join(errs...) // nothing else comes from the others
 		}
 	}
@@ -46,8 +46,8 @@ func (j *solverRun) ended(r *record) *output.Run {
 	axis, index := j.config.Plane()
 	return &output.Run{
 		Record: r.Record, Title: fmt.Sprintf("%s, step %d", j.config.Solver, r.run.Iterations),
-		Grid: j.problem.Grid, Spacing: j.problem.Spacing, Float32: j.config.Precision == "float32",
-		Coordinate: j.problem.Coordinate, Axis: axis, Index: index, Read: j.gather,
+		Grid: j.Problem.Grid, Spacing: j.Problem.Spacing, Float32: j.config.Precision == "float32",
+		Coordinate: j.Problem.Coordinate, Axis: axis, Index: index, Read: j.gather,
 	}
 }
 
@@ -72,8 +72,8 @@ func (j *solverRun) gather(dst []float64, box domain.Box) error {
 
 // tell has other processes, where there are some, told of an error of this one: they wait for it no longer.
 func (j *solverRun) tell(err error) error {
-	if err != nil && !j.place.Processes.IsAlone() {
-		return j.place.Processes.Fail(err)
+	if err != nil && !j.Place.Processes.IsAlone() {
+		return j.Place.Processes.Fail(err)
 	}
 	return err
 }

@@ -132,11 +132,11 @@ func TestASignalWhileAFieldIsWritten(t *testing.T) {
 // The record of a run that is ended by force tells of the steps until then.
 func TestRecordOfARunThatIsForced(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "r.json")
-	config, err := loadConfig(write(t, "c.yaml", small), []string{"output.record=" + name})
+	config, err := loadConfig(1, write(t, "c.yaml", small), []string{"output.record=" + name})
 	if err != nil {
 		t.Fatal(err)
 	}
-	j, err := newSolverRun(t.Context(), config, nil, newStatus(t.Output(), nil), traceFlags{})
+	j, err := newSolverRun(t.Context(), config, mpi.Alone(), newStatus(t.Output(), nil), traceFlags{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +146,7 @@ func TestRecordOfARunThatIsForced(t *testing.T) {
 		t.Fatal(err)
 	}
 	record.run.Iterations = 7
-	if said := j.keeper(record, nil)(); !strings.Contains(said, name+" tells of the 7 steps until then") {
+	if said := j.recordWriter(record, nil)(); !strings.Contains(said, name+" tells of the 7 steps until then") {
 		t.Error(said)
 	}
 	r, err := results.Read(name)
@@ -155,17 +155,17 @@ func TestRecordOfARunThatIsForced(t *testing.T) {
 	}
 
 	// One of several processes writes it at the signal already; no other run does, and none into a pipe.
-	alone, several := j.place.Processes, &mpi.Processes{}
-	defer func() { j.place.Processes = alone }()
+	alone, several := j.Place.Processes, &mpi.Processes{}
+	defer func() { j.Place.Processes = alone }()
 	for _, c := range []struct {
 		processes *mpi.Processes
 		record    string
 		want      bool
 	}{{alone, name, false}, {several, name, true}, {several, os.DevNull, false}} {
-		j.place.Processes, j.config.Output.Record = c.processes, c.record
+		j.Place.Processes, j.config.Output.Record = c.processes, c.record
 		ctx, cancel := context.WithCancel(t.Context())
 		written := false
-		kept := j.keepEarly(ctx, func() string { written = true; return "" })
+		kept := j.writePartial(ctx, func() string { written = true; return "" })
 		cancel()
 		if kept(); written != c.want {
 			t.Errorf("%v, into %s: written %t, want %t", c.processes, c.record, written, c.want)
@@ -275,7 +275,7 @@ func TestABenchThatIsForcedWhileItWrites(t *testing.T) {
 	err := i.run(func(ctx context.Context) error {
 		cmd := &cobra.Command{}
 		cmd.SetContext(ctx)
-		return b.measure(cmd, &launched{}, oneRow{}, b.count(1), leave, io.Discard, io.Discard)
+		return b.measure(cmd, &processGroup{mpi.Alone()}, oneRow{}, b.count(1), leave, io.Discard, io.Discard)
 	})
 	r, read := results.Read(record)
 	if err != errInterrupted || read != nil || len(r.Rows) != 1 {

@@ -19,13 +19,8 @@ import (
 	"github.com/halox/halox/stencil"
 )
 
-// loadConfig loads a config of one process with overrides and the environment.
-func loadConfig(file string, set []string) (*configs.Run, error) {
-	return loadConfigOf(1, file, set)
-}
-
-// loadConfigOf loads a config of so many processes.
-func loadConfigOf(processes int, file string, set []string) (*configs.Run, error) {
+// loadConfig loads a config of so many processes, with overrides and the environment.
+func loadConfig(processes int, file string, set []string) (*configs.Run, error) {
 	o := configOptions()
 	o.Processes, o.Set, o.Environ = processes, set, os.Environ()
 	return configs.Load(file, o)
@@ -59,7 +54,7 @@ func addSet(cmd *cobra.Command, set *[]string) {
 // configSchemes tells the config what the schemes can take.
 func configSchemes() (all []configs.Scheme) {
 	for _, name := range scheme.All() {
-		n := needsOf(name)
+		n := name.Needs()
 		all = append(all, configs.Scheme{Name: string(name), Orders: texts(n.Orders), Paths: texts(n.Paths), Steady: n.Steady, Groups: n.Groups})
 	}
 	return all
@@ -84,12 +79,6 @@ func configBoundaries() []configs.BoundaryKind {
 // unitSpacing tells the config how points lie between the ends of an axis.
 func unitSpacing(points int, ends [2]configs.FaceKind) float64 {
 	return solvers.Axis{Points: points, Ends: [2]solvers.WallKind{wallKind(ends[0]), wallKind(ends[1])}}.UnitSpacing()
-}
-
-// needsOf returns what a scheme needs; nothing of one that there is not.
-func needsOf(s scheme.Scheme) scheme.Needs {
-	needs, _ := scheme.NeedsOf(s)
-	return needs
 }
 
 // texts returns names as a config has them.

@@ -436,7 +436,7 @@ func TestWallsThatUseTime(t *testing.T) {
 	if code, out, errs := cli("config", "check", write(t, "c.yaml", text+"heat")); code != 0 || errs != "" {
 		t.Errorf("exit %d: %s%s", code, out, errs)
 	}
-	if code, _, errs := cli("config", "check", write(t, "c.yaml", text+"laplace")); code != exitFailed || !strings.Contains(errs, "uses t") {
+	if code, _, errs := cli("config", "check", write(t, "c.yaml", text+"laplace")); code != exitFailed || !strings.Contains(errs, "must not use t") {
 		t.Errorf("exit %d: %s", code, errs)
 	}
 }

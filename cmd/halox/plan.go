@@ -53,18 +53,18 @@ all hosts, weak one that grows with them. Schemes that make steps of one process
 		Args: oneFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("hosts") {
-				return takePart(cmd, func(l *launched, out, _ io.Writer) error {
-					if err := l.alone("plan --hosts", "it predicts steps of hosts that are not there, and needs no launcher"); err != nil {
+				return runTogether(cmd, func(g *processGroup, out, _ io.Writer) error {
+					if err := g.checkAlone("plan --hosts", "it predicts steps of hosts that are not there, and needs no launcher"); err != nil {
 						return err
 					}
 					return planHostsOf(cmd.Context(), out, args[0], set, &hosts)
 				})
 			}
-			return takePart(cmd, func(l *launched, out, notes io.Writer) error {
+			return runTogether(cmd, func(g *processGroup, out, notes io.Writer) error {
 				if err := hosts.unused(cmd.Flags()); err != nil {
 					return err
 				}
-				return planFile(cmd.Context(), l, out, notes, args[0], set, dot)
+				return planFile(cmd.Context(), g, out, notes, args[0], set, dot)
 			})
 		},
 	}
@@ -75,9 +75,9 @@ all hosts, weak one that grows with them. Schemes that make steps of one process
 }
 
 // planFile is the command.
-func planFile(ctx context.Context, l *launched, out, notes io.Writer, file string, set []string, dot bool) (err error) {
-	config, err := l.config(ctx, func() (*configs.Run, error) {
-		config, err := loadConfigOf(l.size(), file, set)
+func planFile(ctx context.Context, g *processGroup, out, notes io.Writer, file string, set []string, dot bool) (err error) {
+	config, err := g.config(ctx, func() (*configs.Run, error) {
+		config, err := loadConfig(g.Size(), file, set)
 		if err != nil {
 			return nil, err
 		}
@@ -86,17 +86,17 @@ func planFile(ctx context.Context, l *launched, out, notes io.Writer, file strin
 	if err != nil {
 		return err
 	}
-	w, err := openSetup(ctx, config, l.processes, notes, func(*setup) {})
+	w, err := newSetup(ctx, config, g.Processes, notes, false)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, w.close()) }()
 	if !dot {
 		during(ctx, "measuring the links", nil)
-		if err := w.place.Agree(ctx, "measure the links", w.session.Measure(ctx)); err != nil {
+		if err := w.Place.Agree(ctx, "measure the links", w.Session.Measure(ctx)); err != nil {
 			return err
 		}
-		if err := w.recall(ctx); err != nil {
+		if err := w.Recall(ctx); err != nil {
 			return err
 		}
 	}
@@ -126,35 +126,35 @@ func (w *view) print(out io.Writer) error {
 func (w *setup) printHead(out io.Writer) {
 	c := w.config
 	fmt.Fprintf(out, "%s on %s points in %s, cut %s for %s, scheme %s\n",
-		c.Solver, times(c.Grid.Size), c.Precision, times(w.place.Parts[:c.Dims()]), w.counted(), w.scheme)
+		c.Solver, times(c.Grid.Size), c.Precision, times(w.Place.Parts[:c.Dims()]), w.counted(), w.Scheme)
 	w.printGroup(out)
-	if w.place.Mapping != nil {
-		fmt.Fprintf(out, "placement: %v\n", w.place.Mapping)
+	if w.Place.Mapping != nil {
+		fmt.Fprintf(out, "placement: %v\n", w.Place.Mapping)
 	}
 }
 
 // counted says how many devices there are.
 func (w *setup) counted() string {
-	if len(w.place.Devices) == 1 {
-		return fmt.Sprintf("1 %s device", w.session.Backend)
+	if len(w.Place.Devices) == 1 {
+		return fmt.Sprintf("1 %s device", w.Session.Backend)
 	}
-	text := fmt.Sprintf("%d %s devices", len(w.place.Devices), w.session.Backend)
-	if p := w.place.Processes; !p.IsAlone() {
+	text := fmt.Sprintf("%d %s devices", len(w.Place.Devices), w.Session.Backend)
+	if p := w.Place.Processes; !p.IsAlone() {
 		text += " of " + manyProcesses(p)
 	}
 	return text
 }
 
 func (w *view) printSubdomains(out io.Writer) {
-	header, processes := "rank\tdevice\tlo\thi\tpoints", w.place.Processes
+	header, processes := "rank\tdevice\tlo\thi\tpoints", w.Place.Processes
 	if !processes.IsAlone() {
 		header += "\thost"
 	}
 	table(out, "subdomains, from lo to below hi", header, func(t io.Writer) {
-		for _, s := range w.place.Subdomains {
+		for _, s := range w.Place.Subdomains {
 			fmt.Fprintf(t, "%d\t%s\t%v\t%v\t%d", s.Rank, w.devices[s.Rank].Name, s.Box.Lo, s.Box.Hi, s.Box.Points())
 			if !processes.IsAlone() {
-				fmt.Fprintf(t, "\t%s", processes.Hosts[w.place.Owners[s.Rank]])
+				fmt.Fprintf(t, "\t%s", processes.Hosts[w.Place.Owners[s.Rank]])
 			}
 			fmt.Fprintln(t)
 		}
@@ -162,16 +162,16 @@ func (w *view) printSubdomains(out io.Writer) {
 }
 
 func (w *view) printMessages(out io.Writer) {
-	if len(w.plan.Messages) == 0 {
+	if len(w.Plan.Messages) == 0 {
 		fmt.Fprintln(out, "\nno messages: nobody has a neighbour")
 		return
 	}
-	title := fmt.Sprintf("%d messages of %s", len(w.plan.Messages), w.each())
-	if len(w.plan.Messages) == 1 {
+	title := fmt.Sprintf("%d messages of %s", len(w.Plan.Messages), w.each())
+	if len(w.Plan.Messages) == 1 {
 		title = "1 message of " + w.each()
 	}
 	table(out, title, "from\tto\tdirection\tpoints sent\tghosts that get them\tbytes\tform\tpath\twhy", func(t io.Writer) {
-		for _, m := range w.plan.Messages {
+		for _, m := range w.Plan.Messages {
 			for i, p := range m.Parts {
 				if i == 0 {
 					fmt.Fprintf(t, "%d\t%d\t%v\t%v\t%v\t%d\t%s\t%s\t%s\n", m.From, m.To, p.Dir, p.Send, p.Ghost, m.Bytes, form(m), m.Path, m.Why)
@@ -206,7 +206,7 @@ type load struct {
 // loads returns the links that carry messages, in the order of their first.
 func (w *view) loads() (all []*load) {
 	found := map[[2]string]*load{}
-	for i, m := range w.plan.Messages {
+	for i, m := range w.Plan.Messages {
 		key := [2]string{w.devices[m.From].Name, w.devices[m.To].Name}
 		l := found[key]
 		if l == nil {
@@ -233,23 +233,23 @@ func (w *view) printLinks(out io.Writer) {
 			fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%d\t%s\n", l.from, l.to, l.kind, l.messages, l.bytes, l.paths)
 		}
 	})
-	fmt.Fprintf(out, "from device to device: %s %s\n", streams.Size(w.plan.Bytes()), w.by())
+	fmt.Fprintf(out, "from device to device: %s %s\n", streams.Size(w.Plan.Bytes()), w.by())
 	w.printCrossing(out)
 }
 
 // printGroup says what several steps between two exchanges take.
 func (w *setup) printGroup(out io.Writer) {
-	steps := w.problem.Group
+	steps := w.Problem.Group
 	if steps == 1 {
 		return
 	}
-	width, extra := w.problem.Width(), w.problem.ExtraPoints(w.place)
+	width, extra := w.Problem.Width(), w.Problem.ExtraPoints(w.Place)
 	dims := w.config.Dims()
 	ghosts := fmt.Sprintf("%v wide", width.Minus[:dims])
 	if width.Minus != width.Plus {
 		ghosts = fmt.Sprintf("%v wide at low sides and %v at high ones", width.Minus[:dims], width.Plus[:dims])
 	}
-	fmt.Fprintf(out, "%d steps between two exchanges: ghosts %s, %d ghosts swept beside %d points in these steps\n", steps, ghosts, extra, int64(steps)*w.problem.Grid.Points())
+	fmt.Fprintf(out, "%d steps between two exchanges: ghosts %s, %d ghosts swept beside %d points in these steps\n", steps, ghosts, extra, int64(steps)*w.Problem.Grid.Points())
 }
 
 // writeDot writes the plan as a graph for graphviz: a node a subdomain, grouped by
@@ -264,7 +264,7 @@ func (w *view) writeDot(out io.Writer) error {
 			w.dotDevice(&b, d)
 		}
 	}
-	for _, m := range w.plan.Messages {
+	for _, m := range w.Plan.Messages {
 		fmt.Fprintf(&b, "\t%d -> %d [label=%q]\n", m.From, m.To, fmt.Sprintf("%s %s %s", directions(m), streams.Size(m.Bytes), m.Path))
 	}
 	b.WriteString("}\n")
@@ -286,7 +286,7 @@ func directions(m halo.Message) string {
 // dotDevice writes a device with its subdomains.
 func (w *view) dotDevice(b *strings.Builder, d deviceView) {
 	fmt.Fprintf(b, "\tsubgraph %q {\n\t\tlabel=%q\n", "cluster "+d.Name, d.Name+" "+d.Model)
-	for _, s := range w.place.Subdomains {
+	for _, s := range w.Place.Subdomains {
 		if w.devices[s.Rank] == d {
 			fmt.Fprintf(b, "\t\t%d [label=%q]\n", s.Rank, fmt.Sprintf("%d\n%v", s.Rank, s.Box))
 		}
@@ -296,8 +296,8 @@ func (w *view) dotDevice(b *strings.Builder, d deviceView) {
 
 // printCrossing says what goes from one process to another, and from one host to another.
 func (w *view) printCrossing(out io.Writer) {
-	p := w.place.Processes
-	if p == nil {
+	p := w.Place.Processes
+	if p.IsAlone() {
 		return
 	}
 	within, across := p.Used()
@@ -308,10 +308,10 @@ func (w *view) printCrossing(out io.Writer) {
 		messages, bytes := 0, int64(0)
 		sent := map[int]int64{} // by host
 		most := int64(0)
-		for i, m := range w.plan.Messages {
+		for i, m := range w.Plan.Messages {
 			if w.links[i].Kind == between.kind {
 				messages, bytes = messages+1, bytes+m.Bytes
-				node := p.Nodes[w.place.Owners[m.From]]
+				node := p.Nodes[w.Place.Owners[m.From]]
 				sent[node] += m.Bytes
 				most = max(most, sent[node])
 			}
@@ -366,13 +366,13 @@ func printCurve(out io.Writer, n mpi.Network, between string, c *halo.ProcessCur
 }
 
 func (w *view) printForecast(out io.Writer) {
-	if len(w.plan.Messages) == 0 {
+	if len(w.Plan.Messages) == 0 {
 		return
 	}
 	var least, most time.Duration
 	unknown, byHost := 0, map[int]time.Duration{}
 	title := "exchange of a step, predicted from the measured links"
-	if w.problem.Group > 1 {
+	if w.Problem.Group > 1 {
 		title = "exchange of " + w.each() + ", predicted from the measured links"
 	}
 	table(out, title, "device\tall it sends\tall it receives\tits longest message", func(t io.Writer) {
@@ -381,7 +381,7 @@ func (w *view) printForecast(out io.Writer) {
 				fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", f.Device, p2p.Microseconds(f.Sends), p2p.Microseconds(f.Receives), p2p.Microseconds(f.Longest))
 				least, most = max(least, f.Longest), max(most, f.atMost())
 				unknown += f.Unknown
-				if p := w.place.Processes; !p.IsAlone() {
+				if p := w.Place.Processes; !p.IsAlone() {
 					byHost[p.Nodes[process]] += f.Abroad
 					most = max(most, byHost[p.Nodes[process]])
 				}
@@ -389,7 +389,7 @@ func (w *view) printForecast(out io.Writer) {
 		}
 	})
 	also := ""
-	if p := w.place.Processes; !p.IsAlone() && slices.Max(p.Nodes) > 0 {
+	if p := w.Place.Processes; !p.IsAlone() && slices.Max(p.Nodes) > 0 {
 		also = ",\nand each host those to other hosts one after the other"
 	}
 	fmt.Fprintf(out, "an exchange takes %s if all messages travel at once (the longest message), %s if each device\n"+
@@ -413,7 +413,7 @@ func (w *view) printBetween(out io.Writer) {
 			continue
 		}
 		first, last := kind.Curve[0], kind.Curve[len(kind.Curve)-1]
-		p := w.place.Processes
+		p := w.Place.Processes
 		fmt.Fprintf(out, "messages between %s count as those between %s and %s: %s for %s, %s for %s, packed, sent and unpacked\n",
 			kind.what, p.Name(kind.From), p.Name(kind.To), p2p.Microseconds(first.Time), streams.Size(first.Bytes), p2p.Microseconds(last.Time), streams.Size(last.Bytes))
 	}

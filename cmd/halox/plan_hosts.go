@@ -172,7 +172,7 @@ func planHostsOf(ctx context.Context, out io.Writer, file string, set []string, 
 	if err := errors.Join(f.check(), f.checkOutputs(file)); err != nil {
 		return err
 	}
-	c, err := loadConfigOf(f.hosts, file, set) // one process on each
+	c, err := loadConfig(f.hosts, file, set) // one process on each
 	if err != nil {
 		return err
 	}

@@ -45,7 +45,7 @@ func recordOfProcesses(t *testing.T, hosts, processes, devices int, step func(po
 // Steps of processes are taken as cut over the hosts that their devices are in, joined by the network that is named.
 func TestMeasuredStepsOfProcesses(t *testing.T) {
 	testdevices.Once(t)
-	c, err := loadConfig(heatSample, nil)
+	c, err := loadConfig(1, heatSample, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -93,7 +93,7 @@ func TestPlanHostsByOneScheme(t *testing.T) {
 // Where the config names a scheme that has orders, the steps in its order count, and those of a device alone.
 func TestPlanHostsByTheOrder(t *testing.T) {
 	testdevices.Once(t)
-	c, err := loadConfig(heatSample, []string{"exchange.scheme=two-stream", "exchange.order=pairwise"})
+	c, err := loadConfig(1, heatSample, []string{"exchange.scheme=two-stream", "exchange.order=pairwise"})
 	if err != nil {
 		t.Fatal(err)
 	}

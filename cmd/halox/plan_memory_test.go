@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/halox/halox/internal/testdevices"
+	"github.com/halox/halox/p2p/mpi"
 	"github.com/halox/halox/solvers/scheme"
 	"github.com/halox/halox/streams"
 )
@@ -20,32 +21,32 @@ func TestPlanSaysWhatARunHolds(t *testing.T) {
 	file := write(t, "c.yaml", planned)
 	for _, name := range testdevices.Again(2, testdevices.Some(4, scheme.All())) {
 		t.Run(string(name), func(t *testing.T) {
-			config, err := loadConfig(file, []string{
+			config, err := loadConfig(1, file, []string{
 				"exchange.scheme=" + string(name), "stop.iterations=5", "stop.tolerance=1e-300", "stop.check_every=2", "exact=sin(x)",
 				"output.field=" + filepath.Join(dir, "u.npy"), "output.picture=" + filepath.Join(dir, "u.png"), "output.record=" + filepath.Join(dir, "r.json"),
 			})
 			if err != nil {
 				t.Fatal(err)
 			}
-			w, err := newSetup(t.Context(), config, io.Discard)
+			w, err := newSetup(t.Context(), config, mpi.Alone(), io.Discard, false)
 			if err != nil {
 				t.Fatal(err)
 			}
-			counted, err := w.memory(t.Context())
+			counted, err := w.Memory(t.Context())
 			if err := w.close(); err != nil {
 				t.Error(err)
 			}
 			if err != nil {
 				t.Fatal(err)
 			}
-			j, err := newSolverRun(t.Context(), config, nil, newStatus(io.Discard, nil), traceFlags{})
+			j, err := newSolverRun(t.Context(), config, mpi.Alone(), newStatus(io.Discard, nil), traceFlags{})
 			if err != nil {
 				t.Fatal(err)
 			}
 			if err := j.run(t.Context(), time.Now(), io.Discard, io.Discard); err != nil {
 				t.Fatal(err)
 			}
-			for rank, d := range j.place.Devices {
+			for rank, d := range j.Place.Devices {
 				c := counted[rank]
 				if got, want := d.Peak(), (streams.Held{Memory: c.Variables + c.Extra, Pinned: c.Pinned}); got != want {
 					t.Errorf("%v held %+v; plan says %+v", d, got, c)

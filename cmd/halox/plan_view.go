@@ -7,6 +7,7 @@ import (
 
 	"github.com/halox/halox/halo"
 	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/p2p/mpi"
 	"github.com/halox/halox/solvers/scheme"
 	"github.com/halox/halox/streams"
 )
@@ -73,32 +74,32 @@ func (w *setup) view(ctx context.Context, graph bool) (*view, error) {
 	v := &view{setup: w}
 	if !graph {
 		var err error
-		if v.networks, err = w.session.TryNetworks(ctx); err != nil {
+		if v.networks, err = w.Session.TryNetworks(ctx); err != nil {
 			return nil, err
 		}
-		if v.between, err = w.session.MeasureProcesses(ctx); err != nil {
+		if v.between, err = w.Session.MeasureProcesses(ctx); err != nil {
 			return nil, err
 		}
 	}
 	mine, err := w.knowledge(ctx, graph, v)
-	if err := w.place.Agree(ctx, "plan", err); err != nil {
+	if err := w.Place.Agree(ctx, "plan", err); err != nil {
 		return nil, err
 	}
-	if v.known, err = gather(w.place.Processes, "plan", mine); err != nil {
+	if v.known, err = mpi.Gather(context.Background(), w.Place.Processes, "plan", mine); err != nil {
 		return nil, err
 	}
-	for rank := range w.place.Subdomains {
+	for rank := range w.Place.Subdomains {
 		v.devices = append(v.devices, v.known[w.owner(rank)].Devices[rank])
 	}
-	for i := range w.plan.Messages {
-		m := &w.plan.Messages[i]
+	for i := range w.Plan.Messages {
+		m := &w.Plan.Messages[i]
 		link := v.known[w.owner(m.From)].Links[i]
 		m.Path, m.Why = link.Path, link.Why // also of messages within other processes
 		v.links = append(v.links, link)
 	}
 	for process, k := range v.known {
 		if k.Unfit != "" && v.unfit == nil {
-			v.unfit = fmt.Errorf("%s: %s", w.place.Processes.Name(process), k.Unfit)
+			v.unfit = fmt.Errorf("%s: %s", w.Place.Processes.Name(process), k.Unfit)
 		}
 	}
 	return v, nil
@@ -106,28 +107,28 @@ func (w *setup) view(ctx context.Context, graph bool) (*view, error) {
 
 // owner returns the process of a subdomain, 0 where this one is alone.
 func (w *setup) owner(rank int) int {
-	if w.place.Processes.IsAlone() {
+	if w.Place.Processes.IsAlone() {
 		return 0
 	}
-	return w.place.Owners[rank]
+	return w.Place.Owners[rank]
 }
 
 // knowledge returns what this process knows.
 func (w *setup) knowledge(ctx context.Context, graph bool, v *view) (k knowledge, err error) {
-	for _, d := range w.place.Devices {
+	for _, d := range w.Place.Devices {
 		if d == nil {
 			k.Devices = append(k.Devices, deviceView{})
 			continue
 		}
 		k.Devices = append(k.Devices, deviceView{w.nameOf(d), d.Name})
 	}
-	for _, m := range w.plan.Messages {
+	for _, m := range w.Plan.Messages {
 		k.Links = append(k.Links, linkView{w.kindOf(m.From, m.To), m.Why, m.Path})
 	}
 	if graph {
 		return k, nil
 	}
-	memory, err := w.memory(ctx)
+	memory, err := w.Memory(ctx)
 	if err != nil {
 		k.unfit(w, v, err)
 		return k, nil
@@ -146,7 +147,7 @@ func (w *setup) knowledge(ctx context.Context, graph bool, v *view) (k knowledge
 // unfit keeps why a run does not fit.
 func (k *knowledge) unfit(w *setup, v *view, err error) {
 	switch {
-	case w.place.Processes.IsAlone():
+	case w.Place.Processes.IsAlone():
 		v.unfit = err
 	case err != nil:
 		k.Unfit = err.Error()
@@ -155,7 +156,7 @@ func (k *knowledge) unfit(w *setup, v *view, err error) {
 
 // nameOf names a device of this process.
 func (w *setup) nameOf(d *streams.Device) string {
-	if p := w.place.Processes; !p.IsAlone() {
+	if p := w.Place.Processes; !p.IsAlone() {
 		return fmt.Sprintf("%v of rank %d", d, p.Rank)
 	}
 	return d.String()
@@ -163,15 +164,15 @@ func (w *setup) nameOf(d *streams.Device) string {
 
 // each is what the messages of one exchange are called: those of a step, or of several.
 func (w *setup) each() string {
-	if w.problem.Group > 1 {
-		return fmt.Sprintf("%d steps", w.problem.Group)
+	if w.Problem.Group > 1 {
+		return fmt.Sprintf("%d steps", w.Problem.Group)
 	}
 	return "one step"
 }
 
 // by says what an exchange is made for.
 func (w *setup) by() string {
-	if w.problem.Group > 1 {
+	if w.Problem.Group > 1 {
 		return "every " + w.each()
 	}
 	return "a step"
@@ -181,20 +182,20 @@ func (w *setup) by() string {
 // process.
 func (w *setup) forecasts(between *halo.ProcessModel, name func(*streams.Device) string) (all []*exchangeTimes) {
 	found := map[*streams.Device]*exchangeTimes{}
-	for _, d := range w.place.Devices {
+	for _, d := range w.Place.Devices {
 		if d != nil && found[d] == nil {
 			found[d] = &exchangeTimes{Device: name(d)}
 			all = append(all, found[d])
 		}
 	}
-	for _, m := range w.plan.Messages {
-		from, to := w.place.Devices[m.From], w.place.Devices[m.To]
+	for _, m := range w.Plan.Messages {
+		from, to := w.Place.Devices[m.From], w.Place.Devices[m.To]
 		took, known := time.Duration(0), false
 		switch {
 		case from != nil && to != nil:
-			took, known = w.session.Links.Model.Time(from, to, m.Path, p2p.MessageShape{Bytes: m.Bytes, Packed: !m.Contiguous})
+			took, known = w.Session.Links.Model.Time(from, to, m.Path, p2p.MessageShape{Bytes: m.Bytes, Packed: !m.Contiguous})
 		case from != nil || to != nil:
-			took, known = between.Time(w.place.Owners[m.From], w.place.Owners[m.To], m.Bytes)
+			took, known = between.Time(w.Place.Owners[m.From], w.Place.Owners[m.To], m.Bytes)
 		}
 		if from != nil {
 			found[from].add(took, known, &found[from].Sends)
@@ -236,7 +237,7 @@ func (w *view) hosts() (all []*hostView) {
 	byNode := map[int]*hostView{}
 	for process, k := range w.known {
 		node, name := 0, "the host"
-		if p := w.place.Processes; !p.IsAlone() {
+		if p := w.Place.Processes; !p.IsAlone() {
 			node, name = p.Nodes[process], "host "+p.Hosts[process]+" itself"
 		}
 		h := byNode[node]

@@ -21,7 +21,7 @@ func TestPointsBetweenWalls(t *testing.T) {
 	} {
 		wall := map[string]string{"dirichlet": "{dirichlet: 0}", "neumann": "neumann", "periodic": "periodic"}
 		text := fmt.Sprintf("solver: heat\ngrid: {size: [3, 4]}\nboundary: {y-: %s, y+: %s}\n", wall[c.low], wall[c.high])
-		run, err := loadConfig(write(t, "c.yaml", text), nil)
+		run, err := loadConfig(1, write(t, "c.yaml", text), nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -38,7 +38,7 @@ func readme(t *testing.T) string {
 // The config that the README shows is whole, and its solution is the exact one.
 func TestConfigOfTheREADME(t *testing.T) {
 	text := readmeBlock(t, "The config")
-	if _, err := loadConfig(write(t, "readme.yaml", text), nil); err != nil {
+	if _, err := loadConfig(1, write(t, "readme.yaml", text), nil); err != nil {
 		t.Fatal(err)
 	}
 	_, r := run(t, text, "--set", "grid.size=[16,8,8]", "--set", "stop.iterations=100", "--set", "devices.backend=host",

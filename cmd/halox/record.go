@@ -9,6 +9,7 @@ import (
 
 	"github.com/halox/halox/halo"
 	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/p2p/mpi"
 	"github.com/halox/halox/results"
 	"github.com/halox/halox/solvers"
 	"github.com/halox/halox/solvers/scheme"
@@ -51,27 +52,27 @@ func (r *record) clone() *record {
 
 // newRecord describes a run before it begins. Where processes share the grid all call it.
 func newRecord(ctx context.Context, j *solverRun, begin time.Time) (*record, error) {
-	run := &results.Run{Scheme: string(j.scheme), Path: j.solver.Plan().Path(), Decomposition: j.place.Parts}
-	if j.problem.Group > 1 {
-		run.StepsAnExchange = j.problem.Group
+	run := &results.Run{Scheme: string(j.Scheme), Path: j.solver.Plan().Path(), Decomposition: j.Place.Parts}
+	if j.Problem.Group > 1 {
+		run.StepsAnExchange = j.Problem.Group
 	}
-	if len(needsOf(j.scheme).Orders) > 0 {
+	if len(j.Scheme.Needs().Orders) > 0 {
 		run.Order = j.config.Exchange.Order
 	}
-	for _, s := range j.place.Subdomains {
+	for _, s := range j.Place.Subdomains {
 		d := results.Subdomain{Lo: s.Box.Lo, Hi: s.Box.Hi}
-		if j.place.IsLocal(s.Rank) {
-			d.Device = j.place.Devices[s.Rank].ID
+		if j.Place.IsLocal(s.Rank) {
+			d.Device = j.Place.Devices[s.Rank].ID
 		}
 		run.Subdomains = append(run.Subdomains, d)
 	}
-	r := &record{Record: beginRecord(ctx, j.session, results.KindRun, j.config), run: run}
+	r := &record{Record: beginRecord(ctx, j.Session, results.KindRun, j.config), run: run}
 	r.Started, r.Run = begin, run
 	r.describeDevices(j)
 	if all := j.solver.Tuning(); len(all) > 0 { // of the only stage
 		r.run.Sweep = &results.Sweep{Block: all[0].Block, Layers: all[0].Layers, TuningSeconds: results.Number(all[0].Took.Seconds())}
 	}
-	return r, addProcesses(r.Record, j)
+	return r, gatherRun(r.Record, j.Place)
 }
 
 // describeDevices lists the devices of this process with their links: between GPUs all of them,
@@ -79,13 +80,13 @@ func newRecord(ctx context.Context, j *solverRun, begin time.Time) (*record, err
 func (r *record) describeDevices(j *solverRun) {
 	paths := map[[2]*streams.Device]string{}
 	for _, m := range j.solver.Plan().Messages {
-		if !j.place.IsLocal(m.From) || !j.place.IsLocal(m.To) {
+		if !j.Place.IsLocal(m.From) || !j.Place.IsLocal(m.To) {
 			continue
 		}
-		paths[[2]*streams.Device{j.place.Devices[m.From], j.place.Devices[m.To]}] = string(m.Path)
+		paths[[2]*streams.Device{j.Place.Devices[m.From], j.Place.Devices[m.To]}] = string(m.Path)
 	}
-	devices := slices.DeleteFunc(slices.Clone(j.place.Devices), func(d *streams.Device) bool { return d == nil })
-	r.Devices = describeDevices(j.session, devices, j.session.Links, paths)
+	devices := slices.DeleteFunc(slices.Clone(j.Place.Devices), func(d *streams.Device) bool { return d == nil })
+	r.Devices = describeDevices(j.Session, devices, j.Session.Links, paths)
 }
 
 // describeDevices says for a record which devices these are and how they are linked,
@@ -130,8 +131,8 @@ func (r *record) outcome(j *solverRun, res solvers.Result, setup time.Duration) 
 	}
 	loop := res.Loop.Seconds()
 	run.SetupSeconds, run.LoopSeconds = results.Number(setup.Seconds()), results.Number(loop)
-	run.UpdatesPerSecond = results.Number(float64(res.Steps) * float64(j.problem.Grid.Points()) / loop)
-	if dt := j.problem.TimeStep; dt > 0 {
+	run.UpdatesPerSecond = results.Number(float64(res.Steps) * float64(j.Problem.Grid.Points()) / loop)
+	if dt := j.Problem.TimeStep; dt > 0 {
 		run.DT, run.Time = results.Number(dt), results.Number(float64(res.Steps)*dt)
 	}
 }
@@ -143,37 +144,42 @@ func norms(n solvers.Norms) results.Norms {
 	}
 }
 
-// part is what one process adds to the record.
-type part struct {
-	Devices    []results.Device
-	Subdomains []int // by rank: the id of the device, of its own
-}
-
-// addProcesses adds the devices of all processes to the record. All call it.
-func addProcesses(r *results.Record, j *solverRun) error {
-	processes := j.place.Processes
-	if processes.IsAlone() {
+// gatherDevices puts the devices of all processes into a record that has those of this one. All processes call it.
+func gatherDevices(r *results.Record, p *mpi.Processes) error {
+	if p.IsAlone() {
 		return nil
 	}
-	mine := part{Devices: r.Devices}
-	for _, s := range r.Run.Subdomains {
-		mine.Subdomains = append(mine.Subdomains, s.Device)
-	}
-	all, err := gather(processes, "describe the devices", mine)
+	all, err := mpi.Gather(context.Background(), p, "describe the devices", r.Devices)
 	if err != nil {
 		return err
 	}
-	r.Run.Processes, r.Devices = processes.Size(), nil
-	for process, p := range all {
-		for _, d := range p.Devices {
-			d.Process, d.Host = process, processes.Hosts[process]
+	r.Devices = nil
+	for process, devices := range all {
+		for _, d := range devices {
+			d.Process, d.Host = process, p.Hosts[process]
 			r.Devices = append(r.Devices, d)
 		}
-		for rank, id := range p.Subdomains {
-			if j.place.Owners[rank] == process {
-				r.Run.Subdomains[rank].Device, r.Run.Subdomains[rank].Process = id, process
-			}
-		}
+	}
+	return nil
+}
+
+// gatherRun puts what other processes know into the record of a run. All processes call it.
+func gatherRun(r *results.Record, place *halo.Placement) error {
+	p := place.Processes
+	if p.IsAlone() {
+		return nil
+	}
+	if err := gatherDevices(r, p); err != nil {
+		return err
+	}
+	all, err := mpi.Gather(context.Background(), p, "describe the subdomains", r.Run.Subdomains)
+	if err != nil {
+		return err
+	}
+	r.Run.Processes = p.Size()
+	for rank, owner := range place.Owners {
+		r.Run.Subdomains[rank] = all[owner][rank]
+		r.Run.Subdomains[rank].Process = owner
 	}
 	return nil
 }
@@ -195,8 +201,9 @@ func networksOf(s *halo.Session) (all []results.Network) {
 	return all
 }
 
-// keeper returns what writes the record of a run as it is, if one is wanted, after complete has put in what it lacks.
-func (j *solverRun) keeper(of *record, complete func(run *results.Run)) func() string {
+// recordWriter returns a function that writes the record of a run as it is, if one is wanted, after complete has added
+// what it lacks, and says what was kept.
+func (j *solverRun) recordWriter(of *record, complete func(run *results.Run)) func() string {
 	return func() string {
 		name := j.config.Output.Record
 		if name == "" || !j.writes() {
@@ -215,23 +222,22 @@ func (j *solverRun) keeper(of *record, complete func(run *results.Run)) func() s
 	}
 }
 
-// keepEarly has a run of several processes keep what there is as soon as its context ends, until the function is called that it returns:
-// their launcher may kill them soon after the signal, mpirun of Open MPI 5 after a quarter of a second. A pipe gets one record, at the end.
-func (j *solverRun) keepEarly(ctx context.Context, keep func() string) (end func()) {
-	if j.place.Processes.IsAlone() {
+// writePartial calls write as soon as the context of a run of several processes ends, until end is called: their
+// launcher may kill them soon after the signal, mpirun of Open MPI 5 after a quarter of a second. A pipe gets one record,
+// at the end.
+func (j *solverRun) writePartial(ctx context.Context, write func() string) (end func()) {
+	info, err := os.Stat(j.config.Output.Record)
+	if j.Place.Processes.IsAlone() || err == nil && !info.Mode().IsRegular() {
 		return func() {}
 	}
-	if info, err := os.Stat(j.config.Output.Record); err == nil && !info.Mode().IsRegular() {
-		return func() {}
-	}
-	kept := make(chan struct{})
+	written := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
-		keep()
-		close(kept)
+		write()
+		close(written)
 	})
 	return func() {
 		if !stop() {
-			<-kept
+			<-written
 		}
 	}
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/halox/halox/configs"
 	"github.com/halox/halox/p2p/mpi"
 	"github.com/halox/halox/results"
-	"github.com/halox/halox/solvers"
 	"github.com/halox/halox/solvers/scheme"
 )
 
@@ -59,42 +58,37 @@ func runFile(cmd *cobra.Command, file string, f runFlags) error {
 	if f.history {
 		f.set = append(f.set, "output.history=true")
 	}
-	l, err := launch(cmd.Context())
-	if err != nil {
-		return err
-	}
-	return l.end(solveFile(cmd, file, f, l), cmd.ErrOrStderr())
+	return runTogether(cmd, func(g *processGroup, out, notes io.Writer) error {
+		if f.quiet {
+			out, notes = io.Discard, io.Discard
+		}
+		return solveFile(cmd, file, f, g, out, notes)
+	})
 }
 
 // read loads the config of a run, and refuses what could not be written.
 func (f *runFlags) read(cmd *cobra.Command, file string, processes int) (*configs.Run, error) {
-	config, err := loadConfigOf(processes, file, f.set)
+	config, err := loadConfig(processes, file, f.set)
 	if err != nil {
 		return nil, err
 	}
 	return config, errors.Join(checkOutputs(file, config.Output, results.CheckWritable), f.trace.check(cmd.Flags(), file, config.Output))
 }
 
-// solveFile is the command as one of the launched processes.
-func solveFile(cmd *cobra.Command, file string, f runFlags, l *launched) error {
-	config, err := l.config(cmd.Context(), func() (*configs.Run, error) { return f.read(cmd, file, l.size()) })
+// solveFile is the command as one of a group of processes.
+func solveFile(cmd *cobra.Command, file string, f runFlags, g *processGroup, out, notes io.Writer) error {
+	config, err := g.config(cmd.Context(), func() (*configs.Run, error) { return f.read(cmd, file, g.Size()) })
 	if err != nil {
 		return err
 	}
-	out, notes := cmd.OutOrStdout(), cmd.ErrOrStderr()
-	if f.quiet || !l.speaks() {
-		out, notes = io.Discard, io.Discard
-	}
-	begin := time.Now()
-	ctx := cmd.Context()
+	ctx, begin := cmd.Context(), time.Now()
 	show := newStatus(notes, func() string { return doing(ctx) })
-	j, err := newSolverRun(ctx, config, l.processes, show, f.trace)
+	j, err := newSolverRun(ctx, config, g.Processes, show, f.trace)
 	show.close()
 	if err != nil {
 		return fmt.Errorf("%s: %w", file, err)
 	}
-	err = j.run(ctx, begin, out, notes)
-	return errors.Join(err, j.close())
+	return errors.Join(j.run(ctx, begin, out, notes), j.close())
 }
 
 // run solves the problem and writes what was asked for. After a failure it
@@ -106,17 +100,13 @@ func (j *solverRun) run(ctx context.Context, begin time.Time, out, notes io.Writ
 	}
 	bar := newProgress(notes, j.config.Solver, "steps", int64(j.config.Stop.Iterations), false)
 	setup := time.Since(begin)
-	options := solverOptions(j.config)
-	options.Scheme = j.scheme
+	options := j.Options()
 	options.Progress = bar.steps
-	if !j.place.Processes.IsAlone() {
-		options.Limit = 0 // which gives processes time to say who is late
-	}
-	keep := j.keeper(record, func(run *results.Run) {
+	keep := j.recordWriter(record, func(run *results.Run) {
 		run.Iterations, run.Stopped = int(bar.done.Load()), results.StopInterrupted
 	})
 	during(ctx, "stepping", keep)
-	kept := j.keepEarly(ctx, keep)
+	kept := j.writePartial(ctx, keep)
 	result, err := j.solver.Run(ctx, options)
 	kept()
 	during(ctx, "", nil)
@@ -124,7 +114,7 @@ func (j *solverRun) run(ctx context.Context, begin time.Time, out, notes io.Writ
 	if err != nil {
 		record.run.Iterations = max(record.run.Iterations, int(bar.done.Load())) // a run that fails returns none
 	}
-	during(ctx, "reading what came out", j.keeper(record.clone(), nil))
+	during(ctx, "reading what came out", j.recordWriter(record.clone(), nil))
 	if !j.writes() {
 		waitingForAnother(ctx)
 	}
@@ -166,33 +156,35 @@ func divergenceHint(c *configs.Run) string {
 	return ""
 }
 
-// newSolverRun makes everything ready, with a trace where one is wanted, and shows how that goes.
-func newSolverRun(ctx context.Context, c *configs.Run, processes *mpi.Processes, show *status, traced traceFlags) (*solverRun, error) {
-	w, err := openSetup(ctx, c, processes, show, func(w *setup) {
-		show.compiler.Store(w.session.Compiler)
-		w.begin(ctx)
-	})
+// newSolverRun makes a run ready, with a trace if one is wanted, and shows how that goes.
+func newSolverRun(
+	ctx context.Context, c *configs.Run, processes *mpi.Processes, show *status, traced traceFlags,
+) (j *solverRun, err error) {
+	w, err := newSetup(ctx, c, processes, show, true)
 	if err != nil {
 		return nil, err
 	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, w.close())
+		}
+	}()
 	during(ctx, "checking the config", nil)
-	if err := w.place.Agree(ctx, "look at the exact solution", checkExact(ctx, c, w.problem)); err != nil {
-		return nil, errors.Join(err, w.close())
+	if err := w.Place.Agree(ctx, "look at the exact solution", checkExact(ctx, c, w.Problem)); err != nil {
+		return nil, err
 	}
 	during(ctx, "trying the schemes", nil)
 	if err := w.choose(ctx, show); err != nil {
-		return nil, errors.Join(err, w.close())
+		return nil, err
 	}
-	if err := w.place.Agree(ctx, "see whether the run fits", w.fits(ctx)); err != nil {
-		return nil, errors.Join(err, w.close())
+	if err := w.Place.Agree(ctx, "see whether the run fits", w.CheckMemory(ctx)); err != nil {
+		return nil, err
 	}
 	during(ctx, "filling the fields and compiling", nil)
-	j := &solverRun{setup: w}
-	if err := w.place.Agree(ctx, "trace the run", j.beginTrace(traced)); err != nil {
-		return nil, errors.Join(err, w.close())
+	j = &solverRun{setup: w}
+	if err := w.Place.Agree(ctx, "trace the run", j.beginTrace(traced)); err != nil {
+		return nil, err
 	}
-	if j.solver, err = solvers.New(ctx, w.problem, w.plan, w.session.Compiler); err != nil {
-		return nil, errors.Join(err, w.close())
-	}
-	return j, nil
+	j.solver, err = w.New(ctx)
+	return j, err
 }

@@ -93,7 +93,7 @@ func (j *solverRun) beginTrace(f traceFlags) error {
 		return nil
 	}
 	w := f.window(int64(j.config.Stop.Iterations))
-	devices := slices.DeleteFunc(slices.Clone(j.place.Devices), func(d *streams.Device) bool { return d == nil }) // others' are theirs
+	devices := slices.DeleteFunc(slices.Clone(j.Place.Devices), func(d *streams.Device) bool { return d == nil }) // others' are theirs
 	tracer, err := streams.NewTracer(devices, w)
 	if err != nil {
 		return err
@@ -114,7 +114,7 @@ func (j *solverRun) endTrace(r *record, failure error) error {
 	for _, d := range trace.Devices {
 		t.found.About.Lost += d.Lost
 	}
-	joined := joinTraces(j.place.Processes, t.found, trace.Zero)
+	joined := joinTraces(j.Place.Processes, t.found, trace.Zero)
 	broken := trace.Err()
 	if failed := errors.Join(failure, broken); failed != nil {
 		t.found.About.Failure = failed.Error()
@@ -183,7 +183,7 @@ type tracePart struct {
 // joinTraces adds to a trace what all processes have traced, at times of rank 0's clock, and names their devices. All call it.
 // zero is what this process's times count from. After a failure each keeps its own.
 func joinTraces(p *mpi.Processes, t *trace.Trace, zero time.Time) error {
-	if p == nil {
+	if p.IsAlone() {
 		return nil
 	}
 	nameOf := func(device string) string { return fmt.Sprintf("%s of rank %d on %s", device, p.Rank, p.Hosts[p.Rank]) }
@@ -206,7 +206,7 @@ func joinTraces(p *mpi.Processes, t *trace.Trace, zero time.Time) error {
 	if !zero.IsZero() {
 		mine.Zero = zero.Add(-ahead).UnixNano()
 	}
-	all, err := gather(p, "join the traces", mine)
+	all, err := mpi.Gather(context.Background(), p, "join the traces", mine)
 	if err != nil {
 		return err
 	}

@@ -32,14 +32,14 @@ type check struct {
 // verifier makes the checks of halox verify on a grid that is small enough.
 type verifier struct {
 	*setup
-	team   *launched
+	team   *processGroup
 	out    io.Writer
 	want   []float64 // of one device, on the process that speaks
 	solved bool      // what one device gives is known
 }
 
 // lost reports whether a process has failed in a way that leaves the others nobody to go on with.
-func (v *verifier) lost() bool { return !v.team.processes.IsAlone() && v.team.processes.Err() != nil }
+func (v *verifier) lost() bool { return !v.team.IsAlone() && v.team.Err() != nil }
 
 // verifySteps is the largest number of steps that the problem is solved for.
 const verifySteps = 20
@@ -57,8 +57,8 @@ func (v *verifier) checks(ctx context.Context) (all []check, err error) {
 // are neighbours, any path stands for it.
 func (v *verifier) paths(ctx context.Context) (usable []p2p.Path, err error) {
 	for _, path := range p2p.Paths() {
-		plan, err := halo.NewPlan(v.place, v.session.Links, path, v.spec(halo.Float64, halo.Corners, 1))
-		if err := v.place.Agree(ctx, "plan path "+string(path), err); err != nil {
+		plan, err := halo.NewPlan(v.Place, v.Session.Links, path, v.spec(halo.Float64, halo.Corners, 1))
+		if err := v.Place.Agree(ctx, "plan path "+string(path), err); err != nil {
 			if v.lost() {
 				return nil, err
 			}
@@ -66,7 +66,7 @@ func (v *verifier) paths(ctx context.Context) (usable []p2p.Path, err error) {
 			continue
 		}
 		usable = append(usable, path)
-		if !v.team.processes.IsAlone() && !v.within(plan) {
+		if !v.team.IsAlone() && !v.within(plan) {
 			break
 		}
 	}
@@ -80,7 +80,7 @@ func (v *verifier) within(plan *halo.Plan) bool {
 
 // named is what a path is called: between processes there is path mpi beside it.
 func (v *verifier) named(path p2p.Path) string {
-	if v.team.processes.IsAlone() {
+	if v.team.IsAlone() {
 		return string(path)
 	}
 	return string(path) + " and mpi"
@@ -88,19 +88,19 @@ func (v *verifier) named(path p2p.Path) string {
 
 // spec returns a field to be exchanged.
 func (v *verifier) spec(e halo.Element, connectivity halo.Connectivity, width int) halo.Spec {
-	return halo.Spec{Name: "verified", Element: e, Connectivity: connectivity, Width: domain.UniformRadius(v.place.Grid.Dims, width)}
+	return halo.Spec{Name: "verified", Element: e, Connectivity: connectivity, Width: domain.UniformRadius(v.Place.Grid.Dims, width)}
 }
 
 // exchanges returns the checks of a path against geometry.
 func (v *verifier) exchanges(path p2p.Path) (all []check) {
 	for _, width := range v.widths() {
-		if v.place.CheckWidth(domain.UniformRadius(v.place.Grid.Dims, width)) != nil {
+		if v.Place.CheckWidth(domain.UniformRadius(v.Place.Grid.Dims, width)) != nil {
 			continue
 		}
 		for _, connectivity := range []halo.Connectivity{halo.Faces, halo.Corners} {
 			for _, element := range []halo.Element{halo.Float32, halo.Float64} {
 				c := halotest.Case{
-					Placement: v.place, Links: v.session.Links, Compiler: v.session.Compiler, Path: path,
+					Placement: v.Place, Links: v.Session.Links, Compiler: v.Session.Compiler, Path: path,
 					Specs: []halo.Spec{v.spec(element, connectivity, width)},
 				}
 				name := fmt.Sprintf("exchange by %s of %s, width %d, %s: every point as geometry says", v.named(path), connected(connectivity), width, element)
@@ -113,9 +113,9 @@ func (v *verifier) exchanges(path p2p.Path) (all []check) {
 
 // widths are those of ghosts that are exchanged: 1 and 2, and those of the problem where they are wider.
 func (v *verifier) widths() []int {
-	of := v.problem.Width()
+	of := v.Problem.Width()
 	most := 2
-	for a := range v.place.Grid.Dims {
+	for a := range v.Place.Grid.Dims {
 		most = max(most, of.Minus[a], of.Plus[a])
 	}
 	return slices.Compact([]int{1, 2, most})
@@ -152,9 +152,9 @@ func (w way) String() string {
 func (v *verifier) ways() (all []way) {
 	for _, s := range scheme.All() {
 		w := way{scheme: s}
-		needs := needsOf(s)
+		needs := s.Needs()
 		if needs.Groups {
-			w.group = v.problem.Group
+			w.group = v.Problem.Group
 		}
 		for _, w.order = range append(needs.Orders, "")[:max(1, len(needs.Orders))] {
 			all = append(all, w)
@@ -171,9 +171,9 @@ func (v *verifier) ways() (all []way) {
 // mostSteps returns how many steps between two exchanges subdomains have the layers for: 4 at most.
 func (v *verifier) mostSteps() int {
 	for steps := 4; steps > 1; steps-- {
-		of := *v.problem
+		of := *v.Problem
 		of.Group = steps
-		if v.place.CheckWidth(of.Width()) == nil {
+		if v.Place.CheckWidth(of.Width()) == nil {
 			return steps
 		}
 	}
@@ -183,12 +183,12 @@ func (v *verifier) mostSteps() int {
 // runs returns the checks of every scheme and path against one device. A scheme that takes fewer devices is left out, and said.
 func (v *verifier) runs(paths []p2p.Path) (all []check) {
 	for _, way := range v.ways() {
-		if err := takesDevices(way.scheme, len(v.place.Devices)); err != nil {
+		if err := way.scheme.Needs().CheckDevices(way.scheme, len(v.Place.Devices)); err != nil {
 			fmt.Fprintf(v.out, "left out: scheme %v\n", err)
 			continue
 		}
 		for _, path := range paths {
-			if needsOf(way.scheme).CheckPath(way.scheme, path) != nil {
+			if way.scheme.Needs().CheckPath(way.scheme, path) != nil {
 				continue
 			}
 			name := fmt.Sprintf("scheme %v by %s: %d steps on %s give the bits of one", way, v.named(path), v.steps(), v.counted())
@@ -208,16 +208,16 @@ func (v *verifier) compare(ctx context.Context, way way, path p2p.Path) (err err
 		if v.team.speaks() {
 			v.want, err = v.one(ctx)
 		}
-		if err := v.place.Agree(ctx, "solve on one device", err); err != nil {
+		if err := v.Place.Agree(ctx, "solve on one device", err); err != nil {
 			return fmt.Errorf("on one device: %w", err)
 		}
 		v.solved = true
 	}
-	got, err := v.solve(ctx, v.place, way, path)
+	got, err := v.solve(ctx, v.Place, way, path)
 	if err != nil || !v.team.speaks() {
 		return err
 	}
-	return firstWrong(v.place.Grid, got, v.want)
+	return firstWrong(v.Place.Grid, got, v.want)
 }
 
 // firstWrong returns an error that names the first point whose bits differ.
@@ -233,11 +233,11 @@ func firstWrong(g domain.Grid, got, want []float64) error {
 
 // one solves the problem on the first device.
 func (v *verifier) one(ctx context.Context) ([]float64, error) {
-	whole, err := domain.Decompose(v.place.Grid, domain.Vec{1, 1, 1})
+	whole, err := domain.Decompose(v.Place.Grid, domain.Vec{1, 1, 1})
 	if err != nil {
 		return nil, err
 	}
-	place, err := halo.Place(whole, []*streams.Device{v.place.FirstDevice()})
+	place, err := halo.Place(whole, []*streams.Device{v.Place.FirstDevice()})
 	if err != nil {
 		return nil, err
 	}
@@ -246,13 +246,13 @@ func (v *verifier) one(ctx context.Context) ([]float64, error) {
 
 // solve runs the problem and returns all owned points, on the process that speaks.
 func (v *verifier) solve(ctx context.Context, place *halo.Placement, way way, path p2p.Path) (values []float64, err error) {
-	p := *v.problem
+	p := *v.Problem
 	p.Group = way.group
-	plan, err := halo.NewPlan(place, v.session.Links, path, p.Field())
+	plan, err := halo.NewPlan(place, v.Session.Links, path, p.Field())
 	if err != nil {
 		return nil, err
 	}
-	s, err := solvers.New(ctx, &p, plan, v.session.Compiler)
+	s, err := solvers.New(ctx, &p, plan, v.Session.Compiler)
 	if err != nil {
 		return nil, err
 	}
@@ -278,7 +278,7 @@ type ranksSoak struct {
 
 // soak runs litmus tests of ranks and prints how many.
 func (v *verifier) soak(ctx context.Context, s ranksSoak) error {
-	tests := litmus.Tests{Compiler: v.session.Compiler, Links: v.session.Links, Limit: waitLimit, Seed: s.seed}
+	tests := litmus.Tests{Compiler: v.Session.Compiler, Links: v.Session.Links, Limit: waitLimit, Seed: s.seed}
 	devices := v.devices()
 	if n := len(devices); n > ranks.MaxDevices {
 		fmt.Fprintf(v.out, "left out: all but the first %d of %d devices; ranks of more are not possible\n", ranks.MaxDevices, n)
@@ -294,7 +294,7 @@ func (v *verifier) soak(ctx context.Context, s ranksSoak) error {
 
 // devices returns those of the file, each once.
 func (v *verifier) devices() (all []*streams.Device) {
-	for _, d := range v.place.Devices {
+	for _, d := range v.Place.Devices {
 		if !slices.Contains(all, d) {
 			all = append(all, d)
 		}
@@ -306,14 +306,14 @@ func (v *verifier) devices() (all []*streams.Device) {
 // where some device does not reach another, and none among all where these are too many. Of several processes they are among
 // all devices.
 func (v *verifier) ranks() (all []check) {
-	if !v.team.processes.IsAlone() {
+	if !v.team.IsAlone() {
 		return v.ranksOfProcesses()
 	}
-	tests := litmus.Tests{Compiler: v.session.Compiler, Links: v.session.Links, Limit: waitLimit}
+	tests := litmus.Tests{Compiler: v.Session.Compiler, Links: v.Session.Links, Limit: waitLimit}
 	devices := v.devices()
 	for _, from := range devices {
 		for _, to := range devices {
-			if _, _, err := v.session.Links.Choose(p2p.Direct, from, to, p2p.MessageShape{}); err != nil {
+			if _, _, err := v.Session.Links.Choose(p2p.Direct, from, to, p2p.MessageShape{}); err != nil {
 				fmt.Fprintf(v.out, "left out: ranks: %v\n", err)
 				return nil
 			}
@@ -349,15 +349,15 @@ func among(tests litmus.Tests, name string, devices []*streams.Device) []check {
 // ranksOfProcesses returns the tests among the devices of all processes, which end them together: none is given up when the command
 // is interrupted.
 func (v *verifier) ranksOfProcesses() (together []check) {
-	p, devices, n := v.team.processes, v.session.Devices, 0
-	for _, count := range v.session.Counts() {
+	p, devices, n := v.team.Processes, v.Session.Devices, 0
+	for _, count := range v.Session.Counts() {
 		n += count
 	}
 	if n > ranks.MaxDevices {
 		fmt.Fprintf(v.out, "left out: ranks: %d devices of all processes; up to %d are possible\n", n, ranks.MaxDevices)
 		return nil
 	}
-	tests := litmus.Tests{Compiler: v.session.Compiler, Links: v.session.Links, Processes: p, Limit: waitLimit}
+	tests := litmus.Tests{Compiler: v.Session.Compiler, Links: v.Session.Links, Processes: p, Limit: waitLimit}
 	name := fmt.Sprintf("ranks of %d devices of %s: ", n, manyProcesses(p))
 	all := append(among(tests, name, devices), check{name + "puts at every alignment come whole before their notification, tags are counted apart", func(ctx context.Context) error {
 		return errors.Join(tests.Puts(ctx, devices...), tests.Counts(ctx, devices...))
@@ -400,8 +400,8 @@ first that fails ends it, and names its seed: --ranks-seed runs that one again.`
 			if cmd.Flags().Changed("ranks-seed") && soak.seed == 0 {
 				return errors.New("--ranks-seed 0: give a seed above 0")
 			}
-			return takePart(cmd, func(l *launched, out, notes io.Writer) error {
-				return verifyFile(cmd.Context(), l, out, notes, args[0], set, soak)
+			return runTogether(cmd, func(g *processGroup, out, notes io.Writer) error {
+				return verifyFile(cmd.Context(), g, out, notes, args[0], set, soak)
 			})
 		},
 	}
@@ -413,17 +413,17 @@ first that fails ends it, and names its seed: --ranks-seed runs that one again.`
 }
 
 // verifyFile is the command.
-func verifyFile(ctx context.Context, l *launched, out, notes io.Writer, file string, set []string, soak ranksSoak) (err error) {
+func verifyFile(ctx context.Context, g *processGroup, out, notes io.Writer, file string, set []string, soak ranksSoak) (err error) {
 	if soak.long < 0 {
 		return fmt.Errorf("--ranks-for %v is negative", soak.long)
 	}
 	if soak != (ranksSoak{}) {
-		if err := l.alone("--ranks-for", "its ranks are those of the devices of one process"); err != nil {
+		if err := g.checkAlone("--ranks-for", "its ranks are those of the devices of one process"); err != nil {
 			return err
 		}
 	}
-	config, err := l.config(ctx, func() (*configs.Run, error) {
-		config, err := loadConfigOf(l.size(), file, set)
+	config, err := g.config(ctx, func() (*configs.Run, error) {
+		config, err := loadConfig(g.Size(), file, set)
 		if err != nil {
 			return nil, err
 		}
@@ -432,28 +432,28 @@ func verifyFile(ctx context.Context, l *launched, out, notes io.Writer, file str
 	if err != nil {
 		return err
 	}
-	w, err := openSetup(ctx, config, l.processes, notes, func(*setup) {})
+	w, err := newSetup(ctx, config, g.Processes, notes, false)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, w.close()) }()
 	if soak != (ranksSoak{}) {
 		w.printHead(out)
-		return (&verifier{setup: w, team: l, out: out}).soak(ctx, soak)
+		return (&verifier{setup: w, team: g, out: out}).soak(ctx, soak)
 	}
-	full, parts := w.place.Grid, w.place.Parts
+	full, parts := w.Place.Grid, w.Place.Parts
 	if small := reduced(full, parts); small != full.Size {
-		less, err := w.again(ctx, l, file, append(set, smaller(full.Dims, small, parts)...))
+		less, err := w.again(ctx, g, notes, file, append(set, smaller(full.Dims, small, parts)...))
 		if err != nil {
 			return err
 		}
 		w = less
 	}
 	w.printHead(out)
-	if full.Size != w.place.Grid.Size {
+	if full.Size != w.Place.Grid.Size {
 		fmt.Fprintf(out, "the grid of the file, %s, is too large to look at every point; this one is cut alike\n", times(full.Size[:full.Dims]))
 	}
-	v := &verifier{setup: w, team: l, out: out}
+	v := &verifier{setup: w, team: g, out: out}
 	checks, err := v.checks(ctx)
 	if err != nil {
 		return err
@@ -462,12 +462,12 @@ func verifyFile(ctx context.Context, l *launched, out, notes io.Writer, file str
 }
 
 // again plans the same file with other overrides, on the same devices.
-func (w *setup) again(ctx context.Context, l *launched, file string, set []string) (*setup, error) {
-	config, err := l.config(ctx, func() (*configs.Run, error) { return loadConfigOf(l.size(), file, set) })
+func (w *setup) again(ctx context.Context, g *processGroup, notes io.Writer, file string, set []string) (*setup, error) {
+	config, err := g.config(ctx, func() (*configs.Run, error) { return loadConfig(g.Size(), file, set) })
 	if err != nil {
 		return nil, err
 	}
-	return setUp(ctx, w.session, config)
+	return newSetupOn(ctx, w.Session, config, notes, false)
 }
 
 // verifyPoints is how many points a grid may have for every one to be looked at,
@@ -519,7 +519,7 @@ func (v *verifier) report(ctx context.Context, checks []check) error {
 		if err != nil && ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if err = v.place.Agree(ctx, c.name, err); err != nil && v.lost() {
+		if err = v.Place.Agree(ctx, c.name, err); err != nil && v.lost() {
 			return fmt.Errorf("%s: %w", c.name, err)
 		}
 		if errors.Is(err, scheme.ErrUnsuited) {

@@ -10,6 +10,8 @@ import (
 	"github.com/halox/halox/halo"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/p2p/mpi"
+	"github.com/halox/halox/solvers"
 )
 
 func TestVerify(t *testing.T) {
@@ -79,14 +81,14 @@ func TestVerifyRanksFor(t *testing.T) {
 func TestVerifyOfMoreDevicesThanRanksTake(t *testing.T) {
 	testdevices.Once(t)
 	measured(t)
-	v := &verifier{team: &launched{}}
+	v := &verifier{team: &processGroup{mpi.Alone()}}
 	var out strings.Builder
 	v.out = &out
-	config, err := loadConfig(write(t, "c.yaml", planned), []string{"grid.size=[4,6,17]", "devices.count=17", "decomposition=[1,1,17]"})
+	config, err := loadConfig(1, write(t, "c.yaml", planned), []string{"grid.size=[4,6,17]", "devices.count=17", "decomposition=[1,1,17]"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if v.setup, err = newSetup(t.Context(), config, t.Output()); err != nil {
+	if v.setup, err = newSetup(t.Context(), config, mpi.Alone(), t.Output(), false); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -114,7 +116,7 @@ func TestVerifyOfMoreDevicesThanRanksTake(t *testing.T) {
 
 func TestVerifyReportsWhatFails(t *testing.T) {
 	var out strings.Builder
-	v := &verifier{setup: &setup{place: &halo.Placement{}}, team: &launched{}, out: &out}
+	v := &verifier{setup: &setup{Setup: &solvers.Setup{Place: &halo.Placement{}}}, team: &processGroup{mpi.Alone()}, out: &out}
 	checks := []check{
 		{"one", func(context.Context) error { return nil }},
 		{"two", func(context.Context) error { return errors.New("point [1 2 3] is wrong") }},

@@ -14,7 +14,6 @@ package bench
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -147,49 +146,16 @@ func (k *Recorder) Check() (err error) {
 	if err == nil {
 		err = k.Files.check()
 	}
-	if k.Processes.IsAlone() {
-		return err
-	}
 	if err := k.Processes.Agree(context.Background(), "look at the files", err); err != nil {
 		return err
 	}
-	return k.share()
+	// all processes measure what the older record lacks
+	k.older, err = mpi.Broadcast(context.Background(), k.Processes, "what is resumed", k.older, 0)
+	return err
 }
 
-// keeps reports whether this process keeps the record: one does.
+// keeps reports whether this process keeps the record: rank 0 does.
 func (k *Recorder) keeps() bool { return k.Processes.IsAlone() || k.Processes.Rank == 0 }
-
-// share tells the other processes what is resumed: all measure what that lacks.
-func (k *Recorder) share() error {
-	text, err := json.Marshal(k.older)
-	if err != nil {
-		return k.Processes.Fail(err)
-	}
-	if text, err = k.Processes.Broadcast(context.Background(), "what is resumed", text, 0); err != nil {
-		return err
-	}
-	if k.keeps() {
-		return nil
-	}
-	return json.Unmarshal(text, &k.older)
-}
-
-// same returns the rows of rank 0, on all processes.
-func (k *Recorder) same(rows []results.Row) (of []results.Row, err error) {
-	if k.Processes.IsAlone() {
-		return rows, nil
-	}
-	var text []byte
-	if k.keeps() { // those of others may lack numbers
-		if text, err = json.Marshal(rows); err != nil {
-			return nil, k.Processes.Fail(err)
-		}
-	}
-	if text, err = k.Processes.Broadcast(context.Background(), "what was measured", text, 0); err != nil || k.keeps() {
-		return rows, err
-	}
-	return of, json.Unmarshal(text, &of)
-}
 
 // unlike are the settings by which a record may differ from that which it continues. What keeps
 // devices busy is measured each time; rows have it as a label.
@@ -249,7 +215,7 @@ func (k *Recorder) Measure(ctx context.Context, tasks []Task) error {
 		if err == nil {
 			err = k.measure(ctx, t)
 		}
-		if k.isEnd(ctx, err) {
+		if errors.Is(err, context.Canceled) || err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 			k.Record.Interrupted = true
 			return cmp.Or(ctx.Err(), context.Canceled)
 		}
@@ -260,14 +226,6 @@ func (k *Recorder) Measure(ctx context.Context, tasks []Task) error {
 		done(int64(i + 1))
 	}
 	return nil
-}
-
-// isEnd reports whether an error is that of a context that has ended, of this process or of another.
-func (k *Recorder) isEnd(ctx context.Context, err error) bool {
-	if !k.Processes.IsAlone() {
-		return errors.Is(err, context.Canceled)
-	}
-	return err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err())
 }
 
 // progress begins to show how many parts are done.
@@ -286,16 +244,16 @@ const saveEvery = 10 * time.Second
 // a task that does not fit into memory leaves a row that says so.
 func (k *Recorder) measure(ctx context.Context, t Task) error {
 	rows, err := t.Measure(ctx)
-	switch {
-	case !k.Processes.IsAlone():
+	if !k.Processes.IsAlone() {
 		err = AgreeToGoOn(ctx, k.Processes, err)
-	case errors.Is(err, streams.ErrOutOfMemory): // others may fit
+	}
+	if errors.Is(err, streams.ErrOutOfMemory) { // other tasks may fit
 		without := t.Labels
 		without.Note = err.Error()
 		rows, err = []results.Row{without}, nil
 	}
-	if err == nil {
-		rows, err = k.same(rows)
+	if err == nil { // rows of other processes may lack numbers
+		rows, err = mpi.Broadcast(context.Background(), k.Processes, "what was measured", rows, 0)
 	}
 	if err != nil {
 		return err

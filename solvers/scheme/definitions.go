@@ -39,7 +39,13 @@ func All() (names []Scheme) {
 	return names
 }
 
-// NeedsOf returns what a scheme needs.
+// Needs returns what the scheme needs: nothing of Auto and of a name that is not a scheme's.
+func (s Scheme) Needs() Needs {
+	needs, _ := NeedsOf(s)
+	return needs
+}
+
+// NeedsOf returns what a scheme needs, or an error for a name that is not a scheme's.
 func NeedsOf(name Scheme) (Needs, error) {
 	d, err := find(name)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/halox/halox/halo"
 	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/p2p/mpi"
 	"github.com/halox/halox/streams"
 )
 
@@ -34,7 +35,7 @@ func Fastest(ctx context.Context, step *Step, s Search, o Options) (trials []Tri
 		return nil, false, errors.New("scheme: a search without a compiler (nil)")
 	}
 	place := step.placement()
-	if idle, err := same(place, "choose a scheme", place.FirstDevice().HostCores); err != nil || idle {
+	if idle, err := mpi.Broadcast(context.Background(), place.Processes, "scheme: choose a scheme", place.FirstDevice().HostCores, 0); err != nil || idle {
 		return nil, false, err
 	}
 	m := s.memory(step, o)
@@ -55,6 +56,16 @@ func Fastest(ctx context.Context, step *Step, s Search, o Options) (trials []Tri
 	return trials, false, nil
 }
 
+// Agreed returns the worst outcome of a trial on any process that shares the grid, on all of them: what wraps ErrUnsuited,
+// streams.ErrOutOfMemory or kernels.ErrNotCompiled on one does on all. All processes call it, also in a dry run.
+func Agreed(p *halo.Placement, mine error) error {
+	if p == nil {
+		return mine
+	}
+	return p.Processes.Agree(context.Background(), "scheme: choose together", mine,
+		ErrUnsuited, streams.ErrOutOfMemory, kernels.ErrNotCompiled)
+}
+
 // isFirst reports whether this process is rank 0, or alone.
 func isFirst(p *halo.Placement) bool { return p.Processes.IsAlone() || p.Processes.Rank == 0 }
 
@@ -64,7 +75,7 @@ func (s Search) recall(step *Step, m memory, trials *[]Trial) (known bool, err e
 	if isFirst(place) {
 		*trials, _ = m.recall(s.paths(step))
 	}
-	if *trials, err = same(place, "remember trials", *trials); err != nil || len(*trials) == 0 {
+	if *trials, err = mpi.Broadcast(context.Background(), place.Processes, "scheme: remember trials", *trials, 0); err != nil || len(*trials) == 0 {
 		return false, err
 	}
 	if _, failed := step.Plan(s.Links, (*trials)[0].Path); Agreed(place, failed) != nil {
@@ -85,7 +96,7 @@ func (s Search) try(ctx context.Context, step *Step, o Options) (trials []Trial,
 	spent := time.Duration(0)
 	place := step.placement()
 	for _, c := range s.candidates(step) {
-		over, err := same(place, "go on with trials", spent > cmp.Or(s.within, searchTime))
+		over, err := mpi.Broadcast(context.Background(), place.Processes, "scheme: go on with trials", spent > cmp.Or(s.within, searchTime), 0)
 		if err != nil {
 			return nil, false, err
 		}
@@ -108,7 +119,7 @@ func (s Search) try(ctx context.Context, step *Step, o Options) (trials []Trial,
 			err = Agreed(place, err)
 		}
 		if err == nil {
-			took, err = same(place, "time a step", took)
+			took, err = mpi.Broadcast(context.Background(), place.Processes, "scheme: time a step", took, 0)
 		}
 		switch {
 		case errors.Is(err, ErrUnsuited) || errors.Is(err, streams.ErrOutOfMemory):

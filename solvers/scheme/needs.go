@@ -32,6 +32,7 @@ type Needs struct {
 	Paths        []p2p.Path // it can exchange over; all where there are none
 	Path         p2p.Path   // it takes where the choice is left to it; p2p.Auto where this is empty
 	Orders       []Order    // it can be told to take; none where it has one of its own
+	MaxDevices   int        // of all processes; 0 where there is no limit
 	OnePerDevice bool       // every subdomain has a device of its own
 	Steady       bool       // nothing that a step is given changes with time, but by its kernels
 	Swept        bool       // halox sweeps the stages: it takes no kernels of the caller's own
@@ -48,6 +49,14 @@ var ErrUnsuited = errors.New("the scheme does not suit the step")
 func (n Needs) CheckPath(name Scheme, path p2p.Path) error {
 	if path != p2p.Auto && len(n.Paths) > 0 && !slices.Contains(n.Paths, path) {
 		return fmt.Errorf("scheme: %w: %s exchanges over path %v, not %s", ErrUnsuited, name, n.Paths, path)
+	}
+	return nil
+}
+
+// CheckDevices returns an error if a scheme with these needs cannot take so many devices.
+func (n Needs) CheckDevices(name Scheme, devices int) error {
+	if n.MaxDevices > 0 && devices > n.MaxDevices {
+		return fmt.Errorf("%s: %d devices; up to %d are possible", name, devices, n.MaxDevices)
 	}
 	return nil
 }

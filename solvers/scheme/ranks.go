@@ -18,7 +18,7 @@ const Ranks Scheme = "ranks"
 
 func ranksScheme() *definition {
 	return &definition{
-		name: Ranks, needs: Needs{Paths: []p2p.Path{p2p.Direct}, Path: p2p.Direct, OnePerDevice: true, Swept: true, Steady: true},
+		name: Ranks, needs: Needs{Paths: []p2p.Path{p2p.Direct}, Path: p2p.Direct, OnePerDevice: true, MaxDevices: ranks.MaxDevices, Swept: true, Steady: true},
 		assistants: none, unfit: unranked, make: newRanks,
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/halox/halox/internal/bench"
 	"github.com/halox/halox/internal/bench/timing"
 	"github.com/halox/halox/internal/measure"
-	"github.com/halox/halox/p2p/mpi"
 	"github.com/halox/halox/results"
 	"github.com/halox/halox/solvers"
 	"github.com/halox/halox/solvers/scheme"
@@ -123,38 +122,6 @@ func (t *stepTimer) pace() (int64, error) {
 	}
 }
 
-// agree returns the error, or where processes make the steps together an error on all if any has one: that something is left
-// out, unless one of them has failed.
-func agree(p *mpi.Processes, mine error) error {
-	if p == nil {
-		return mine
-	}
-	note, why := "", (leftOut{})
-	switch {
-	case errors.As(mine, &why):
-		note = "-" + why.Error()
-	case mine != nil:
-		note = "!" + mine.Error()
-	}
-	all, err := p.Gather(context.Background(), "make steps together", []byte(note))
-	if err != nil {
-		return errors.Join(mine, err)
-	}
-	var left error
-	for rank, b := range all {
-		switch text := string(b); {
-		case text == "":
-		case text[0] == '!' && rank == p.Rank:
-			return mine
-		case text[0] == '!':
-			return &mpi.RemoteError{Rank: rank, Host: p.Hosts[rank], Text: text[1:]}
-		case left == nil:
-			left = leftOut{fmt.Errorf("%s", text[1:])}
-		}
-	}
-	return left
-}
-
 // follow makes steps as long as rank 0 asks for more.
 func follow(ctx context.Context, s *solvers.Solver, o scheme.Options) error {
 	o.Interval = func(int64, time.Duration) int64 { return 1 } // what rank 0 says counts
@@ -185,11 +152,8 @@ func (o *Options) newRun(ctx context.Context, kind results.Kind, on *bench.Machi
 		return nil, err
 	}
 	r.record = to.Record
-	if on.Processes.IsAlone() {
-		return r, r.measureCeiling(ctx)
-	}
 	var err error
-	if on.Processes.Rank == 0 {
+	if on.Processes.IsAlone() || on.Processes.Rank == 0 {
 		err = r.measureCeiling(ctx)
 	}
 	return r, bench.AgreeToGoOn(ctx, on.Processes, err)
@@ -268,14 +232,14 @@ func (r *run) byFirst(ctx context.Context, row results.Row, c stepCase) (results
 // memory does not suit the case, the row has a note that says so and no numbers.
 func (r *run) measure(ctx context.Context, row results.Row, c stepCase) (results.Row, error) {
 	step, s, err := r.step(ctx, c)
-	if why := (leftOut{}); errors.As(err, &why) {
-		row.Note = why.Error()
+	if errors.Is(err, errLeftOut) {
+		row.Note = err.Error()
 		return row, nil
 	}
 	if err != nil {
 		return row, fmt.Errorf("%s: %w", bench.NameOf(row), err)
 	}
-	row = row.Label("parts", times(s.place.Parts[:len(c.size)]))
+	row = row.Label("parts", times(s.Place.Parts[:len(c.size)]))
 	row.Note = s.note()
 	return c.values(row, step, r.ceiling), nil
 }
@@ -287,25 +251,32 @@ func times(n []int) string {
 
 // step times the steps of a case, in microseconds, and says how it was set up.
 func (r *run) step(ctx context.Context, c stepCase) (step results.Sample, s *setup, err error) {
+	agree := func(mine error) error {
+		return r.Processes.Agree(context.Background(), "run steps together", mine, errLeftOut)
+	}
 	s, err = newSetup(ctx, r.Machine, c, r.slabs)
-	if err = agree(r.Processes, err); err != nil {
+	if err = agree(err); err != nil {
 		return step, nil, err
 	}
-	if err := s.choose(ctx, r.notes); err != nil {
+	took, err := s.Choose(ctx)
+	if err != nil {
 		return step, nil, err
 	}
-	if err := agree(r.Processes, s.fits(ctx)); err != nil {
+	if took > 0 {
+		fmt.Fprintln(r.notes, s.Tried(took))
+	}
+	if err := agree(left(s.CheckMemory(ctx))); err != nil {
 		return step, nil, err
 	}
-	solver, err := solvers.New(ctx, s.problem, s.plan, s.Compiler)
-	if err = agree(r.Processes, err); err != nil {
+	solver, err := s.New(ctx)
+	if err = agree(err); err != nil {
 		return step, nil, err
 	}
 	defer func() { err = errors.Join(err, solver.Close()) }()
 	if !r.Processes.IsAlone() && r.Processes.Rank > 0 {
-		return step, s, follow(ctx, solver, s.options())
+		return step, s, follow(ctx, solver, s.Options())
 	}
-	timer, err := newStepTimer(ctx, solver, s.options())
+	timer, err := newStepTimer(ctx, solver, s.Options())
 	if errors.Is(err, scheme.ErrUnsuited) {
 		err = leftOut{err}
 	}

@@ -53,7 +53,7 @@ func (o *ScalingOptions) Check() error {
 
 // checkOrder refuses an order that no scheme has, and fills it in.
 func (o *ScalingOptions) checkOrder() error {
-	ordered := func(s string) bool { return s == string(scheme.Auto) || len(needsOf(scheme.Scheme(s)).Orders) > 0 }
+	ordered := func(s string) bool { return s == string(scheme.Auto) || len(scheme.Scheme(s).Needs().Orders) > 0 }
 	if o.Order != "" && !slices.ContainsFunc(o.Schemes, ordered) {
 		return fmt.Errorf("--order %s: none of the schemes %s has an order: leave --order out", o.Order, strings.Join(o.Schemes, ", "))
 	}
@@ -74,7 +74,7 @@ func (o *ScalingOptions) checkPath() error {
 // checkGroups refuses steps between two exchanges that a scheme does not make.
 func (o *ScalingOptions) checkGroups() error {
 	for _, s := range o.Schemes {
-		if slices.Max(o.Groups) > 1 && s != string(scheme.Auto) && !needsOf(scheme.Scheme(s)).Groups {
+		if slices.Max(o.Groups) > 1 && s != string(scheme.Auto) && !scheme.Scheme(s).Needs().Groups {
 			return fmt.Errorf("--exchange-steps %d: scheme %s exchanges after each step", slices.Max(o.Groups), s)
 		}
 	}
@@ -165,7 +165,7 @@ func (o *ScalingOptions) parts(n int) domain.Vec {
 // has an order that its scheme does not have, so that all lie on one curve.
 func (o *ScalingOptions) labels(c stepCase, points int, mode string) results.Row {
 	row := c.labels().Label("path", o.Path).Label("points", points).Label("mode", mode)
-	if len(needsOf(c.scheme).Orders) == 0 {
+	if len(c.scheme.Needs().Orders) == 0 {
 		row = row.Label("order", "")
 	}
 	return row

@@ -89,7 +89,7 @@ func (o *SchemesOptions) Run(ctx context.Context, on *bench.Machine, to *bench.R
 func (o *SchemesOptions) noteGroups(notes io.Writer) {
 	for _, group := range o.Groups {
 		for _, s := range o.Schemes {
-			if group > 1 && !needsOf(scheme.Scheme(s)).Groups {
+			if group > 1 && !scheme.Scheme(s).Needs().Groups {
 				fmt.Fprintf(notes, "left out on several devices: scheme %s with --exchange-steps %d: it exchanges after each step\n", s, group)
 			}
 		}
@@ -146,10 +146,10 @@ type way struct {
 func (o *SchemesOptions) ways(devices int) (all []way) {
 	for _, s := range o.Schemes {
 		name := scheme.Scheme(s)
-		orders := needsOf(name).Orders
+		orders := name.Needs().Orders
 		if devices == 1 {
 			groups := []int{1}
-			if needsOf(name).Within {
+			if name.Needs().Within {
 				groups = o.Groups
 			}
 			for _, group := range groups {
@@ -163,7 +163,7 @@ func (o *SchemesOptions) ways(devices int) (all []way) {
 		for _, order := range orders {
 			for _, path := range o.Paths {
 				for _, group := range o.Groups {
-					if takes(name, p2p.Path(path)) && (group == 1 || needsOf(name).Groups) {
+					if takes(name, p2p.Path(path)) && (group == 1 || name.Needs().Groups) {
 						all = append(all, way{name, order, p2p.Path(path), group})
 					}
 				}
