@@ -27,8 +27,8 @@ type OpenOptions struct {
 	Failed func(name scheme.Scheme, path p2p.Path, err error) // see scheme.Search; may be nil
 }
 
-// Setup is a problem on the devices of a session, cut and planned, that has no fields yet. Its methods lead to a run, in
-// the order Choose, CheckMemory, New; Close ends what compiles in the background. Where processes share the grid all
+// Setup is a problem on the devices of a session, cut and planned, that has no fields yet. Its methods lead to a run,
+// in the order Choose, CheckMemory, New; Close ends what compiles in the background. Where processes share the grid all
 // call them.
 type Setup struct {
 	Session *halo.Session
@@ -49,8 +49,8 @@ type PlanError struct{ error }
 func (e *PlanError) Unwrap() error { return e.error }
 
 // Open cuts the grid of a problem over the devices of a session, chooses the scheme as scheme.Choose does where it is
-// Auto, and plans the messages. The errors are those of halo.Session.Cut, a halo.OptionError of "Options.Scheme" where the
-// scheme cannot take so many devices, and PlanError.
+// Auto, and plans the messages. The errors are those of halo.Session.Cut, a halo.OptionError of "Options.Scheme" where
+// the scheme cannot take so many devices, and PlanError.
 func Open(ctx context.Context, session *halo.Session, p *Problem, o OpenOptions) (*Setup, error) {
 	of := *p
 	s := &Setup{Session: session, Problem: &of, options: o}

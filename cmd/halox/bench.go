@@ -35,11 +35,15 @@ type benchFlags struct {
 
 func (b *benchFlags) add(f *pflag.FlagSet) {
 	f.StringVar(&b.files.Record, "record", "", "write the record to this JSON `file`, from time to time and at the end")
-	f.StringVar(&b.files.Plot, "plot", "", "draw what was measured, as halox plot does, to this `file` (.png, .svg, .pdf)")
-	f.StringVar(&b.files.Resume, "resume", "", "go on with this record `file` of the same bench, devices, halox and settings: what it has is not measured again; without --record it is written over")
-	f.BoolVar(&b.progress, "progress", false, "say how far it is and how long it will take, also where that is no terminal")
+	f.StringVar(&b.files.Plot, "plot", "", "draw what was measured, as halox plot does, to this `file` (.png, .svg, "+
+		".pdf)")
+	f.StringVar(&b.files.Resume, "resume", "", "go on with this record `file` of the same bench, devices, halox and "+
+		"settings: what it has is not measured again; without --record it is written over")
+	f.BoolVar(&b.progress, "progress", false, "say how far it is and how long it will take, also where that is no "+
+		"terminal")
 	f.StringVar(&b.backend, "backend", "auto", "auto, cuda or host")
-	f.StringVar(&b.network, "exchange-network", "auto", "by which messages go to other processes, as exchange.network of a config")
+	f.StringVar(&b.network, "exchange-network", "auto", "by which messages go to other processes, as exchange.network "+
+		"of a config")
 }
 
 // leaveOpen sets an option to its zero value unless its flag was given.
@@ -63,11 +67,13 @@ func (b *benchFlags) check() error {
 // count opens the first n devices, of each process, all where n is 0.
 func (b *benchFlags) count(n int) openBench {
 	return func(ctx context.Context, processes *mpi.Processes, notes io.Writer) (*halo.Session, error) {
-		return openSession(ctx, configs.Devices{Backend: b.backend, Count: configs.Count(n)}, processes, mpi.Network(b.network), notes)
+		return openSession(ctx, configs.Devices{Backend: b.backend, Count: configs.Count(n)}, processes,
+			mpi.Network(b.network), notes)
 	}
 }
 
-// most opens n devices together, all where n is 0: so that of several processes each has as many as the others, or one less.
+// most opens n devices together, all where n is 0: so that of several processes each has as many as the others, or one
+// less.
 func (b *benchFlags) most(n int) openBench {
 	return func(ctx context.Context, processes *mpi.Processes, notes io.Writer) (*halo.Session, error) {
 		each := n
@@ -87,7 +93,8 @@ func (b *benchFlags) most(n int) openBench {
 // named opens the devices that a flag names.
 func (b *benchFlags) named(flag string, ids []int) openBench {
 	return func(ctx context.Context, _ *mpi.Processes, notes io.Writer) (*halo.Session, error) {
-		s, err := openSession(ctx, configs.Devices{Backend: b.backend, IDs: slices.Compact(slices.Clone(ids))}, nil, "", notes)
+		s, err := openSession(ctx, configs.Devices{Backend: b.backend, IDs: slices.Compact(slices.Clone(ids))}, nil, "",
+			notes)
 		if err != nil {
 			return nil, fmt.Errorf("--backend %s --%s %s: %w", b.backend, flag, option.List(ids), err)
 		}
@@ -216,9 +223,11 @@ func (b *benchFlags) run(cmd *cobra.Command, what benchmark, open openBench, lea
 
 // measure checks the options, opens the devices, measures, and prints and keeps what came of it.
 // Interrupted or failed, it keeps what it had.
-func (b *benchFlags) measure(cmd *cobra.Command, g *processGroup, what benchmark, open openBench, leave benchOutput, out, notes io.Writer) (err error) {
+func (b *benchFlags) measure(cmd *cobra.Command, g *processGroup, what benchmark, open openBench, leave benchOutput,
+	out, notes io.Writer) (err error) {
 	ctx := cmd.Context()
-	to := &bench.Recorder{Files: b.files, Settings: settingsOf(cmd.Flags()), Notes: notes, Progress: b.showProgress(notes), Processes: g.Processes}
+	to := &bench.Recorder{Files: b.files, Settings: settingsOf(cmd.Flags()), Notes: notes,
+		Progress: b.showProgress(notes), Processes: g.Processes}
 	if err := cmp.Or(b.check(), what.Check()); err != nil {
 		return err
 	}
@@ -322,9 +331,10 @@ func withNetwork(file *string) benchOutput {
 	}}
 }
 
-// networkOf returns the file for halox plan --network of the links between hosts that were measured, by the worst of them: the
-// time of the smallest message to and fro, the rate of the largest one way, or that of one where both go at once and each is
-// slower then, by MPI alone, and what halox adds to the first. In an exchange messages go both ways at once.
+// networkOf returns the file for halox plan --network of the links between hosts that were measured, by the worst of
+// them: the time of the smallest message to and fro, the rate of the largest one way, or that of one where both go at
+// once and each is slower then, by MPI alone, and what halox adds to the first. In an exchange messages go both ways at
+// once.
 func networkOf(r *results.Record) (string, error) {
 	smallest, largest := math.Inf(1), 0.
 	for _, row := range r.Rows {
@@ -350,8 +360,10 @@ func networkOf(r *results.Record) (string, error) {
 		}
 	}
 	if latency == 0 || math.IsInf(rate, 1) {
-		return "", errors.New("no messages between hosts were measured one way: start processes on several, with --modes one-way among others")
+		return "", errors.New("no messages between hosts were measured one way: start processes on several, with " +
+			"--modes one-way among others")
 	}
-	return fmt.Sprintf("# %s bytes to and fro, %s bytes one way\nlatency_us: %.4g\nbandwidth_gb_s: %.4g\nadapters: 1\nmessage_us: %.4g\n",
+	return fmt.Sprintf("# %s bytes to and fro, %s bytes one way\nlatency_us: %.4g\nbandwidth_gb_s: %.4g\nadapters: "+
+		"1\nmessage_us: %.4g\n",
 		fmt.Sprint(smallest), fmt.Sprintf("%.0f", largest), latency, rate, max(0, message-latency)), nil
 }

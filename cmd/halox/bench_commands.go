@@ -30,7 +30,8 @@ import (
 func newBenchCommand() *cobra.Command {
 	cmd := newGroup("bench", "Measure what the devices and their links do")
 	cmd.AddCommand(newBenchExchangeCommand(), newBenchPackCommand(), newBenchPingPongCommand(), newBenchLinksCommand(),
-		newBenchLatencyCommand(), newBenchRanksCommand(), newBenchSweepCommand(), newBenchSchemesCommand(), newBenchScalingCommand())
+		newBenchLatencyCommand(), newBenchRanksCommand(), newBenchSweepCommand(), newBenchSchemesCommand(),
+		newBenchScalingCommand())
 	return cmd
 }
 
@@ -116,7 +117,8 @@ func (l *layoutFlags) addTo(f *pflag.FlagSet, o *datatypes.Layouts) {
 	f.IntVar(&o.Blocks, "blocks", 0, "most thread blocks that a kernel may take; 0 for as many as suit")
 	f.DurationVar(&o.Budget, "budget", 20*time.Millisecond, "how long to take for each measurement of a layout")
 	f.StringVar(&o.Over, "over", datatypes.PackedBytes, "draw over this `parameter` of the layouts, such as block")
-	f.StringVar(&o.Figure, "figure", "", "measure and draw what a paper's figure shows, by its `name`; list prints the names")
+	f.StringVar(&o.Figure, "figure", "", "measure and draw what a paper's figure shows, by its `name`; list prints "+
+		"the names")
 	l.add(f)
 }
 
@@ -213,7 +215,8 @@ func newBenchLinksCommand() *cobra.Command {
 	f := cmd.Flags()
 	f.IntSliceVar(&devices, "devices", nil, "the devices, counted from 0; without it all GPUs, or four host devices")
 	f.StringSliceVar(&sizes, "sizes", defaultSizes(), "sizes of messages")
-	f.StringVar(&network, "network", "", "of several hosts: write what halox plan --hosts is to know of the network to this `file`")
+	f.StringVar(&network, "network", "", "of several hosts: write what halox plan --hosts is to know of the network "+
+		"to this `file`")
 	addLinksOptions(f, &o)
 	b.add(f)
 	return cmd
@@ -274,17 +277,21 @@ Ctrl-C ends the bench between two measurements and keeps what it had.`,
 			if err := checkDevice(device); err != nil {
 				return err
 			}
-			return l.run(cmd, &o, l.named("device", []int{device}), benchOutput{alone: true, table: comparison(o.Contenders), chart: o.Draw})
+			return l.run(cmd, &o, l.named("device", []int{device}),
+				benchOutput{alone: true, table: comparison(o.Contenders), chart: o.Draw})
 		},
 	}
 	f := cmd.Flags()
 	l.addTo(f, &o.Layouts)
 	f.IntVar(&device, "device", 0, "the device, counted from 0")
-	f.StringSliceVar(&o.Engines, "engines", []string{datatypes.AllEngines, "auto"}, "engines: all, auto or the name of one")
+	f.StringSliceVar(&o.Engines, "engines", []string{datatypes.AllEngines, "auto"},
+		"engines: all, auto or the name of one")
 	f.BoolVar(&o.Unpack, "unpack", false, "time unpacking too, of what the layout's receiver has")
-	f.StringVar(&o.To, "to", datatypes.ToDevice, "where the packed bytes go, and are unpacked from: device memory, or pinned host memory mapped into it (zero copy)")
+	f.StringVar(&o.To, "to", datatypes.ToDevice, "where the packed bytes go, and are unpacked from: device memory, or "+
+		"pinned host memory mapped into it (zero copy)")
 	f.BoolVar(&o.NoCheck, "no-check", false, "do not compare what engines write with what the host packs")
-	f.Lookup("plot").Usage = "draw bandwidth of packing over packed size, the median of layouts of one size, or the figure, to this `file` (.png, .svg, .pdf)"
+	f.Lookup("plot").Usage = "draw bandwidth of packing over packed size, the median of layouts of one size, or the " +
+		"figure, to this `file` (.png, .svg, .pdf)"
 	return cmd
 }
 
@@ -333,21 +340,25 @@ Ctrl-C ends the bench between two measurements and keeps what it had.`,
 			if len(devices) != 2 || slices.Min(devices) < 0 {
 				return fmt.Errorf("--devices %s: name two devices, counted from 0, such as 0,1", option.List(devices))
 			}
-			return l.run(cmd, &o, l.named("devices", devices), benchOutput{alone: true, table: comparison(o.Contenders), chart: o.Draw})
+			return l.run(cmd, &o, l.named("devices", devices),
+				benchOutput{alone: true, table: comparison(o.Contenders), chart: o.Draw})
 		},
 	}
 	f := cmd.Flags()
 	l.addTo(f, &o.Layouts)
 	f.IntSliceVar(&devices, "devices", []int{0, 1}, "the two devices, counted from 0; the same twice sends within it")
 	addPingPongOptions(f, &o)
-	f.Lookup("plot").Usage = "draw bandwidth over packed size, the median of layouts of one size, or the figure, to this `file` (.png, .svg, .pdf)"
+	f.Lookup("plot").Usage = "draw bandwidth over packed size, the median of layouts of one size, or the figure, to " +
+		"this `file` (.png, .svg, .pdf)"
 	return cmd
 }
 
 // addPingPongOptions adds the flags of how messages go.
 func addPingPongOptions(f *pflag.FlagSet, o *datatypes.PingPongOptions) {
-	f.StringSliceVar(&o.Paths, "paths", []string{"direct", "peer"}, "paths: "+strings.Join(datatypes.PingPongPaths(), ", "))
-	f.StringSliceVar(&o.Engines, "engine", []string{"auto"}, "engines that pack and unpack: all, auto or the name of one")
+	f.StringSliceVar(&o.Paths, "paths", []string{"direct", "peer"},
+		"paths: "+strings.Join(datatypes.PingPongPaths(), ", "))
+	f.StringSliceVar(&o.Engines, "engine", []string{"auto"},
+		"engines that pack and unpack: all, auto or the name of one")
 	f.Int64Var(&o.Fragment, "fragment", 0, "`bytes` of the fragments that messages go in; 0 for what suits")
 	f.IntVar(&o.Ring, "ring", 0, "fragments under way at once; 0 for what suits")
 	f.BoolVar(&o.Remote, "remote", false, "unpack from the sender's memory, over the link, with path peer")
@@ -405,10 +416,13 @@ on from there.`,
 	f := cmd.Flags()
 	f.StringSliceVar(&o.What, "what", ranks.Whats(), "what is measured: "+strings.Join(ranks.Whats(), ", "))
 	f.StringSliceVar(&bytes, "bytes", []string{"8", "1KiB", "16KiB", "64KiB", "1MiB"}, "bytes of messages to and fro")
-	f.StringSliceVar(&messages, "messages", []string{"8", "4KiB", "16KiB", "64KiB"}, "bytes of messages of all ranks at once")
+	f.StringSliceVar(&messages, "messages", []string{"8", "4KiB", "16KiB", "64KiB"},
+		"bytes of messages of all ranks at once")
 	f.StringSliceVar(&vectors, "vectors", []string{"8", "1KiB", "64KiB"}, "bytes of vectors of collectives, in doubles")
-	f.StringSliceVar(&o.Compute, "compute", ranks.Computes(), "overlap: what a rank computes: "+strings.Join(ranks.Computes(), ", "))
-	f.IntSliceVar(&o.Apart, "apart", []int{0, 1}, "overlap: whether ranks of one multiprocessor begin together, 0, or apart, 1")
+	f.StringSliceVar(&o.Compute, "compute", ranks.Computes(),
+		"overlap: what a rank computes: "+strings.Join(ranks.Computes(), ", "))
+	f.IntSliceVar(&o.Apart, "apart", []int{0, 1}, "overlap: whether ranks of one multiprocessor begin together, 0, or "+
+		"apart, 1")
 	f.IntSliceVar(&o.PerMultiprocessor, "per-multiprocessor", []int{1, 2, 4, 8}, "ranks on each multiprocessor")
 	f.IntVar(&o.Threads, "threads", 128, "threads of a rank")
 	f.DurationVar(&o.Budget, "budget", 50*time.Millisecond, "how long to take for each measurement, about")
@@ -451,7 +465,8 @@ Steps are timed as by halox bench schemes. Ctrl-C ends the bench and keeps what 
 	f.StringSliceVar(&o.Schemes, "scheme", []string{"auto"}, "schemes, or auto")
 	f.StringVar(&o.Order, "order", "left-right", "of two-stream: left-right or pairwise")
 	f.StringVar(&o.Path, "path", "auto", p2p.Choices(p2p.Paths()))
-	f.IntSliceVar(&o.Groups, "exchange-steps", []int{1}, fmt.Sprintf("steps between two exchanges, 1 to %d", solvers.MaxGroup))
+	f.IntSliceVar(&o.Groups, "exchange-steps", []int{1},
+		fmt.Sprintf("steps between two exchanges, 1 to %d", solvers.MaxGroup))
 	f.StringVar(&o.Mode, "mode", "both", "strong, weak or both")
 	b.add(f)
 	return cmd
@@ -500,7 +515,8 @@ Ctrl-C ends the bench and keeps what it had.`,
 	f.StringSliceVar(&o.Schemes, "schemes", steps.Schemes(), "schemes")
 	f.IntSliceVar(&o.Norms, "norms", []int{0}, "take the norms of every n-th step; 0: of none")
 	f.StringSliceVar(&o.Sums, "sums", []string{string(sums.Fast)}, "how norms are summed: reproducible, fast")
-	f.IntSliceVar(&o.Groups, "exchange-steps", []int{1}, fmt.Sprintf("steps between two exchanges, 1 to %d, of schemes that take several", solvers.MaxGroup))
+	f.IntSliceVar(&o.Groups, "exchange-steps", []int{1}, fmt.Sprintf("steps between two exchanges, 1 to %d, of "+
+		"schemes that take several", solvers.MaxGroup))
 	f.StringSliceVar(&o.Paths, "paths", steps.Paths(), "paths: "+strings.Join(steps.Paths(), ", "))
 	b.add(f)
 	return cmd
@@ -510,7 +526,8 @@ Ctrl-C ends the bench and keeps what it had.`,
 func addStepFlags(f *pflag.FlagSet, o *steps.Options) {
 	f.IntSliceVar(&o.Devices, "devices", nil, "numbers of devices (default 1, 2, 4, ... and all)")
 	f.IntVar(&o.Dims, "dims", 3, "3 for cubes and the 7-point star, 2 for squares and the 5-point star")
-	f.IntSliceVar(&o.Points, "points", nil, "points along each axis (default 64,128,256,512, or with --dims 2 1024,4096,16384)")
+	f.IntSliceVar(&o.Points, "points", nil, "points along each axis (default 64,128,256,512, or with --dims 2 "+
+		"1024,4096,16384)")
 	f.StringSliceVar(&o.Precisions, "precisions", []string{"float64", "float32"}, "float64, float32")
 	f.StringVar(&o.Cut, "cut", "auto", "how the grid is cut: auto, or in slabs along its last axis, as in the paper")
 	f.DurationVar(&o.Budget, "budget", time.Second, "how long one row is measured at most, without what comes before")
@@ -556,7 +573,8 @@ on from there.`,
 	}
 	f := cmd.Flags()
 	f.IntVar(&device, "device", 0, "the device, counted from 0")
-	f.StringSliceVar(&o.Stencils, "stencils", []string{"5-point", "7-point"}, "stencils: "+strings.Join(sweep.Stencils(), ", "))
+	f.StringSliceVar(&o.Stencils, "stencils", []string{"5-point", "7-point"},
+		"stencils: "+strings.Join(sweep.Stencils(), ", "))
 	f.IntSliceVar(&o.Points2D, "points-2d", sweep.Points(2), "points along each axis in two dimensions")
 	f.IntSliceVar(&o.Points3D, "points-3d", sweep.Points(3), "points along each axis in three dimensions")
 	f.StringSliceVar(&o.Precision, "precision", sweep.Precisions(), "float32, float64")

@@ -41,8 +41,8 @@ func checkProblem(ctx context.Context, file string, c *configs.Run) error {
 	return errors.Join(errs...)
 }
 
-// checkExact refuses an exact solution that is not finite after the last step; where a run may end before that, one that is not finite
-// before the first step either.
+// checkExact refuses an exact solution that is not finite after the last step; where a run may end before that, one
+// that is not finite before the first step either.
 func checkExact(ctx context.Context, c *configs.Run, p *solvers.Problem) error {
 	if c.Exact == "" {
 		return nil
@@ -96,7 +96,8 @@ func cutOf(c *configs.Run, p *solvers.Problem) (cut *domain.Decomposition, err e
 	return cut, under(key, wide(p, err))
 }
 
-// tooSmall adds what to do to the error of a grid that is too small for so many devices. Fewer do not help where one is too many.
+// tooSmall adds what to do to the error of a grid that is too small for so many devices. Fewer do not help where one is
+// too many.
 func tooSmall(err error, p *solvers.Problem, devices int) error {
 	if _, alone := domain.AutoParts(p.Grid, 1, p.Width()); devices == 1 || alone != nil {
 		return fmt.Errorf("%w: use a larger grid", err)
@@ -135,7 +136,8 @@ func checkHost(p *solvers.Problem, cut *domain.Decomposition) (err error) {
 	return solvers.Fit(p, place)
 }
 
-// wide adds to an error, whose text ends with what to do, that fewer steps between two exchanges would do too, if there are several.
+// wide adds to an error, whose text ends with what to do, that fewer steps between two exchanges would do too, if there
+// are several.
 func wide(p *solvers.Problem, err error) error {
 	if err == nil || p.Group == 1 {
 		return err

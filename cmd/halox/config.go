@@ -20,9 +20,11 @@ func newConfigCommand() *cobra.Command {
 
 func newConfigNewCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:       "new NAME [FILE]",
-		Short:     "Write a sample config: " + strings.Join(configs.Samples(), ", "),
-		Long:      "Write the sample config NAME, with comments, to FILE (NAME.yaml where none is given, the standard output for -).\nA file that is there is left as it is. Samples: " + strings.Join(configs.Samples(), ", ") + ".",
+		Use:   "new NAME [FILE]",
+		Short: "Write a sample config: " + strings.Join(configs.Samples(), ", "),
+		Long: "Write the sample config NAME, with comments, to FILE (NAME.yaml where none is given, the standard " +
+			"output for -).\nA file that is there is left as it is. Samples: " + strings.Join(configs.Samples(), ", ") +
+			".",
 		Args:      cobra.RangeArgs(1, 2),
 		ValidArgs: configs.Samples(),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -85,7 +87,8 @@ func newConfigCheckCommand() *cobra.Command {
 			if err := checkMemory(args[0], c); err != nil {
 				return err
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "%s: ok: %s on %v points in %s\n", args[0], c.Solver, c.Grid.Size, c.Precision)
+			fmt.Fprintf(cmd.OutOrStdout(), "%s: ok: %s on %v points in %s\n", args[0], c.Solver, c.Grid.Size,
+				c.Precision)
 			return nil
 		},
 	}

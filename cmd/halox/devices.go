@@ -26,7 +26,10 @@ func newDevicesCommand() *cobra.Command {
 Started by mpirun, it lists those that each process would take.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return runTogether(cmd, func(g *processGroup, out, _ io.Writer) error { return showDevices(cmd.Context(), g, out) })
+			return runTogether(cmd, func(g *processGroup, out,
+				_ io.Writer) error {
+				return showDevices(cmd.Context(), g, out)
+			})
 		},
 	}
 }
@@ -82,7 +85,8 @@ func listDevices(out io.Writer, s *halo.Session) error {
 			fmt.Fprintf(w, "... to host %d\n", len(s.Devices)-1)
 			break
 		}
-		fmt.Fprintf(w, "%s %d\t%s\t%.1f GiB\t%s\t%s\t%d\n", d.Backend, d.ID, d.Name, float64(d.Memory)/(1<<30), orDash(d.Arch), orDash(d.PCIBusID), d.Cores)
+		fmt.Fprintf(w, "%s %d\t%s\t%.1f GiB\t%s\t%s\t%d\n", d.Backend, d.ID, d.Name, float64(d.Memory)/(1<<30),
+			orDash(d.Arch), orDash(d.PCIBusID), d.Cores)
 	}
 	if err := w.Flush(); err != nil || s.Devices[0].HostMemory || len(s.Devices) < 2 {
 		return err

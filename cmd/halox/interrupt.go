@@ -93,7 +93,8 @@ stopping:
 	return errInterrupted
 }
 
-// patience returns how long after a signal the command may take to stop by itself: 0 if it does not look at its context.
+// patience returns how long after a signal the command may take to stop by itself: 0 if it does not look at its
+// context.
 func (i *interrupts) patience() time.Duration {
 	i.mu.Lock()
 	defer i.mu.Unlock()

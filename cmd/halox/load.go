@@ -44,7 +44,8 @@ func configOptions() configs.Options {
 func addSet(cmd *cobra.Command, set *[]string) {
 	cmd.Flags().StringArrayVar(set, "set", nil, "override a key of the config, as `key=value`; may be repeated")
 	complete := func(_ *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
-		return configs.Complete(configOptions(), begun), cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
+		return configs.Complete(configOptions(), begun),
+			cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
 	}
 	if err := cmd.RegisterFlagCompletionFunc("set", complete); err != nil {
 		panic(err) // the flag was added above
@@ -55,7 +56,8 @@ func addSet(cmd *cobra.Command, set *[]string) {
 func configSchemes() (all []configs.Scheme) {
 	for _, name := range scheme.All() {
 		n := name.Needs()
-		all = append(all, configs.Scheme{Name: string(name), Orders: texts(n.Orders), Paths: texts(n.Paths), Steady: n.Steady, Groups: n.Groups})
+		all = append(all, configs.Scheme{Name: string(name), Orders: texts(n.Orders), Paths: texts(n.Paths),
+			Steady: n.Steady, Groups: n.Groups})
 	}
 	return all
 }
@@ -65,7 +67,8 @@ func configStencils() (all []configs.StencilKind) {
 	for _, dims := range []int{2, 3} {
 		for _, k := range stencil.Kinds(dims) {
 			selects := configs.Stencil{Points: k.Points, Shape: string(k.Shape)}
-			all = append(all, configs.StencilKind{Dims: dims, Stencil: selects, OneSpacing: k.OneSpacing(), StableStep: k.StableStep})
+			all = append(all, configs.StencilKind{Dims: dims, Stencil: selects, OneSpacing: k.OneSpacing(),
+				StableStep: k.StableStep})
 		}
 	}
 	return all
@@ -106,7 +109,8 @@ func newProblem(c *configs.Run) (*solvers.Problem, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &solvers.Problem{Grid: grid, Spacing: c.Spacing(), Real: kernels.Real(c.Precision), TimeStep: c.TimeStep(), Sums: sums.Mode(c.Stop.Sums), Group: max(1, int(c.Exchange.Steps))}
+	p := &solvers.Problem{Grid: grid, Spacing: c.Spacing(), Real: kernels.Real(c.Precision), TimeStep: c.TimeStep(),
+		Sums: sums.Mode(c.Stop.Sums), Group: max(1, int(c.Exchange.Steps))}
 	kind := stencil.Kind{Points: c.Stencil.Points, Shape: stencil.Shape(c.Stencil.Shape)}
 	if c.Heat != nil {
 		p.Stencil, err = stencil.HeatOf(kind, p.Spacing, c.Heat.Diffusivity, p.TimeStep)

@@ -54,7 +54,8 @@ all hosts, weak one that grows with them. Schemes that make steps of one process
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("hosts") {
 				return runTogether(cmd, func(g *processGroup, out, _ io.Writer) error {
-					if err := g.checkAlone("plan --hosts", "it predicts steps of hosts that are not there, and needs no launcher"); err != nil {
+					if err := g.checkAlone("plan --hosts", "it predicts steps of hosts that are not there, and needs "+
+						"no launcher"); err != nil {
 						return err
 					}
 					return planHostsOf(cmd.Context(), out, args[0], set, &hosts)
@@ -75,7 +76,8 @@ all hosts, weak one that grows with them. Schemes that make steps of one process
 }
 
 // planFile is the command.
-func planFile(ctx context.Context, g *processGroup, out, notes io.Writer, file string, set []string, dot bool) (err error) {
+func planFile(ctx context.Context, g *processGroup, out, notes io.Writer, file string, set []string,
+	dot bool) (err error) {
 	config, err := g.config(ctx, func() (*configs.Run, error) {
 		config, err := loadConfig(g.Size(), file, set)
 		if err != nil {
@@ -170,17 +172,19 @@ func (w *view) printMessages(out io.Writer) {
 	if len(w.Plan.Messages) == 1 {
 		title = "1 message of " + w.each()
 	}
-	table(out, title, "from\tto\tdirection\tpoints sent\tghosts that get them\tbytes\tform\tpath\twhy", func(t io.Writer) {
-		for _, m := range w.Plan.Messages {
-			for i, p := range m.Parts {
-				if i == 0 {
-					fmt.Fprintf(t, "%d\t%d\t%v\t%v\t%v\t%d\t%s\t%s\t%s\n", m.From, m.To, p.Dir, p.Send, p.Ghost, m.Bytes, form(m), m.Path, m.Why)
-					continue
+	table(out, title, "from\tto\tdirection\tpoints sent\tghosts that get them\tbytes\tform\tpath\twhy",
+		func(t io.Writer) {
+			for _, m := range w.Plan.Messages {
+				for i, p := range m.Parts {
+					if i == 0 {
+						fmt.Fprintf(t, "%d\t%d\t%v\t%v\t%v\t%d\t%s\t%s\t%s\n", m.From, m.To, p.Dir, p.Send, p.Ghost,
+							m.Bytes, form(m), m.Path, m.Why)
+						continue
+					}
+					fmt.Fprintf(t, "\t\t%v\t%v\t%v\t\t\t\tin the same message\n", p.Dir, p.Send, p.Ghost)
 				}
-				fmt.Fprintf(t, "\t\t%v\t%v\t%v\t\t\t\tin the same message\n", p.Dir, p.Send, p.Ghost)
 			}
-		}
-	})
+		})
 }
 
 // form says how a message travels.
@@ -249,7 +253,8 @@ func (w *setup) printGroup(out io.Writer) {
 	if width.Minus != width.Plus {
 		ghosts = fmt.Sprintf("%v wide at low sides and %v at high ones", width.Minus[:dims], width.Plus[:dims])
 	}
-	fmt.Fprintf(out, "%d steps between two exchanges: ghosts %s, %d ghosts swept beside %d points in these steps\n", steps, ghosts, extra, int64(steps)*w.Problem.Grid.Points())
+	fmt.Fprintf(out, "%d steps between two exchanges: ghosts %s, %d ghosts swept beside %d points in these steps\n",
+		steps, ghosts, extra, int64(steps)*w.Problem.Grid.Points())
 }
 
 // writeDot writes the plan as a graph for graphviz: a node a subdomain, grouped by
@@ -265,7 +270,8 @@ func (w *view) writeDot(out io.Writer) error {
 		}
 	}
 	for _, m := range w.Plan.Messages {
-		fmt.Fprintf(&b, "\t%d -> %d [label=%q]\n", m.From, m.To, fmt.Sprintf("%s %s %s", directions(m), streams.Size(m.Bytes), m.Path))
+		fmt.Fprintf(&b, "\t%d -> %d [label=%q]\n", m.From, m.To,
+			fmt.Sprintf("%s %s %s", directions(m), streams.Size(m.Bytes), m.Path))
 	}
 	b.WriteString("}\n")
 	_, err := io.WriteString(out, b.String())
@@ -320,7 +326,8 @@ func (w *view) printCrossing(out io.Writer) {
 			continue
 		}
 		fmt.Fprintf(out, "%s: %d messages, %s %s, of one host at most %s; network %s: packed on the device, %s\n",
-			between.what, messages, streams.Size(bytes), w.by(), streams.Size(most), between.network, carried(p, between.network))
+			between.what, messages, streams.Size(bytes), w.by(), streams.Size(most), between.network,
+			carried(p, between.network))
 	}
 	w.printNetworks(out)
 }
@@ -341,15 +348,16 @@ func (w *view) printNetworks(out io.Writer) {
 	if len(w.networks) == 0 {
 		return
 	}
-	table(out, "networks between processes, from the first call to the arrival", "network\tbetween\t64 KiB\t1 MiB\t4 MiB\twhy not", func(t io.Writer) {
-		for _, n := range w.networks {
-			if n.Why != "" {
-				fmt.Fprintf(t, "%s\t\t\t\t\t%s\n", n.Network, n.Why)
+	table(out, "networks between processes, from the first call to the arrival",
+		"network\tbetween\t64 KiB\t1 MiB\t4 MiB\twhy not", func(t io.Writer) {
+			for _, n := range w.networks {
+				if n.Why != "" {
+					fmt.Fprintf(t, "%s\t\t\t\t\t%s\n", n.Network, n.Why)
+				}
+				printCurve(t, n.Network, "processes of one host", n.Within)
+				printCurve(t, n.Network, "hosts", n.Across)
 			}
-			printCurve(t, n.Network, "processes of one host", n.Within)
-			printCurve(t, n.Network, "hosts", n.Across)
-		}
-	})
+		})
 }
 
 // printCurve writes what messages of some sizes take.
@@ -378,7 +386,8 @@ func (w *view) printForecast(out io.Writer) {
 	table(out, title, "device\tall it sends\tall it receives\tits longest message", func(t io.Writer) {
 		for process, k := range w.known {
 			for _, f := range k.Times {
-				fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", f.Device, p2p.Microseconds(f.Sends), p2p.Microseconds(f.Receives), p2p.Microseconds(f.Longest))
+				fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", f.Device, p2p.Microseconds(f.Sends), p2p.Microseconds(f.Receives),
+					p2p.Microseconds(f.Longest))
 				least, most = max(least, f.Longest), max(most, f.atMost())
 				unknown += f.Unknown
 				if p := w.Place.Processes; !p.IsAlone() {
@@ -393,7 +402,8 @@ func (w *view) printForecast(out io.Writer) {
 		also = ",\nand each host those to other hosts one after the other"
 	}
 	fmt.Fprintf(out, "an exchange takes %s if all messages travel at once (the longest message), %s if each device\n"+
-		"handles its messages one after the other, sending and receiving at once (the busiest device)%s\n", p2p.Microseconds(least), p2p.Microseconds(most), also)
+		"handles its messages one after the other, sending and receiving at once (the busiest device)%s\n",
+		p2p.Microseconds(least), p2p.Microseconds(most), also)
 	w.printBetween(out)
 	if unknown > 0 {
 		fmt.Fprintln(out, "some messages have no measured time; they count as 0")
@@ -414,23 +424,27 @@ func (w *view) printBetween(out io.Writer) {
 		}
 		first, last := kind.Curve[0], kind.Curve[len(kind.Curve)-1]
 		p := w.Place.Processes
-		fmt.Fprintf(out, "messages between %s count as those between %s and %s: %s for %s, %s for %s, packed, sent and unpacked\n",
-			kind.what, p.Name(kind.From), p.Name(kind.To), p2p.Microseconds(first.Time), streams.Size(first.Bytes), p2p.Microseconds(last.Time), streams.Size(last.Bytes))
+		fmt.Fprintf(out, "messages between %s count as those between %s and %s: %s for %s, %s for %s, packed, sent "+
+			"and unpacked\n",
+			kind.what, p.Name(kind.From), p.Name(kind.To), p2p.Microseconds(first.Time), streams.Size(first.Bytes),
+			p2p.Microseconds(last.Time), streams.Size(last.Bytes))
 	}
 }
 
 // printMemory writes what devices hold in a run and what they have, and the same of each host.
 func (w *view) printMemory(out io.Writer) {
-	table(out, "memory of a run in bytes", "device\tfield\tbeside it\tpinned on the host\tfree\ttotal", func(t io.Writer) {
-		for _, k := range w.known {
-			for _, m := range k.Memory {
-				fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%s\t%s\n", m.Device, m.Field, m.Beside, m.Pinned, sizeOf(m.Free, m.Total), sizeOf(m.Total, m.Total))
+	table(out, "memory of a run in bytes", "device\tfield\tbeside it\tpinned on the host\tfree\ttotal",
+		func(t io.Writer) {
+			for _, k := range w.known {
+				for _, m := range k.Memory {
+					fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%s\t%s\n", m.Device, m.Field, m.Beside, m.Pinned,
+						sizeOf(m.Free, m.Total), sizeOf(m.Total, m.Total))
+				}
 			}
-		}
-		for _, h := range w.hosts() {
-			fmt.Fprintf(t, "%s\t\t\t%d\t%s\t%s\n", h.name, h.own, sizeOf(h.Free, h.Total), sizeOf(h.Total, h.Total))
-		}
-	})
+			for _, h := range w.hosts() {
+				fmt.Fprintf(t, "%s\t\t\t%d\t%s\t%s\n", h.name, h.own, sizeOf(h.Free, h.Total), sizeOf(h.Total, h.Total))
+			}
+		})
 	if source := w.known[0].Host.Source; source != "" {
 		fmt.Fprintf(out, "what is free on the host is %s\n", source)
 	}

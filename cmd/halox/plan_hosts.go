@@ -36,10 +36,13 @@ type hostsFlags struct {
 
 func (f *hostsFlags) add(flags *pflag.FlagSet) {
 	flags.IntVar(&f.hosts, "hosts", 0, "predict steps on up to so many hosts")
-	flags.IntVar(&f.devices, "devices-per-host", 4, "with --hosts: devices of each, where the config does not say how many a process has")
+	flags.IntVar(&f.devices, "devices-per-host", 4, "with --hosts: devices of each, where the config does not say how "+
+		"many a process has")
 	f.given = flags.Lookup("devices-per-host")
-	flags.StringSliceVar(&f.networks, "network", nil, "with --hosts: "+strings.Join(forecast.Names(), ", ")+", or files")
-	flags.StringSliceVar(&f.measured, "measured", nil, "with --hosts: records of steps, of several hosts as `FILE@NETWORK` with the network that joined them")
+	flags.StringSliceVar(&f.networks, "network", nil,
+		"with --hosts: "+strings.Join(forecast.Names(), ", ")+", or files")
+	flags.StringSliceVar(&f.measured, "measured", nil, "with --hosts: records of steps, of several hosts as "+
+		"`FILE@NETWORK` with the network that joined them")
 	flags.StringVar(&f.record, "record", "", "with --hosts: the JSON `file` to write what is predicted to")
 	flags.StringVar(&f.plot, "plot", "", "with --hosts: the `file` to draw it into (.png, .svg, .pdf)")
 }
@@ -72,7 +75,8 @@ func (f *hostsFlags) check() error {
 	case len(f.networks) == 0:
 		return fmt.Errorf("--network: name one or several: %s, or files", strings.Join(forecast.Names(), ", "))
 	case len(f.measured) == 0:
-		return errors.New("--measured: name records of steps on one host, as halox bench schemes --record FILE makes them")
+		return errors.New("--measured: name records of steps on one host, as halox bench schemes --record FILE makes " +
+			"them")
 	}
 	var errs []error
 	if f.record != "" {
@@ -96,14 +100,15 @@ func (f *hostsFlags) settle(c *configs.Run) error {
 	case n > maxPerHost:
 		return fmt.Errorf("%s: %d devices a host; 1 to %d are possible", says, n, maxPerHost)
 	case f.given.Changed && f.devices != n:
-		return fmt.Errorf("--devices-per-host: %d; by %s of the config there are %d, of one process on each host", f.devices, says, n)
+		return fmt.Errorf("--devices-per-host: %d; by %s of the config there are %d, of one process on each host",
+			f.devices, says, n)
 	}
 	f.devices = n
 	return nil
 }
 
-// curve returns the numbers of hosts that steps are predicted for: 1, 2, 4 and so on, or, where the config says how the grid
-// is cut, one and those that this cut is for.
+// curve returns the numbers of hosts that steps are predicted for: 1, 2, 4 and so on, or, where the config says how the
+// grid is cut, one and those that this cut is for.
 func (f *hostsFlags) curve(c *configs.Run) []int {
 	if c.Decomposition != nil {
 		return slices.Compact([]int{1, f.hosts})
@@ -149,7 +154,10 @@ func (f *hostsFlags) reads(config, file string) string {
 		}
 		networks = append(networks, network)
 	}
-	if slices.ContainsFunc(networks, func(n string) bool { return n != "" && !slices.Contains(forecast.Names(), n) && files.Same(n, file) }) {
+	if slices.ContainsFunc(networks, func(n string) bool {
+		return n != "" && !slices.Contains(forecast.Names(), n) &&
+			files.Same(n, file)
+	}) {
 		return "the file of a network"
 	}
 	return ""
@@ -212,7 +220,8 @@ func planHosts(ctx context.Context, out io.Writer, c *configs.Run, f *hostsFlags
 		return fmt.Errorf("--measured: %w", err)
 	}
 	for _, n := range networks {
-		if err := printHosts(out, record, p, forecast.Machine{Devices: f.devices, Network: n}, f.curve(c), by); err != nil {
+		if err := printHosts(out, record, p, forecast.Machine{Devices: f.devices, Network: n}, f.curve(c),
+			by); err != nil {
 			return err
 		}
 	}
@@ -250,12 +259,15 @@ func (f *hostsFlags) keep(r *results.Record) error {
 func forecastRecord(ctx context.Context, f *hostsFlags, all []measuredFile) *results.Record {
 	return &results.Record{
 		Kind: results.KindForecast, Halox: program(), Command: arguments(ctx), Started: time.Now(),
-		Host: all[0].Host, Devices: all[0].Devices, Settings: map[string]any{"hosts": f.hosts, "devices_per_host": f.devices, "networks": f.networks, "measured": f.measured},
+		Host: all[0].Host, Devices: all[0].Devices,
+		Settings: map[string]any{"hosts": f.hosts, "devices_per_host": f.devices, "networks": f.networks,
+			"measured": f.measured},
 	}
 }
 
 // fitted fits a model to each way to make steps, and prints how far it is from them, also into the record.
-func fitted(out io.Writer, r *results.Record, p forecast.Problem, steps map[string][]forecast.Sample, devices int) (by []forecast.Candidate, err error) {
+func fitted(out io.Writer, r *results.Record, p forecast.Problem, steps map[string][]forecast.Sample,
+	devices int) (by []forecast.Candidate, err error) {
 	type fit struct {
 		forecast.Candidate
 		seen, unseen forecast.Errors
@@ -276,12 +288,14 @@ func fitted(out io.Writer, r *results.Record, p forecast.Problem, steps map[stri
 		all = append(all, f)
 	}
 	if len(all) == 0 {
-		return nil, errors.Join(errors.New("no steps of this stencil, precision, scheme and path that a model can be fitted to; halox bench schemes --record FILE makes some"), err)
+		return nil, errors.Join(errors.New("no steps of this stencil, precision, scheme and path that a model can be "+
+			"fitted to; halox bench schemes --record FILE makes some"), err)
 	}
 	slices.SortFunc(all, func(a, b fit) int {
 		return cmp.Or(cmp.Compare(a.seen.Worst, b.seen.Worst), cmp.Compare(a.Name, b.Name))
 	})
-	title := "models of a step, and how far they are from measured ones: in the median and at worst; and of sizes between that a fit had not seen"
+	title := "models of a step, and how far they are from measured ones: in the median and at worst; and of sizes " +
+		"between that a fit had not seen"
 	table(out, title, "scheme\tmeasured\tmedian\tworst\tunseen\tmedian\tworst\t", func(t io.Writer) {
 		for i, f := range all {
 			note := ""
@@ -299,7 +313,8 @@ func fitted(out io.Writer, r *results.Record, p forecast.Problem, steps map[stri
 						Number(results.ModelError, e.Median).Number(results.WorstError, e.Worst))
 				}
 			}
-			fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%d\t%s\t%s\t%s\n", f.Name, f.seen.Samples, percent(f.seen.Median), percent(f.seen.Worst),
+			fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%d\t%s\t%s\t%s\n", f.Name, f.seen.Samples, percent(f.seen.Median),
+				percent(f.seen.Worst),
 				f.unseen.Samples, percent(f.unseen.Median), percent(f.unseen.Worst), note)
 		}
 	})
@@ -312,7 +327,8 @@ const believed = 0.15
 func percent(share float64) string { return fmt.Sprintf("%.0f%%", 100*share) }
 
 // printHosts prints the steps over a network, strong and weak, and adds them to the record.
-func printHosts(out io.Writer, r *results.Record, p forecast.Problem, on forecast.Machine, hosts []int, by []forecast.Candidate) error {
+func printHosts(out io.Writer, r *results.Record, p forecast.Problem, on forecast.Machine, hosts []int,
+	by []forecast.Candidate) error {
 	n := on.Network
 	for _, mode := range []struct {
 		name, about string
@@ -326,21 +342,26 @@ func printHosts(out io.Writer, r *results.Record, p forecast.Problem, on forecas
 			return err
 		}
 		title := fmt.Sprintf("%s: %s, %d devices a host, %d x %.3g GB/s between hosts, latency %s, %s a message",
-			n.Name, mode.about, on.Devices, n.Adapters, n.Bandwidth/1e9, p2p.Microseconds(n.Latency), p2p.Microseconds(n.Message))
-		table(out, title, "hosts\tdevices\tcut over hosts\tpoints a device\tfrom a host\tstep\tsweep\tefficiency\tscheme", func(t io.Writer) {
+			n.Name, mode.about, on.Devices, n.Adapters, n.Bandwidth/1e9, p2p.Microseconds(n.Latency),
+			p2p.Microseconds(n.Message))
+		table(out, title, "hosts\tdevices\tcut over hosts\tpoints a device\tfrom a "+
+			"host\tstep\tsweep\tefficiency\tscheme", func(t io.Writer) {
 			for _, s := range steps {
 				beyond := ""
 				if s.Beyond {
 					beyond = ", fewer points than any that was measured"
 				}
-				fmt.Fprintf(t, "%d\t%d\t%s\t%d\t%s\t%s\t%s\t%s\t%s%s\n", s.Hosts, s.Devices, times(s.Cut.Hosts[:p.Grid.Dims]), s.Points, streams.Size(s.Bytes),
+				fmt.Fprintf(t, "%d\t%d\t%s\t%d\t%s\t%s\t%s\t%s\t%s%s\n", s.Hosts, s.Devices,
+					times(s.Cut.Hosts[:p.Grid.Dims]), s.Points, streams.Size(s.Bytes),
 					p2p.Microseconds(s.Time), p2p.Microseconds(s.Sweep), percent(s.Efficiency), s.By, beyond)
-				r.Add(results.NewRow().Label("network", n.Name).Label("mode", mode.name).Label("hosts", s.Hosts).Label("devices", s.Devices).Label("scheme", s.By).
+				r.Add(results.NewRow().Label("network", n.Name).Label("mode", mode.name).Label("hosts",
+					s.Hosts).Label("devices", s.Devices).Label("scheme", s.By).
 					Number(results.Step, s.Time.Seconds()*1e6).Number(results.Efficiency, s.Efficiency))
 			}
 		})
 		if at, found := forecast.Below(steps, 0.9); found {
-			r.Add(results.NewRow().Label("network", n.Name).Label("mode", mode.name).Number(results.HostsAt90, float64(at)))
+			r.Add(results.NewRow().Label("network", n.Name).Label("mode", mode.name).Number(results.HostsAt90,
+				float64(at)))
 			fmt.Fprintf(out, "the efficiency falls below 90%% at about %d hosts\n", at)
 		} else {
 			fmt.Fprintf(out, "the efficiency is 90%% or more on up to %d hosts\n", steps[len(steps)-1].Hosts)
@@ -372,7 +393,8 @@ func readMeasured(names []string) (all []measuredFile, err error) {
 			m := measuredFile{Source: source}
 			m.count()
 			if hosts := slices.Max(append(m.hosts, 0)) + 1; (hosts > 1) != joined {
-				return nil, fmt.Errorf("%s: name the network of a record of several hosts, and of no other, as FILE@NETWORK: the number of its hosts is %d", name, hosts)
+				return nil, fmt.Errorf("%s: name the network of a record of several hosts, and of no other, as "+
+					"FILE@NETWORK: the number of its hosts is %d", name, hosts)
 			}
 			if joined {
 				if m.network, err = forecast.FindNetwork(network); err != nil {
@@ -407,8 +429,8 @@ func (m *measuredFile) count() {
 	}
 }
 
-// measuredSteps returns the steps of the config's stencil and precision in some records, by how they were made. Of several
-// measurements of one step the shortest counts: others were disturbed.
+// measuredSteps returns the steps of the config's stencil and precision in some records, by how they were made. Of
+// several measurements of one step the shortest counts: others were disturbed.
 func measuredSteps(c *configs.Run, p forecast.Problem, all []measuredFile) (steps map[string][]forecast.Sample) {
 	steps = map[string][]forecast.Sample{}
 	alone := map[string][]forecast.Sample{} // by scheme: a device alone sends nothing by any path
@@ -461,17 +483,20 @@ func (m *measuredFile) pathsOf(row results.Row) string {
 	return row.Text("path") + " and mpi"
 }
 
-// stepOf returns the step that a row has, if it is of the config's stencil and precision, without norms, of a scheme that
-// runs over processes and that the config allows.
+// stepOf returns the step that a row has, if it is of the config's stencil and precision, without norms, of a scheme
+// that runs over processes and that the config allows.
 func (m *measuredFile) stepOf(c *configs.Run, p forecast.Problem, row results.Row) (s forecast.Sample, ok bool) {
 	took, measured := row.Get(results.Step)
 	name := row.Text("scheme")
 	wanted := c.Exchange.Scheme == string(scheme.Auto) || c.Exchange.Scheme == name
-	if !measured || row.Unit(results.Step) != "us" || !wanted || !overProcesses(name) || row.Text("norms") != "" || row.Text("steps_an_exchange") != "" ||
-		row.Text("precision") != string(c.Precision) || row.Text("stencil") != fmt.Sprintf("%d-point", c.Stencil.Points) {
+	if !measured || row.Unit(results.Step) != "us" || !wanted || !overProcesses(name) || row.Text("norms") != "" ||
+		row.Text("steps_an_exchange") != "" ||
+		row.Text("precision") != string(c.Precision) ||
+		row.Text("stencil") != fmt.Sprintf("%d-point", c.Stencil.Points) {
 		return s, false
 	}
-	if path := c.Exchange.Path; path != "auto" && row.Text("path") != "" && row.Text("path") != string(path) && m.pathsOf(row) != "mpi" {
+	if path := c.Exchange.Path; path != "auto" && row.Text("path") != "" && row.Text("path") != string(path) &&
+		m.pathsOf(row) != "mpi" {
 		return s, false
 	}
 	points, known := row.Float("points")
@@ -496,8 +521,8 @@ func (m *measuredFile) stepOf(c *configs.Run, p forecast.Problem, row results.Ro
 	return s, ok
 }
 
-// cutOf returns over which hosts, and over which devices of each, a grid was cut into these parts: over one, or as processes
-// cut it, and nothing where they have cut it in another way.
+// cutOf returns over which hosts, and over which devices of each, a grid was cut into these parts: over one, or as
+// processes cut it, and nothing where they have cut it in another way.
 func (m *measuredFile) cutOf(p forecast.Problem, grid domain.Grid, parts domain.Vec) (forecast.Cut, bool) {
 	devices, hosts := int(parts.Product()), 1
 	if devices <= len(m.hosts) {

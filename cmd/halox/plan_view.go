@@ -193,7 +193,8 @@ func (w *setup) forecasts(between *halo.ProcessModel, name func(*streams.Device)
 		took, known := time.Duration(0), false
 		switch {
 		case from != nil && to != nil:
-			took, known = w.Session.Links.Model.Time(from, to, m.Path, p2p.MessageShape{Bytes: m.Bytes, Packed: !m.Contiguous})
+			took, known = w.Session.Links.Model.Time(from, to, m.Path,
+				p2p.MessageShape{Bytes: m.Bytes, Packed: !m.Contiguous})
 		case from != nil || to != nil:
 			took, known = between.Time(w.Place.Owners[m.From], w.Place.Owners[m.To], m.Bytes)
 		}

@@ -59,7 +59,8 @@ records and traces, the traces are left out.`,
 	flags.StringVar(&f.y, "y", "", "the metric or label along Y")
 	flags.StringSliceVar(&f.by, "by", nil, "the labels that tell curves apart")
 	flags.StringArrayVar(&f.where, "where", nil, "only rows with this `label=value`; may be repeated")
-	flags.StringToStringVar(&f.peaks, "peak", nil, "of a roofline: the most GFLOP/s of the device's arithmetic, as `name=number`; may be repeated")
+	flags.StringToStringVar(&f.peaks, "peak", nil, "of a roofline: the most GFLOP/s of the device's arithmetic, as "+
+		"`name=number`; may be repeated")
 	return cmd
 }
 
@@ -113,7 +114,8 @@ func traceChart(files []string, f *plotFlags) (plot.Chart, error) {
 		return nil, fmt.Errorf("%s and %s are traces: draw them one by one", files[0], files[1])
 	}
 	if f.kind != "" || f.x != "" || f.y != "" || len(f.by)+len(f.where) > 0 {
-		return nil, fmt.Errorf("%s is a trace, which has one plot: leave --kind, --x, --y, --by and --where out", files[0])
+		return nil, fmt.Errorf("%s is a trace, which has one plot: leave --kind, --x, --y, --by and --where out",
+			files[0])
 	}
 	t, err := trace.Read(files[0])
 	if err != nil {
@@ -199,11 +201,13 @@ func (p paper) chart(all []results.Source, f *plotFlags) (plot.Chart, error) {
 		return nil, fmt.Errorf("--kind %s has its own --x, --y, --by and --where: leave them out", p.Name)
 	}
 	if all[0].Kind != p.Of {
-		return nil, fmt.Errorf("--kind %s draws records of kind %s; %s is of kind %s", p.Name, p.Of, all[0].Name, all[0].Kind)
+		return nil, fmt.Errorf("--kind %s draws records of kind %s; %s is of kind %s", p.Name, p.Of, all[0].Name,
+			all[0].Kind)
 	}
 	c := p.Draw(all[0].Record)
 	if len(c.Curves) == 0 {
-		return nil, fmt.Errorf("--kind %s: %s has none of the layouts and contenders that it shows", p.Name, all[0].Name)
+		return nil, fmt.Errorf("--kind %s: %s has none of the layouts and contenders that it shows", p.Name,
+			all[0].Name)
 	}
 	return c, nil
 }
@@ -288,8 +292,8 @@ func conditions(where []string) (all []results.Condition, err error) {
 	return all, nil
 }
 
-// withoutTraces returns the files that are no traces, of which notes tell, as the files of a folder may be of both kinds. Where there are
-// traces alone it returns all.
+// withoutTraces returns the files that are no traces, of which notes tell, as the files of a folder may be of both
+// kinds. Where there are traces alone it returns all.
 func withoutTraces(names []string, notes io.Writer) []string {
 	var others, traces []string
 	for _, name := range names {
@@ -302,7 +306,8 @@ func withoutTraces(names []string, notes io.Writer) []string {
 	if len(others) == 0 || len(traces) == 0 {
 		return names
 	}
-	fmt.Fprintf(notes, "left out, as they are traces, which halox plot draws one by one: %s\n", strings.Join(traces, ", "))
+	fmt.Fprintf(notes, "left out, as they are traces, which halox plot draws one by one: %s\n",
+		strings.Join(traces, ", "))
 	return others
 }
 

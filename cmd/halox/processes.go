@@ -89,8 +89,8 @@ func (g *processGroup) config(
 	return c, gob.NewDecoder(bytes.NewReader(text)).Decode(c)
 }
 
-// end closes the group. After a failure it ends all processes: rank 0 prints why, or another process if it was the first
-// to find out, such as when rank 0 is lost.
+// end closes the group. After a failure it ends all processes: rank 0 prints why, or another process if it was the
+// first to find out, such as when rank 0 is lost.
 func (g *processGroup) end(err error, notes io.Writer) error {
 	if g.IsAlone() {
 		return err

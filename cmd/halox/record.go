@@ -70,7 +70,8 @@ func newRecord(ctx context.Context, j *solverRun, begin time.Time) (*record, err
 	r.Started, r.Run = begin, run
 	r.describeDevices(j)
 	if all := j.solver.Tuning(); len(all) > 0 { // of the only stage
-		r.run.Sweep = &results.Sweep{Block: all[0].Block, Layers: all[0].Layers, TuningSeconds: results.Number(all[0].Took.Seconds())}
+		r.run.Sweep = &results.Sweep{Block: all[0].Block, Layers: all[0].Layers,
+			TuningSeconds: results.Number(all[0].Took.Seconds())}
 	}
 	return r, gatherRun(r.Record, j.Place)
 }
@@ -91,7 +92,8 @@ func (r *record) describeDevices(j *solverRun) {
 
 // describeDevices says for a record which devices these are and how they are linked,
 // where links are given; of the links of host devices those that have a path alone.
-func describeDevices(s *halo.Session, devices []*streams.Device, links *p2p.Links, paths map[[2]*streams.Device]string) (all []results.Device) {
+func describeDevices(s *halo.Session, devices []*streams.Device, links *p2p.Links,
+	paths map[[2]*streams.Device]string) (all []results.Device) {
 	for _, d := range devices {
 		device := describeDevice(s, d)
 		for _, to := range devices {
@@ -100,7 +102,8 @@ func describeDevices(s *halo.Session, devices []*streams.Device, links *p2p.Link
 			}
 			link, path := links.Between(d, to), paths[[2]*streams.Device{d, to}]
 			if link != nil && (path != "" || !d.HostMemory) {
-				device.Links = append(device.Links, results.Link{To: to.ID, Kind: link.Kind, PeerAccess: link.Usable, Path: path})
+				device.Links = append(device.Links,
+					results.Link{To: to.ID, Kind: link.Kind, PeerAccess: link.Usable, Path: path})
 			}
 		}
 		all = append(all, device)
@@ -193,7 +196,8 @@ func networksOf(s *halo.Session) (all []results.Network) {
 		}
 		if n.Curve != nil {
 			for _, sample := range n.Curve.Curve {
-				r.Times = append(r.Times, results.NetworkTime{Bytes: sample.Bytes, Microseconds: float64(sample.Time.Nanoseconds()) / 1e3})
+				r.Times = append(r.Times, results.NetworkTime{Bytes: sample.Bytes,
+					Microseconds: float64(sample.Time.Nanoseconds()) / 1e3})
 			}
 		}
 		all = append(all, r)
@@ -223,8 +227,8 @@ func (j *solverRun) recordWriter(of *record, complete func(run *results.Run)) fu
 }
 
 // writePartial calls write as soon as the context of a run of several processes ends, until end is called: their
-// launcher may kill them soon after the signal, mpirun of Open MPI 5 after a quarter of a second. A pipe gets one record,
-// at the end.
+// launcher may kill them soon after the signal, mpirun of Open MPI 5 after a quarter of a second. A pipe gets one
+// record, at the end.
 func (j *solverRun) writePartial(ctx context.Context, write func() string) (end func()) {
 	info, err := os.Stat(j.config.Output.Record)
 	if j.Place.Processes.IsAlone() || err == nil && !info.Mode().IsRegular() {

@@ -72,7 +72,8 @@ func (f *runFlags) read(cmd *cobra.Command, file string, processes int) (*config
 	if err != nil {
 		return nil, err
 	}
-	return config, errors.Join(checkOutputs(file, config.Output, results.CheckWritable), f.trace.check(cmd.Flags(), file, config.Output))
+	return config, errors.Join(checkOutputs(file, config.Output, results.CheckWritable),
+		f.trace.check(cmd.Flags(), file, config.Output))
 }
 
 // solveFile is the command as one of a group of processes.

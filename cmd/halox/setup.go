@@ -18,8 +18,8 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// openSession opens the devices that a config asks for; network carries messages to other processes. Notes for the user, such as that there is no GPU, or that the
-// cache cannot be written, go to notes.
+// openSession opens the devices that a config asks for; network carries messages to other processes. Notes for the
+// user, such as that there is no GPU, or that the cache cannot be written, go to notes.
 func openSession(
 	ctx context.Context, c configs.Devices, processes *mpi.Processes, network mpi.Network, notes io.Writer,
 ) (*halo.Session, error) {

@@ -46,7 +46,8 @@ type traceFlags struct {
 
 // add adds the flags to a command's.
 func (f *traceFlags) add(flags *pflag.FlagSet) {
-	flags.StringVar(&f.file, "trace", "", "write what every stream did in some steps to this JSON `file`, for Perfetto and halox plot")
+	flags.StringVar(&f.file, "trace", "", "write what every stream did in some steps to this JSON `file`, for "+
+		"Perfetto and halox plot")
 	flags.Int64Var(&f.steps, "trace-steps", 20, "how many steps are traced")
 	flags.Int64Var(&f.skip, "trace-skip", 5, "how many steps come before these, fewer where the run is short")
 }
@@ -93,7 +94,8 @@ func (j *solverRun) beginTrace(f traceFlags) error {
 		return nil
 	}
 	w := f.window(int64(j.config.Stop.Iterations))
-	devices := slices.DeleteFunc(slices.Clone(j.Place.Devices), func(d *streams.Device) bool { return d == nil }) // others' are theirs
+	// others' are theirs
+	devices := slices.DeleteFunc(slices.Clone(j.Place.Devices), func(d *streams.Device) bool { return d == nil })
 	tracer, err := streams.NewTracer(devices, w)
 	if err != nil {
 		return err
@@ -160,7 +162,8 @@ func newTrace(found *streams.Trace) *trace.Trace {
 // newTraceOperation translates what a device did. The kinds of work have the names of
 // the categories.
 func newTraceOperation(o streams.Operation, on *streams.Device) trace.Operation {
-	op := trace.Operation{Name: o.Name, Category: string(o.Work), Begin: o.Begin, End: o.End, Step: o.Step, Bytes: o.Bytes}
+	op := trace.Operation{Name: o.Name, Category: string(o.Work), Begin: o.Begin, End: o.End, Step: o.Step,
+		Bytes: o.Bytes}
 	if o.With != nil && o.With != on {
 		op.With = traceName(o.With)
 	}
@@ -180,8 +183,8 @@ type tracePart struct {
 	Lost    int
 }
 
-// joinTraces adds to a trace what all processes have traced, at times of rank 0's clock, and names their devices. All call it.
-// zero is what this process's times count from. After a failure each keeps its own.
+// joinTraces adds to a trace what all processes have traced, at times of rank 0's clock, and names their devices. All
+// call it. zero is what this process's times count from. After a failure each keeps its own.
 func joinTraces(p *mpi.Processes, t *trace.Trace, zero time.Time) error {
 	if p.IsAlone() {
 		return nil
@@ -240,8 +243,8 @@ func eachOperation(d *trace.Device, do func(*trace.Operation)) {
 // looks is how often two processes look at each other's clocks: the quickest counts.
 const looks = 9
 
-// clocks returns by how much the clock of this process is ahead of that of rank 0, and by how much that may be wrong. Processes
-// of one host have one clock. All call it.
+// clocks returns by how much the clock of this process is ahead of that of rank 0, and by how much that may be wrong.
+// Processes of one host have one clock. All call it.
 func clocks(p *mpi.Processes) (ahead, within time.Duration, err error) {
 	for rank := 1; rank < p.Size(); rank++ {
 		if p.Nodes[rank] == p.Nodes[0] || p.Rank != 0 && p.Rank != rank {

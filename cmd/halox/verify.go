@@ -53,8 +53,8 @@ func (v *verifier) checks(ctx context.Context) (all []check, err error) {
 	return append(all, v.runs(paths)...), err
 }
 
-// paths returns the paths that all links have. Between processes there is but one: where no process has two devices that
-// are neighbours, any path stands for it.
+// paths returns the paths that all links have. Between processes there is but one: where no process has two devices
+// that are neighbours, any path stands for it.
 func (v *verifier) paths(ctx context.Context) (usable []p2p.Path, err error) {
 	for _, path := range p2p.Paths() {
 		plan, err := halo.NewPlan(v.Place, v.Session.Links, path, v.spec(halo.Float64, halo.Corners, 1))
@@ -75,7 +75,10 @@ func (v *verifier) paths(ctx context.Context) (usable []p2p.Path, err error) {
 
 // within reports whether a message goes between devices of one process.
 func (v *verifier) within(plan *halo.Plan) bool {
-	return slices.ContainsFunc(plan.Messages, func(m halo.Message) bool { return m.From != m.To && v.owner(m.From) == v.owner(m.To) })
+	return slices.ContainsFunc(plan.Messages, func(m halo.Message) bool {
+		return m.From != m.To &&
+			v.owner(m.From) == v.owner(m.To)
+	})
 }
 
 // named is what a path is called: between processes there is path mpi beside it.
@@ -88,7 +91,8 @@ func (v *verifier) named(path p2p.Path) string {
 
 // spec returns a field to be exchanged.
 func (v *verifier) spec(e halo.Element, connectivity halo.Connectivity, width int) halo.Spec {
-	return halo.Spec{Name: "verified", Element: e, Connectivity: connectivity, Width: domain.UniformRadius(v.Place.Grid.Dims, width)}
+	return halo.Spec{Name: "verified", Element: e, Connectivity: connectivity,
+		Width: domain.UniformRadius(v.Place.Grid.Dims, width)}
 }
 
 // exchanges returns the checks of a path against geometry.
@@ -103,7 +107,8 @@ func (v *verifier) exchanges(path p2p.Path) (all []check) {
 					Placement: v.Place, Links: v.Session.Links, Compiler: v.Session.Compiler, Path: path,
 					Specs: []halo.Spec{v.spec(element, connectivity, width)},
 				}
-				name := fmt.Sprintf("exchange by %s of %s, width %d, %s: every point as geometry says", v.named(path), connected(connectivity), width, element)
+				name := fmt.Sprintf("exchange by %s of %s, width %d, %s: every point as geometry says", v.named(path),
+					connected(connectivity), width, element)
 				all = append(all, check{name, func(context.Context) error { return c.Run() }})
 			}
 		}
@@ -147,8 +152,8 @@ func (w way) String() string {
 	return text
 }
 
-// ways returns every scheme with its orders, and the steps between two exchanges of the config where it takes them; blocked with several
-// too where these are one.
+// ways returns every scheme with its orders, and the steps between two exchanges of the config where it takes them;
+// blocked with several too where these are one.
 func (v *verifier) ways() (all []way) {
 	for _, s := range scheme.All() {
 		w := way{scheme: s}
@@ -180,7 +185,8 @@ func (v *verifier) mostSteps() int {
 	return 1
 }
 
-// runs returns the checks of every scheme and path against one device. A scheme that takes fewer devices is left out, and said.
+// runs returns the checks of every scheme and path against one device. A scheme that takes fewer devices is left out,
+// and said.
 func (v *verifier) runs(paths []p2p.Path) (all []check) {
 	for _, way := range v.ways() {
 		if err := way.scheme.Needs().CheckDevices(way.scheme, len(v.Place.Devices)); err != nil {
@@ -191,7 +197,8 @@ func (v *verifier) runs(paths []p2p.Path) (all []check) {
 			if way.scheme.Needs().CheckPath(way.scheme, path) != nil {
 				continue
 			}
-			name := fmt.Sprintf("scheme %v by %s: %d steps on %s give the bits of one", way, v.named(path), v.steps(), v.counted())
+			name := fmt.Sprintf("scheme %v by %s: %d steps on %s give the bits of one", way, v.named(path), v.steps(),
+				v.counted())
 			all = append(all, check{name, func(ctx context.Context) error { return v.compare(ctx, way, path) }})
 		}
 	}
@@ -245,7 +252,8 @@ func (v *verifier) one(ctx context.Context) ([]float64, error) {
 }
 
 // solve runs the problem and returns all owned points, on the process that speaks.
-func (v *verifier) solve(ctx context.Context, place *halo.Placement, way way, path p2p.Path) (values []float64, err error) {
+func (v *verifier) solve(ctx context.Context, place *halo.Placement, way way, path p2p.Path) (values []float64,
+	err error) {
 	p := *v.Problem
 	p.Group = way.group
 	plan, err := halo.NewPlan(place, v.Session.Links, path, p.Field())
@@ -257,7 +265,8 @@ func (v *verifier) solve(ctx context.Context, place *halo.Placement, way way, pa
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	options := scheme.Options{Scheme: way.scheme, Order: way.order, Steps: int64(v.steps()), CheckEvery: int64(v.steps()), Limit: waitLimit}
+	options := scheme.Options{Scheme: way.scheme, Order: way.order, Steps: int64(v.steps()),
+		CheckEvery: int64(v.steps()), Limit: waitLimit}
 	if !place.Processes.IsAlone() {
 		options.Limit = 0 // as in a run
 	}
@@ -281,11 +290,13 @@ func (v *verifier) soak(ctx context.Context, s ranksSoak) error {
 	tests := litmus.Tests{Compiler: v.Session.Compiler, Links: v.Session.Links, Limit: waitLimit, Seed: s.seed}
 	devices := v.devices()
 	if n := len(devices); n > ranks.MaxDevices {
-		fmt.Fprintf(v.out, "left out: all but the first %d of %d devices; ranks of more are not possible\n", ranks.MaxDevices, n)
+		fmt.Fprintf(v.out, "left out: all but the first %d of %d devices; ranks of more are not possible\n",
+			ranks.MaxDevices, n)
 		devices = devices[:ranks.MaxDevices]
 	}
 	done, err := tests.Soak(ctx, s.long, devices...)
-	fmt.Fprintf(v.out, "litmus tests of ranks: %d turns of %d rounds in %v\n", done.Turns, done.Rounds, done.Took.Round(time.Millisecond))
+	fmt.Fprintf(v.out, "litmus tests of ranks: %d turns of %d rounds in %v\n", done.Turns, done.Rounds,
+		done.Took.Round(time.Millisecond))
 	if err != nil && ctx.Err() == nil {
 		return fmt.Errorf("%w; --ranks-seed runs it again", err)
 	}
@@ -303,8 +314,8 @@ func (v *verifier) devices() (all []*streams.Device) {
 }
 
 // ranks returns the litmus tests of ranks: on each device, between the two of each pair, and among all. There are none
-// where some device does not reach another, and none among all where these are too many. Of several processes they are among
-// all devices.
+// where some device does not reach another, and none among all where these are too many. Of several processes they are
+// among all devices.
 func (v *verifier) ranks() (all []check) {
 	if !v.team.IsAlone() {
 		return v.ranksOfProcesses()
@@ -320,7 +331,8 @@ func (v *verifier) ranks() (all []check) {
 		}
 	}
 	puts := func(of string, some ...*streams.Device) {
-		name := "ranks of " + of + ": puts at every alignment come whole before their notification, tags are counted apart"
+		name := "ranks of " + of + ": puts at every alignment come whole before their notification, tags are counted " +
+			"apart"
 		all = append(all, check{name, func(ctx context.Context) error {
 			return errors.Join(tests.Puts(ctx, some...), tests.Counts(ctx, some...))
 		}})
@@ -341,13 +353,15 @@ func (v *verifier) ranks() (all []check) {
 // among returns the tests in which all ranks of some devices take part.
 func among(tests litmus.Tests, name string, devices []*streams.Device) []check {
 	return []check{
-		{name + "nobody leaves a barrier early, and what was stored before is seen", func(ctx context.Context) error { return tests.Barriers(ctx, devices...) }},
-		{name + "one gets what all put to it at once", func(ctx context.Context) error { return tests.AllToOne(ctx, devices...) }},
+		{name + "nobody leaves a barrier early, and what was stored before is seen",
+			func(ctx context.Context) error { return tests.Barriers(ctx, devices...) }},
+		{name + "one gets what all put to it at once",
+			func(ctx context.Context) error { return tests.AllToOne(ctx, devices...) }},
 	}
 }
 
-// ranksOfProcesses returns the tests among the devices of all processes, which end them together: none is given up when the command
-// is interrupted.
+// ranksOfProcesses returns the tests among the devices of all processes, which end them together: none is given up when
+// the command is interrupted.
 func (v *verifier) ranksOfProcesses() (together []check) {
 	p, devices, n := v.team.Processes, v.Session.Devices, 0
 	for _, count := range v.Session.Counts() {
@@ -359,11 +373,13 @@ func (v *verifier) ranksOfProcesses() (together []check) {
 	}
 	tests := litmus.Tests{Compiler: v.Session.Compiler, Links: v.Session.Links, Processes: p, Limit: waitLimit}
 	name := fmt.Sprintf("ranks of %d devices of %s: ", n, manyProcesses(p))
-	all := append(among(tests, name, devices), check{name + "puts at every alignment come whole before their notification, tags are counted apart", func(ctx context.Context) error {
+	all := append(among(tests, name, devices), check{name + "puts at every alignment come whole before their " +
+		"notification, tags are counted apart", func(ctx context.Context) error {
 		return errors.Join(tests.Puts(ctx, devices...), tests.Counts(ctx, devices...))
 	}})
 	for _, c := range all {
-		together = append(together, check{c.name, func(ctx context.Context) error { return c.run(context.WithoutCancel(ctx)) }})
+		together = append(together,
+			check{c.name, func(ctx context.Context) error { return c.run(context.WithoutCancel(ctx)) }})
 	}
 	return together
 }
@@ -413,7 +429,8 @@ first that fails ends it, and names its seed: --ranks-seed runs that one again.`
 }
 
 // verifyFile is the command.
-func verifyFile(ctx context.Context, g *processGroup, out, notes io.Writer, file string, set []string, soak ranksSoak) (err error) {
+func verifyFile(ctx context.Context, g *processGroup, out, notes io.Writer, file string, set []string,
+	soak ranksSoak) (err error) {
 	if soak.long < 0 {
 		return fmt.Errorf("--ranks-for %v is negative", soak.long)
 	}
@@ -451,7 +468,8 @@ func verifyFile(ctx context.Context, g *processGroup, out, notes io.Writer, file
 	}
 	w.printHead(out)
 	if full.Size != w.Place.Grid.Size {
-		fmt.Fprintf(out, "the grid of the file, %s, is too large to look at every point; this one is cut alike\n", times(full.Size[:full.Dims]))
+		fmt.Fprintf(out, "the grid of the file, %s, is too large to look at every point; this one is cut alike\n",
+			times(full.Size[:full.Dims]))
 	}
 	v := &verifier{setup: w, team: g, out: out}
 	checks, err := v.checks(ctx)
@@ -462,7 +480,8 @@ func verifyFile(ctx context.Context, g *processGroup, out, notes io.Writer, file
 }
 
 // again plans the same file with other overrides, on the same devices.
-func (w *setup) again(ctx context.Context, g *processGroup, notes io.Writer, file string, set []string) (*setup, error) {
+func (w *setup) again(ctx context.Context, g *processGroup, notes io.Writer, file string, set []string) (*setup,
+	error) {
 	config, err := g.config(ctx, func() (*configs.Run, error) { return loadConfig(g.Size(), file, set) })
 	if err != nil {
 		return nil, err

@@ -10,8 +10,8 @@ import (
 	"github.com/halox/halox/p2p/mpi"
 )
 
-// Machine is the open devices that a benchmark measures, and who measures them. Where processes measure together each has a
-// machine with devices of its own. All run the same tasks in the same order, and rank 0 keeps what comes of them.
+// Machine is the open devices that a benchmark measures, and who measures them. Where processes measure together each
+// has a machine with devices of its own. All run the same tasks in the same order, and rank 0 keeps what comes of them.
 type Machine struct {
 	*halo.Session
 	Processes *mpi.Processes // nil where this one is alone
@@ -28,8 +28,8 @@ func (m *Machine) All() (n int) {
 // ErrOthers is of a number of devices that no first processes have.
 var ErrOthers = errors.New("processes take part with all of their devices")
 
-// First returns the machine of the first n devices: of rank 0 alone where it has as many, else of the first processes. On
-// processes that take no part it is nil. All processes call it, and close on all what it returns.
+// First returns the machine of the first n devices: of rank 0 alone where it has as many, else of the first processes.
+// On processes that take no part it is nil. All processes call it, and close on all what it returns.
 func (m *Machine) First(ctx context.Context, n int) (first *Machine, err error) {
 	if m.Processes.IsAlone() || n == m.All() {
 		return m, nil

@@ -120,8 +120,8 @@ type Recorder struct {
 	Notes io.Writer // for the user
 	// Progress shows how many of so many parts are done, until end is called; nil: nothing does.
 	Progress func(what string, parts int64) (done func(parts int64), end func())
-	// Processes measure together, and all have a recorder with the same settings; nil where this one is alone. Rank 0 keeps
-	// the record and has the files: those of others are not looked at.
+	// Processes measure together, and all have a recorder with the same settings; nil where this one is alone. Rank 0
+	// keeps the record and has the files: those of others are not looked at.
 	Processes *mpi.Processes
 
 	Record *results.Record // nil until Begin
@@ -180,8 +180,8 @@ func (k *Recorder) Begin(kind results.Kind, links *p2p.Links) error {
 	return nil
 }
 
-// notDone returns the tasks of which the record that is resumed has no row. That of a task has its labels, and none that other tasks
-// have beside these; what else a row has came from measuring it.
+// notDone returns the tasks of which the record that is resumed has no row. That of a task has its labels, and none
+// that other tasks have beside these; what else a row has came from measuring it.
 func (k *Recorder) notDone(tasks []Task) (left []Task) {
 	if k.older == nil {
 		return tasks
@@ -194,7 +194,8 @@ func (k *Recorder) notDone(tasks []Task) (left []Task) {
 	}
 	for _, t := range tasks {
 		same := func(row results.Row) bool {
-			return !slices.ContainsFunc(names.Labels, func(l results.Label) bool { return row.Text(l.Name) != t.Labels.Text(l.Name) })
+			return !slices.ContainsFunc(names.Labels,
+				func(l results.Label) bool { return row.Text(l.Name) != t.Labels.Text(l.Name) })
 		}
 		if !slices.ContainsFunc(k.older.Rows, same) {
 			left = append(left, t)

@@ -13,7 +13,8 @@ import (
 // intervals, which take about the budget together, of a run in which the variables may hold
 // anything. It takes norms as often as a run with these options. The variables hold something else
 // then. An error that is ErrUnsuited says why the scheme cannot run the step.
-func autotune(ctx context.Context, step *Step, plan *Plan, c *kernels.Compiler, o Options, budget time.Duration) (took time.Duration, err error) {
+func autotune(ctx context.Context, step *Step, plan *Plan, c *kernels.Compiler, o Options,
+	budget time.Duration) (took time.Duration, err error) {
 	defer step.keepLevels()()
 	x, err := NewRunner(ctx, step, plan, c)
 	if err != nil {

@@ -11,7 +11,8 @@ import (
 
 // schemes are all, in the order in which they are shown. A new one has a file of its own and a line
 // here; the tests of scheme add one.
-var schemes = []func() *definition{baselineScheme, twoStreamScheme, assistedScheme, graphScheme, blockedScheme, fusedScheme, ranksScheme, residentScheme}
+var schemes = []func() *definition{baselineScheme, twoStreamScheme, assistedScheme, graphScheme, blockedScheme,
+	fusedScheme, ranksScheme, residentScheme}
 
 // definitions returns what each scheme is.
 func definitions() (all []*definition) {
@@ -54,8 +55,8 @@ func NeedsOf(name Scheme) (Needs, error) {
 	return d.needs, nil
 }
 
-// SweepsInstead reports whether a scheme runs sweeps and exchanges on such a device, as TwoStream does: its kernels wait
-// for each other, and are made for GPUs. The fields and norms are the same to the bit.
+// SweepsInstead reports whether a scheme runs sweeps and exchanges on such a device, as TwoStream does: its kernels
+// wait for each other, and are made for GPUs. The fields and norms are the same to the bit.
 func SweepsInstead(name Scheme, d *streams.Device) bool {
 	def, err := find(name)
 	return err == nil && def.onGPUs && d != nil && d.GoKernels

@@ -14,7 +14,8 @@ type Memory struct {
 	Device    *streams.Device
 	Variables int64 // all levels, with their ghosts
 	Extra     int64 // beside them on the device: messages, values at boundaries, norms, tables and flags
-	Pinned    int64 // on the host: staged messages, values at boundaries, norms, what is on its way to and from variables
+	// on the host: staged messages, values at boundaries, norms, what is on its way to and from variables
+	Pinned int64
 }
 
 // Fit returns an error, which is streams.ErrOutOfMemory, with the numbers, if that does not fit into the memory
@@ -23,19 +24,21 @@ func Fit(all []Memory) error {
 	var demands []streams.Demand
 	var sum Memory
 	for _, m := range all {
-		demands = append(demands, streams.Demand{Device: m.Device, Held: streams.Held{Memory: m.Variables + m.Extra, Pinned: m.Pinned}})
+		demands = append(demands, streams.Demand{Device: m.Device,
+			Held: streams.Held{Memory: m.Variables + m.Extra, Pinned: m.Pinned}})
 		sum.Variables, sum.Extra, sum.Pinned = sum.Variables+m.Variables, sum.Extra+m.Extra, sum.Pinned+m.Pinned
 	}
 	if err := streams.Fit(demands); err != nil {
-		return fmt.Errorf("scheme: a run takes %s for variables, %s beside them and %s of pinned memory: %w: use more devices, float32 or a smaller grid",
+		return fmt.Errorf("scheme: a run takes %s for variables, %s beside them and %s of pinned memory: %w: use more "+
+			"devices, float32 or a smaller grid",
 			streams.Size(sum.Variables), streams.Size(sum.Extra), streams.Size(sum.Pinned), err)
 	}
 	return nil
 }
 
-// DryRun returns what a run of the step by the options' scheme holds on each device of this process, by running it on devices
-// that only count, see streams.DryRun: all that NewRunner and Run do is done but for the work itself. Kernels of
-// the caller's own are not asked for, and count nothing. The variables are not touched.
+// DryRun returns what a run of the step by the options' scheme holds on each device of this process, by running it on
+// devices that only count, see streams.DryRun: all that NewRunner and Run do is done but for the work itself. Kernels
+// of the caller's own are not asked for, and count nothing. The variables are not touched.
 func DryRun(ctx context.Context, step *Step, plan *Plan, c *kernels.Compiler, o Options) (all []Memory, err error) {
 	if err := step.Check(); err != nil {
 		return nil, err

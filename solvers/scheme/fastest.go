@@ -20,13 +20,13 @@ const (
 	searchTime = time.Second           // all trials together, without compiling; after that no other is begun
 )
 
-// Fastest returns the trials of a step, the shortest first: each scheme but the baseline, over each
-// path, runs the step for some milliseconds, with norms as often as the options say, unless there is
-// too little memory for what it takes. All their kernels are compiled first, side by side, see Ahead. The variables of the step hold something else then. What was
-// tried is remembered in the user's cache, for steps that do the same on such devices, and not tried
-// again: known says so. On devices that work on
-// cores of the host nothing is tried, and there are no trials. Where processes share the grid all call it, and get the same
-// trials, those of rank 0. See Step.Name for steps with kernels of the caller's own.
+// Fastest returns the trials of a step, the shortest first: each scheme but the baseline, over each path, runs the step
+// for some milliseconds, with norms as often as the options say, unless there is too little memory for what it takes.
+// All their kernels are compiled first, side by side, see Ahead. The variables of the step hold something else then.
+// What was tried is remembered in the user's cache, for steps that do the same on such devices, and not tried again:
+// known says so. On devices that work on cores of the host nothing is tried, and there are no trials. Where processes
+// share the grid all call it, and get the same trials, those of rank 0. See Step.Name for steps with kernels of the
+// caller's own.
 func Fastest(ctx context.Context, step *Step, s Search, o Options) (trials []Trial, known bool, err error) {
 	if err := step.Check(); err != nil {
 		return nil, false, err
@@ -35,7 +35,8 @@ func Fastest(ctx context.Context, step *Step, s Search, o Options) (trials []Tri
 		return nil, false, errors.New("scheme: a search without a compiler (nil)")
 	}
 	place := step.placement()
-	if idle, err := mpi.Broadcast(context.Background(), place.Processes, "scheme: choose a scheme", place.FirstDevice().HostCores, 0); err != nil || idle {
+	if idle, err := mpi.Broadcast(context.Background(), place.Processes, "scheme: choose a scheme",
+		place.FirstDevice().HostCores, 0); err != nil || idle {
 		return nil, false, err
 	}
 	m := s.memory(step, o)
@@ -56,8 +57,9 @@ func Fastest(ctx context.Context, step *Step, s Search, o Options) (trials []Tri
 	return trials, false, nil
 }
 
-// Agreed returns the worst outcome of a trial on any process that shares the grid, on all of them: what wraps ErrUnsuited,
-// streams.ErrOutOfMemory or kernels.ErrNotCompiled on one does on all. All processes call it, also in a dry run.
+// Agreed returns the worst outcome of a trial on any process that shares the grid, on all of them: what wraps
+// ErrUnsuited, streams.ErrOutOfMemory or kernels.ErrNotCompiled on one does on all. All processes call it, also in a
+// dry run.
 func Agreed(p *halo.Placement, mine error) error {
 	if p == nil {
 		return mine
@@ -75,7 +77,8 @@ func (s Search) recall(step *Step, m memory, trials *[]Trial) (known bool, err e
 	if isFirst(place) {
 		*trials, _ = m.recall(s.paths(step))
 	}
-	if *trials, err = mpi.Broadcast(context.Background(), place.Processes, "scheme: remember trials", *trials, 0); err != nil || len(*trials) == 0 {
+	if *trials, err = mpi.Broadcast(context.Background(), place.Processes, "scheme: remember trials", *trials,
+		0); err != nil || len(*trials) == 0 {
 		return false, err
 	}
 	if _, failed := step.Plan(s.Links, (*trials)[0].Path); Agreed(place, failed) != nil {
@@ -96,7 +99,8 @@ func (s Search) try(ctx context.Context, step *Step, o Options) (trials []Trial,
 	spent := time.Duration(0)
 	place := step.placement()
 	for _, c := range s.candidates(step) {
-		over, err := mpi.Broadcast(context.Background(), place.Processes, "scheme: go on with trials", spent > cmp.Or(s.within, searchTime), 0)
+		over, err := mpi.Broadcast(context.Background(), place.Processes, "scheme: go on with trials",
+			spent > cmp.Or(s.within, searchTime), 0)
 		if err != nil {
 			return nil, false, err
 		}
@@ -150,7 +154,8 @@ func (s Search) tune(ctx context.Context, step *Step, o Options, ahead *kernels.
 		return err != nil || !needs.Swept || needs.CheckPath(c.name, c.path) != nil
 	})
 	place := step.placement()
-	if len(sweeping) == 0 || place.FirstDevice().GoKernels || Agreed(place, ctx.Err()) != nil { // all processes make a runner, or none
+	// all processes make a runner, or none
+	if len(sweeping) == 0 || place.FirstDevice().GoKernels || Agreed(place, ctx.Err()) != nil {
 		return
 	}
 	x, err := NewRunner(ctx, step, sweeping[0].plan, s.Compiler)

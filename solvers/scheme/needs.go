@@ -38,7 +38,8 @@ type Needs struct {
 	Swept        bool       // halox sweeps the stages: it takes no kernels of the caller's own
 	Processes    bool       // its subdomains can be those of several processes, to which messages take path mpi
 	Groups       bool       // it can make several steps between two exchanges, see Step.Group
-	Within       bool       // it exchanges between parts of a subdomain too, so that groups of steps matter on one device
+	// it exchanges between parts of a subdomain too, so that groups of steps matter on one device
+	Within bool
 }
 
 // ErrUnsuited says that a scheme cannot run a step on the devices it is placed on.

@@ -25,7 +25,8 @@ func New(ctx context.Context, s *halo.Session, step *Step, o Options) (*Runner, 
 		return nil, err
 	}
 	place := step.placement()
-	if err := place.Agree(context.Background(), "begin to make a step ready", errors.Join(ctx.Err(), s.Usable(), o.checkNorms(step))); err != nil {
+	if err := place.Agree(context.Background(), "begin to make a step ready",
+		errors.Join(ctx.Err(), s.Usable(), o.checkNorms(step))); err != nil {
 		return nil, err
 	}
 	if o.Path == p2p.Auto {

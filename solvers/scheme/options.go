@@ -26,8 +26,9 @@ type Options struct {
 	Steps  int64    // at most
 
 	// The norms of Step.Measured are looked at every CheckEvery steps, 0 for not before the end. A run ends at the look
-	// that finds them not finite: it has diverged, see Result.Stopped. It ends too where the change, by Norm, is at most
-	// Tolerance, 0 for never. Without variables in Step.Measured nobody looks, and a run that has diverged goes on.
+	// that finds them not finite: it has diverged, see Result.Stopped. It ends too where the change, by Norm, is at
+	// most Tolerance, 0 for never. Without variables in Step.Measured nobody looks, and a run that has diverged goes
+	// on.
 	Tolerance  float64
 	Norm       Norm // MaxNorm where it is empty
 	CheckEvery int64
@@ -39,12 +40,11 @@ type Options struct {
 	// Progress, where set, is called some fifty times a second with the number
 	// of steps queued. It must return at once.
 	Progress func(steps int64)
-	// Interval, where set, cuts the run into intervals, to time steps without what begins and
-	// ends a run. It is called before the first step, with zeros, and at the end of each
-	// interval, when the devices have done all of it, with its steps and the time that they took.
-	// It returns how many steps the next one has; after 0 the run ends with one more. All
-	// threads wait meanwhile, no longer than Limit. The first interval also starts the threads. Where processes share the
-	// grid it is called on all, and the answer of rank 0 counts.
+	// Interval, where set, cuts the run into intervals, to time steps without what begins and ends a run. It is called
+	// before the first step, with zeros, and at the end of each interval, when the devices have done all of it, with
+	// its steps and the time that they took. It returns how many steps the next one has; after 0 the run ends with one
+	// more. All threads wait meanwhile, no longer than Limit. The first interval also starts the threads. Where
+	// processes share the grid it is called on all, and the answer of rank 0 counts.
 	Interval func(steps int64, took time.Duration) int64
 
 	anything bool // the fields may hold anything: norms that are not finite do not end the run
@@ -68,10 +68,12 @@ func (o Options) complete(p *halo.Placement) (Options, error) {
 		}
 	}
 	if o.Steps < 1 {
-		return o, fmt.Errorf("scheme: a run of %d steps: Options.Steps, or what Runner.Steps is given, is 1 or more", o.Steps)
+		return o, fmt.Errorf("scheme: a run of %d steps: Options.Steps, or what Runner.Steps is given, is 1 or more",
+			o.Steps)
 	}
 	if o.Limit < 0 {
-		return o, fmt.Errorf("scheme: Options.Limit is %v: it is how long a worker waits for another, 0 for a minute", o.Limit)
+		return o, fmt.Errorf("scheme: Options.Limit is %v: it is how long a worker waits for another, 0 for a minute",
+			o.Limit)
 	}
 	return o, nil
 }
@@ -92,8 +94,8 @@ const (
 
 // Check is what was taken of one step.
 type Check struct {
-	// Step counts the steps of the run, from 1. The step of p.step() and Stage.Parameters, and the level of Variable.Level, count
-	// from the simulation's start: they are Step plus the level at which the run began.
+	// Step counts the steps of the run, from 1. The step of p.step() and Stage.Parameters, and the level of
+	// Variable.Level, count from the simulation's start: they are Step plus the level at which the run began.
 	Step    int64
 	Norms   []Norms   // by measured variable
 	Reduced []float64 // the reductions of point functions, in the order of Step.Reductions

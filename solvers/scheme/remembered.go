@@ -53,7 +53,8 @@ func (s Search) memory(step *Step, o Options) memory {
 		all = append(all, fmt.Sprint("processes", p.Nodes), p.Library)
 	}
 	machine := strings.Join(append(all, s.Driver, programVersion()), "|")
-	m := memory{many: len(step.placement().Devices) > 1, entry: cache.At("").Entry(fmt.Sprintf("schemes-%.8x.json", sha256.Sum256([]byte(machine))))}
+	m := memory{many: len(step.placement().Devices) > 1,
+		entry: cache.At("").Entry(fmt.Sprintf("schemes-%.8x.json", sha256.Sum256([]byte(machine))))}
 	if text, ok := step.describe(); ok {
 		every := int64(0)
 		if o.checks() {
@@ -62,7 +63,8 @@ func (s Search) memory(step *Step, o Options) memory {
 		if s.Scheme != "" && s.Scheme != Auto {
 			text += " scheme " + string(s.Scheme)
 		}
-		m.key = fmt.Sprintf("%.16x", sha256.Sum256([]byte(fmt.Sprintf("%s path %s norms every %d", text, s.Path, every))))
+		m.key = fmt.Sprintf("%.16x", sha256.Sum256([]byte(fmt.Sprintf("%s path %s norms every %d", text, s.Path,
+			every))))
 	}
 	return m
 }

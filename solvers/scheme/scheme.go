@@ -39,8 +39,10 @@ func (d *definition) suits(x *Runner, o Options) error {
 			continue
 		}
 		for _, m := range plan.Messages {
-			if m.Path != p2p.MPI && devices[m.From] != devices[m.To] && len(d.needs.Paths) > 0 && !slices.Contains(d.needs.Paths, m.Path) {
-				return fail("exchanges over path %v, and device %v sends to %v by path %s", d.needs.Paths, devices[m.From], devices[m.To], m.Path)
+			if m.Path != p2p.MPI && devices[m.From] != devices[m.To] && len(d.needs.Paths) > 0 &&
+				!slices.Contains(d.needs.Paths, m.Path) {
+				return fail("exchanges over path %v, and device %v sends to %v by path %s", d.needs.Paths,
+					devices[m.From], devices[m.To], m.Path)
 			}
 		}
 	}
@@ -53,12 +55,14 @@ func (d *definition) suits(x *Runner, o Options) error {
 	}
 	for v := range x.ghosts {
 		if d.needs.Steady && !v.Boundary.Steady() {
-			return fail("makes steps without the host, and the values at a boundary of %q change with time", v.Spec.Name)
+			return fail("makes steps without the host, and the values at a boundary of %q change with time",
+				v.Spec.Name)
 		}
 	}
 	for i, st := range x.step.Stages {
 		if d.needs.Steady && st.changes() {
-			return fail("makes steps without the host, and what stage %d %q queues changes from step to step", i, st.title())
+			return fail("makes steps without the host, and what stage %d %q queues changes from step to step", i,
+				st.title())
 		}
 		if d.needs.Swept && st.Kernels != nil {
 			return fail("sweeps the stages itself, and stage %d %q has kernels of its own", i, st.title())
@@ -103,11 +107,11 @@ type scheme interface {
 type checker interface {
 	// mostChecks is how many others a round may have; 0 where it can have none.
 	mostChecks() int64
-	// stepsChecked queues steps with the norms of the last, and of those before it that every divides. Norms that may end the run end
-	// the steps: the fields are then as they were before the first.
+	// stepsChecked queues steps with the norms of the last, and of those before it that every divides. Norms that may
+	// end the run end the steps: the fields are then as they were before the first.
 	stepsChecked(worker int, first, last, every int64) error
-	// checked returns the norms of the worker's subdomain at each of those others, once all is done, and which of them ended the steps, counted
-	// from 1; 0 for none.
+	// checked returns the norms of the worker's subdomain at each of those others, once all is done, and which of them
+	// ended the steps, counted from 1; 0 for none.
 	checked(worker int) (norms []reduce.Norms, ended int64)
 }
 

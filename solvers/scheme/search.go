@@ -85,8 +85,8 @@ func (s Search) candidates(step *Step) (all []candidate) {
 	return all
 }
 
-// amongProcesses reports whether a candidate can be tried over several processes. One that exchanges over a path of its own takes
-// that within each of them, if all have it.
+// amongProcesses reports whether a candidate can be tried over several processes. One that exchanges over a path of its
+// own takes that within each of them, if all have it.
 func (s Search) amongProcesses(step *Step, c *candidate) bool {
 	needs, err := NeedsOf(c.name)
 	if err != nil || !needs.Processes || needs.CheckPath(c.name, c.path) != nil {

@@ -90,7 +90,10 @@ func (r *run) between(path, mode string) (all []bench.Task) {
 // task measures messages of all sizes, by all hops at once.
 func (r *run) task(mode string, hops ...hop) bench.Task {
 	labels := r.labels(mode, hops)
-	return bench.Task{Labels: labels, Measure: func(ctx context.Context) ([]results.Row, error) { return r.measure(ctx, mode, labels, hops) }}
+	return bench.Task{Labels: labels, Measure: func(ctx context.Context) ([]results.Row,
+		error) {
+		return r.measure(ctx, mode, labels, hops)
+	}}
 }
 
 // labels begins the rows of a task. A ring begins and ends nowhere.
@@ -106,7 +109,8 @@ func (r *run) labels(mode string, hops []hop) results.Row {
 
 // measure returns a row for each size; where a hop is not passable, or lies, one row that
 // says so.
-func (r *run) measure(ctx context.Context, mode string, labels results.Row, hops []hop) (rows []results.Row, err error) {
+func (r *run) measure(ctx context.Context, mode string, labels results.Row, hops []hop) (rows []results.Row,
+	err error) {
 	var open streams.Resources
 	defer func() { err = errors.Join(err, open.Close()) }()
 	t, err := r.newSenderGroup(hops, &open)

@@ -82,11 +82,13 @@ func (r *network) labels(path, mode string, from, to int) results.Row {
 	if r.Processes.Nodes[from] != r.Processes.Nodes[to] {
 		kind = "network"
 	}
-	return results.NewRow().Label("from", from).Label("to", to).Label("link", kind).Label("path", path).Label("mode", mode)
+	return results.NewRow().Label("from", from).Label("to", to).Label("link", kind).Label("path", path).Label("mode",
+		mode)
 }
 
 // measure returns the row of one size, beside what MPI alone takes.
-func (r *network) measure(ctx context.Context, path, mode string, from, to int, bytes int64) (row results.Row, err error) {
+func (r *network) measure(ctx context.Context, path, mode string, from, to int, bytes int64) (row results.Row,
+	err error) {
 	row = r.labels(path, mode, from, to).Label("bytes", bytes)
 	// The ends before are closed at all processes: what they were still to receive would take messages of these.
 	if err := bench.AgreeToGoOn(ctx, r.Processes, nil); err != nil {
@@ -110,7 +112,8 @@ func (r *network) measure(ctx context.Context, path, mode string, from, to int, 
 	if there.one == nil {
 		batch = func(int) (float64, error) { return 0, nil }
 	}
-	took, err := bench.Together(ctx, r.Processes, batch, func(batch bench.Batch) (results.Sample, error) { return r.pace.Measure(ctx, batch) })
+	took, err := bench.Together(ctx, r.Processes, batch,
+		func(batch bench.Batch) (results.Sample, error) { return r.pace.Measure(ctx, batch) })
 	if err != nil {
 		return row, err
 	}
@@ -122,7 +125,8 @@ func (r *network) measure(ctx context.Context, path, mode string, from, to int, 
 	case bothWaysMode:
 		sent *= 2
 	}
-	if plain, found := r.record.Find(r.labels(wirePath, mode, from, to).Label("bytes", bytes)); found && path != wirePath {
+	if plain, found := r.record.Find(r.labels(wirePath, mode, from, to).Label("bytes", bytes)); found &&
+		path != wirePath {
 		alone, _ := plain.Get(results.Time)
 		return row.Transfer(sent, took, alone), nil
 	}
@@ -136,7 +140,8 @@ type traffic struct {
 }
 
 // ends makes those of this process: there is the traffic from the first of two processes to the second, back the other.
-func (r *network) ends(path, mode string, first bool, other int, bytes int64, open *streams.Resources) (there, back traffic, err error) {
+func (r *network) ends(path, mode string, first bool, other int, bytes int64, open *streams.Resources) (there,
+	back traffic, err error) {
 	if there, err = r.end(path, first, other, bytes, r.tag, open); err != nil || mode == oneWayMode {
 		return there, back, err
 	}
@@ -145,7 +150,8 @@ func (r *network) ends(path, mode string, first bool, other int, bytes int64, op
 }
 
 // end makes one end, and tries it with random bytes.
-func (r *network) end(path string, sends bool, other int, bytes int64, tag int, open *streams.Resources) (traffic, error) {
+func (r *network) end(path string, sends bool, other int, bytes int64, tag int, open *streams.Resources) (traffic,
+	error) {
 	if path != wirePath {
 		return r.device(sends, other, bytes, tag, open)
 	}
@@ -218,7 +224,8 @@ func compare(got []byte, p *mpi.Processes, from int) error {
 	}
 	for i := range got {
 		if got[i] != want[i] {
-			return fmt.Errorf("path mpi from %s to %s lies: byte %d of %d is %#x, and %#x was sent", p.Name(from), p.Name(p.Rank), i, len(got), got[i], want[i])
+			return fmt.Errorf("path mpi from %s to %s lies: byte %d of %d is %#x, and %#x was sent", p.Name(from),
+				p.Name(p.Rank), i, len(got), got[i], want[i])
 		}
 	}
 	return nil

@@ -181,7 +181,8 @@ func (c *sender) loadStore(dst, src streams.Span, open *streams.Resources) error
 		return err
 	}
 	size := domain.Vec{int(dst.Length), 1, 1}
-	k, err := copier.Copies("store", pack.Copy{Dst: pack.Dense(dst, size), Src: pack.Dense(src, size), Size: size, ElementSize: 1})
+	k, err := copier.Copies("store", pack.Copy{Dst: pack.Dense(dst, size), Src: pack.Dense(src, size), Size: size,
+		ElementSize: 1})
 	if err != nil {
 		return err
 	}

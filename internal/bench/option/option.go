@@ -77,8 +77,8 @@ func Drawable(flag, file string) error {
 	return results.CheckWritable(file)
 }
 
-// Recordable returns an error unless the name is one of a record, as run wants it too. The flag is written as it is given, with its
-// dashes.
+// Recordable returns an error unless the name is one of a record, as run wants it too. The flag is written as it is
+// given, with its dashes.
 func Recordable(flag, file string) error {
 	if strings.ToLower(filepath.Ext(file)) != ".json" {
 		return fmt.Errorf("%s %s: the name must end in .json", flag, file)

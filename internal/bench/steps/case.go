@@ -95,7 +95,8 @@ func (c stepCase) problem() (*solvers.Problem, error) {
 		return nil, err
 	}
 	const diffusivity = 1
-	p := &solvers.Problem{Grid: grid, Spacing: slices.Repeat([]float64{1}, grid.Dims), Real: kernels.Real(c.precision), TimeStep: 0.1, Sums: c.sums, Group: c.group}
+	p := &solvers.Problem{Grid: grid, Spacing: slices.Repeat([]float64{1}, grid.Dims), Real: kernels.Real(c.precision),
+		TimeStep: 0.1, Sums: c.sums, Group: c.group}
 	if p.Stencil, err = stencil.HeatOf(stencil.Kinds(grid.Dims)[0], p.Spacing, diffusivity, p.TimeStep); err != nil {
 		return nil, err
 	}
@@ -110,8 +111,8 @@ func (c stepCase) problem() (*solvers.Problem, error) {
 	return p, err
 }
 
-// leftOut is why something cannot be measured here, which is not a failure: it wraps errLeftOut, also on other processes
-// that agree on it.
+// leftOut is why something cannot be measured here, which is not a failure: it wraps errLeftOut, also on other
+// processes that agree on it.
 type leftOut struct{ error }
 
 var errLeftOut = errors.New("left out")

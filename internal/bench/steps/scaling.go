@@ -55,7 +55,8 @@ func (o *ScalingOptions) Check() error {
 func (o *ScalingOptions) checkOrder() error {
 	ordered := func(s string) bool { return s == string(scheme.Auto) || len(scheme.Scheme(s).Needs().Orders) > 0 }
 	if o.Order != "" && !slices.ContainsFunc(o.Schemes, ordered) {
-		return fmt.Errorf("--order %s: none of the schemes %s has an order: leave --order out", o.Order, strings.Join(o.Schemes, ", "))
+		return fmt.Errorf("--order %s: none of the schemes %s has an order: leave --order out", o.Order,
+			strings.Join(o.Schemes, ", "))
 	}
 	o.Order = cmp.Or(o.Order, string(scheme.LeftRight))
 	return option.OneOf("order", o.Order, string(scheme.LeftRight), string(scheme.Pairwise))
@@ -109,7 +110,8 @@ func (o *ScalingOptions) tasks(r *run) (all []bench.Task) {
 					for _, devices := range o.counts(r.Machine) {
 						c := stepCase{
 							precision: precision, size: o.cube(points), devices: devices,
-							scheme: scheme.Scheme(name), order: scheme.Order(o.Order), path: p2p.Path(o.Path), group: group,
+							scheme: scheme.Scheme(name), order: scheme.Order(o.Order), path: p2p.Path(o.Path),
+							group: group,
 						}
 						all = append(all, o.task(r, c, points, mode))
 					}
@@ -187,7 +189,8 @@ func compareScaling(rows []results.Row) (compared []results.Row) {
 			times = devices
 		}
 		speedup := step.Under(base * times)
-		compared = append(compared, row.Value(results.SpeedUp, speedup).Value(results.Efficiency, speedup.Scale(1/devices)))
+		compared = append(compared, row.Value(results.SpeedUp, speedup).Value(results.Efficiency,
+			speedup.Scale(1/devices)))
 	}
 	return compared
 }
@@ -196,7 +199,8 @@ func compareScaling(rows []results.Row) (compared []results.Row) {
 // fewest devices on the curve of a row.
 func fewest(rows []results.Row, of results.Row) (devices, step float64) {
 	curve := func(row results.Row) (name [7]string) {
-		for i, label := range []string{"scheme", "order", "points", "precision", "mode", "stencil", "steps_an_exchange"} {
+		for i, label := range []string{"scheme", "order", "points", "precision", "mode", "stencil",
+			"steps_an_exchange"} {
 			name[i] = row.Text(label)
 		}
 		return name

@@ -25,7 +25,9 @@ type SchemesOptions struct {
 	Schemes, Paths []string
 	Norms          []int    // taken every so many steps; 0: never
 	Sums           []string // how the norms are summed: see sums.Mode
-	Groups         []int    // steps between two exchanges, of schemes that take more than one, on several devices or where they exchange within one
+	// steps between two exchanges, of schemes that take more than one, on several devices or where they exchange within
+	// one
+	Groups []int
 }
 
 // Schemes returns the schemes that can be measured.
@@ -45,7 +47,8 @@ func (o *SchemesOptions) Check() error {
 	return cmp.Or(
 		option.EachOf("schemes", o.Schemes, Schemes()...),
 		option.EachOf("paths", o.Paths, Paths()...),
-		notNegative("norms", o.Norms), groups(o.Groups), option.EachOf("sums", o.Sums, option.Texts(sums.Modes())...), o.check(),
+		notNegative("norms", o.Norms), groups(o.Groups), option.EachOf("sums", o.Sums, option.Texts(sums.Modes())...),
+		o.check(),
 	)
 }
 
@@ -68,7 +71,8 @@ func groups(all []int) error {
 func (o *SchemesOptions) Run(ctx context.Context, on *bench.Machine, to *bench.Recorder) error {
 	for _, s := range o.Schemes {
 		if !slices.ContainsFunc(o.Paths, func(path string) bool { return takes(scheme.Scheme(s), p2p.Path(path)) }) {
-			fmt.Fprintf(to.Notes, "left out on several devices: scheme %s, which takes none of --paths %s\n", s, strings.Join(o.Paths, ","))
+			fmt.Fprintf(to.Notes, "left out on several devices: scheme %s, which takes none of --paths %s\n", s,
+				strings.Join(o.Paths, ","))
 		}
 	}
 	o.noteGroups(to.Notes)
@@ -78,7 +82,8 @@ func (o *SchemesOptions) Run(ctx context.Context, on *bench.Machine, to *bench.R
 	}
 	tasks := o.tasks(r)
 	if len(tasks) == 0 {
-		return errors.New("nothing could be measured: no scheme of --schemes takes these --paths and --exchange-steps on so many devices")
+		return errors.New("nothing could be measured: no scheme of --schemes takes these --paths and --exchange-steps " +
+			"on so many devices")
 	}
 	failure := to.Measure(ctx, tasks)
 	to.Record.Rows = compareSchemes(to.Record.Rows)
@@ -90,7 +95,8 @@ func (o *SchemesOptions) noteGroups(notes io.Writer) {
 	for _, group := range o.Groups {
 		for _, s := range o.Schemes {
 			if group > 1 && !scheme.Scheme(s).Needs().Groups {
-				fmt.Fprintf(notes, "left out on several devices: scheme %s with --exchange-steps %d: it exchanges after each step\n", s, group)
+				fmt.Fprintf(notes, "left out on several devices: scheme %s with --exchange-steps %d: it exchanges "+
+					"after each step\n", s, group)
 			}
 		}
 	}
@@ -104,7 +110,8 @@ func (o *SchemesOptions) tasks(r *run) (all []bench.Task) {
 				for _, m := range o.measurements() {
 					c := stepCase{
 						precision: precision, size: o.cube(points), devices: devices,
-						scheme: how.scheme, order: how.order, path: how.path, group: how.group, norms: m.norms, sums: m.sums,
+						scheme: how.scheme, order: how.order, path: how.path, group: how.group, norms: m.norms,
+						sums: m.sums,
 					}
 					all = append(all, r.task(c.labels().Label("points", points), c))
 				}
@@ -181,11 +188,14 @@ func compareSchemes(rows []results.Row) (compared []results.Row) {
 		problem := problemOf(row)
 		devices := row.Text("devices")
 		same := func(other results.Row, name scheme.Scheme) bool {
-			return problemOf(other) == problem && other.Text("devices") == devices && other.Text("scheme") == string(name)
+			return problemOf(other) == problem && other.Text("devices") == devices &&
+				other.Text("scheme") == string(name)
 		}
 		row = over(row, results.OverBaseline, best(rows, func(o results.Row) bool { return same(o, scheme.Baseline) }))
-		row = over(row, results.OverTwoStream, best(rows, func(o results.Row) bool { return same(o, scheme.TwoStream) }))
-		row = over(row, results.SpeedUp, best(rows, func(o results.Row) bool { return problemOf(o) == problem && o.Text("devices") == "1" }))
+		row = over(row, results.OverTwoStream, best(rows,
+			func(o results.Row) bool { return same(o, scheme.TwoStream) }))
+		row = over(row, results.SpeedUp, best(rows,
+			func(o results.Row) bool { return problemOf(o) == problem && o.Text("devices") == "1" }))
 		compared = append(compared, row)
 	}
 	return compared
@@ -193,7 +203,8 @@ func compareSchemes(rows []results.Row) (compared []results.Row) {
 
 // problemOf names what is solved in a row.
 func problemOf(row results.Row) [5]string {
-	return [5]string{row.Text("stencil"), row.Text("points"), row.Text("precision"), row.Text("norms"), row.Text("sums")}
+	return [5]string{row.Text("stencil"), row.Text("points"), row.Text("precision"), row.Text("norms"),
+		row.Text("sums")}
 }
 
 // best returns the shortest step of the rows that are meant, infinite where there is none.

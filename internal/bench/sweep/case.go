@@ -44,7 +44,8 @@ func (o *Options) cases() (all []sweepCase) {
 		}
 		for _, precision := range o.Precision {
 			for _, n := range sizes {
-				all = append(all, sweepCase{shape: s, real: kernels.Real(precision), points: n, norms: o.Norms, sums: modes})
+				all = append(all, sweepCase{shape: s, real: kernels.Real(precision), points: n, norms: o.Norms,
+					sums: modes})
 			}
 		}
 	}
@@ -54,7 +55,8 @@ func (o *Options) cases() (all []sweepCase) {
 // labels begins the rows of a case.
 func (c sweepCase) labels() results.Row {
 	grid := strings.TrimSuffix(strings.Repeat(fmt.Sprintf("%dx", c.points), c.dims()), "x")
-	return results.NewRow().Label("stencil", c.name).Label("precision", c.real).Label("points", c.points).Label("grid", grid)
+	return results.NewRow().Label("stencil", c.name).Label("precision", c.real).Label("points", c.points).Label("grid",
+		grid)
 }
 
 // operations returns those of a point.
@@ -100,7 +102,8 @@ func (c sweepCase) sameOwned(got, want []byte, l domain.Layout) error {
 			from := l.Offset(domain.Vec{0, y, z}) * size
 			to := from + int64(c.points)*size
 			if !bytes.Equal(got[from:to], want[from:to]) {
-				return fmt.Errorf("a sweep of %s in %s over %d points along each axis differs from the host's in the row at y %d, z %d", c.name, c.real, c.points, y, z)
+				return fmt.Errorf("a sweep of %s in %s over %d points along each axis differs from the host's in the "+
+					"row at y %d, z %d", c.name, c.real, c.points, y, z)
 			}
 		}
 	}
@@ -127,7 +130,8 @@ type normed struct {
 }
 
 // newSwept makes a case ready on the device.
-func newSwept(ctx context.Context, compiler *kernels.Compiler, d *streams.Device, c sweepCase, open *streams.Resources) (s *swept, err error) {
+func newSwept(ctx context.Context, compiler *kernels.Compiler, d *streams.Device, c sweepCase,
+	open *streams.Resources) (s *swept, err error) {
 	s = &swept{values: c.box().Points() * int64(c.real.Size())}
 	if s.Probe, err = timing.NewProbe(compiler, d, open); err != nil {
 		return nil, err
@@ -183,7 +187,8 @@ func (s *swept) allocate(ctx context.Context, d *streams.Device, c sweepCase, op
 func (s *swept) between(i int) sweep.Arrays { return sweep.Arrays{{s.arrays[i]}, {s.arrays[1-i]}} }
 
 // tuned returns a sweeper whose shape suits the arrays.
-func (s *swept) tuned(compiler *kernels.Compiler, d *streams.Device, c sweepCase, mode sums.Mode) (*sweep.Sweeper, error) {
+func (s *swept) tuned(compiler *kernels.Compiler, d *streams.Device, c sweepCase, mode sums.Mode) (*sweep.Sweeper,
+	error) {
 	heat, err := c.stencil()
 	if err != nil {
 		return nil, err
@@ -205,7 +210,8 @@ func (s *swept) tuned(compiler *kernels.Compiler, d *streams.Device, c sweepCase
 func (s *swept) addNormed(sweeper *sweep.Sweeper, mode sums.Mode, c sweepCase, open *streams.Resources) error {
 	of := normed{sums: mode}
 	for i := range of.sweeps {
-		launches, total, err := sweeper.Measure(s.between(i), sweep.Portion{Name: "sweep", Boxes: []domain.Box{c.box()}})
+		launches, total, err := sweeper.Measure(s.between(i),
+			sweep.Portion{Name: "sweep", Boxes: []domain.Box{c.box()}})
 		if err != nil {
 			return err
 		}

@@ -60,7 +60,10 @@ func (o *Options) Check() error {
 // points checks the points of stencils of so many dimensions, and fills them in. It refuses them
 // where there is no such stencil.
 func (o *Options) points(name string, dims int, points *[]int) error {
-	used := slices.ContainsFunc(shapes(), func(s shape) bool { return s.dims() == dims && slices.Contains(o.Stencils, s.name) })
+	used := slices.ContainsFunc(shapes(), func(s shape) bool {
+		return s.dims() == dims &&
+			slices.Contains(o.Stencils, s.name)
+	})
 	if *points == nil {
 		*points = Points(dims)
 	} else if !used {

@@ -132,7 +132,8 @@ func (r *run) compare(ctx context.Context, c sweepCase, s *swept) (err error) {
 	if err != nil {
 		return err
 	}
-	err = errors.Join(want.sweep(0), want.Stream.Sync(timing.Limit), s.sweep(0), got.Download(s.Stream), s.Stream.Sync(timing.Limit))
+	err = errors.Join(want.sweep(0), want.Stream.Sync(timing.Limit), s.sweep(0), got.Download(s.Stream),
+		s.Stream.Sync(timing.Limit))
 	if err != nil {
 		return err
 	}

@@ -61,7 +61,8 @@ type Trial struct {
 
 // New makes numbers for what is read, and has define work out on the host what comes of them where
 // all was stale. It returns nil where that spans more than MaxBytes.
-func New(to, from *streams.Stream, written, read streams.Span, open *streams.Resources, define func(dst, src []byte) error) (*Trial, error) {
+func New(to, from *streams.Stream, written, read streams.Span, open *streams.Resources,
+	define func(dst, src []byte) error) (*Trial, error) {
 	if written.Length > maxBytes || read.Length > maxBytes {
 		return nil, nil
 	}
