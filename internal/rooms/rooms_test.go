@@ -58,11 +58,12 @@ var may = map[string][]string{
 	"internal/cuda/cudafake":        {"internal/cache"},
 	"examples":                      {"solvers/scheme", "halo", "halo/boundary", "halo/ranks", "p2p", "kernels", "kernels/sweep", "stencil", "streams", "domain"},
 	"examples/internal/exampletest": {"examples", "internal/testdevices", "internal/nvrtc", "kernels", "halo", "p2p", "solvers/scheme", "streams"},
-	"cmd":                           {"domain", "stencil", "streams", "kernels", "kernels/sweep", "p2p", "p2p/mpi", "halo", "halo/datatype", "halo/halotest", "halo/packing", "halo/ranks", "solvers", "solvers/scheme", "configs", "results", "results/output", "results/plot", "results/trace", "internal/bench", "internal/forecast", "internal/measure", "internal/cache", "internal/files"},
+	"cmd":                           {"domain", "stencil", "streams", "kernels", "kernels/sweep", "p2p", "p2p/mpi", "halo", "halo/datatype", "halo/halotest", "halo/packing", "halo/ranks", "solvers", "solvers/scheme", "configs", "results", "results/output", "results/plot", "results/trace", "internal/bench", "internal/verify", "internal/forecast", "internal/measure", "internal/cache", "internal/files"},
 
 	// What tests of examples share.
 
 	// What benchmarks measure, and their runner: all below.
+	"internal/verify": {"domain", "streams", "p2p", "p2p/mpi", "halo", "halo/halotest", "halo/ranks", "solvers", "solvers/scheme"},
 	"internal/bench": {"domain", "stencil", "streams", "kernels", "kernels/flags", "kernels/pack", "kernels/sweep", "p2p", "p2p/mpi", "halo", "halo/datatype", "halo/packing", "halo/ranks", "solvers", "solvers/scheme", "results", "results/plot", "internal/measure", "internal/files"},
 
 	"results":                      {"results/internal/wording", "internal/measure", "internal/files"},

@@ -1,0 +1,466 @@
+// Package verify checks exchanges against geometry, every scheme against the result of one device, and device ranks by
+// litmus tests, on the devices, grid and cut of a problem.
+package verify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/halo"
+	"github.com/halox/halox/halo/halotest"
+	"github.com/halox/halox/halo/ranks"
+	"github.com/halox/halox/halo/ranks/litmus"
+	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/p2p/mpi"
+	"github.com/halox/halox/solvers"
+	"github.com/halox/halox/solvers/scheme"
+	"github.com/halox/halox/streams"
+)
+
+// check is one thing that must hold.
+type check struct {
+	name string
+	run  func(ctx context.Context) error // says what is wrong first
+}
+
+// Verifier checks exchanges and schemes on the devices of a setup, whose grid must be small enough to look at every
+// point many times, see Reduced. Where processes share the grid all call its methods, and rank 0 prints.
+type Verifier struct {
+	*solvers.Setup
+	Steps   int                // that the problem is solved for
+	Limit   time.Duration      // of waiting, see scheme.Options
+	Devices string             // what errors call the devices, such as "2 host devices"
+	Others  string             // what errors call the processes that share the grid
+	Out     io.Writer          // a line for each check, and for what is left out
+	During  func(doing string) // is told what is checked next
+	want    []float64          // the result of one device, on rank 0
+	solved  bool               // want is known
+}
+
+// processes returns those that share the grid.
+func (v *Verifier) processes() *mpi.Processes { return v.Place.Processes.OrAlone() }
+
+// lost reports whether a process has failed, so that the others cannot go on.
+func (v *Verifier) lost() bool { return !v.processes().IsAlone() && v.processes().Err() != nil }
+
+// All runs all checks, prints a line for each, and their number. It is an error if one fails.
+func (v *Verifier) All(ctx context.Context) error {
+	checks, err := v.checks(ctx)
+	if err != nil {
+		return err
+	}
+	return v.report(ctx, append(checks, v.ranks()...))
+}
+
+// checks returns all checks. A path that the links have not is left out, and said.
+func (v *Verifier) checks(ctx context.Context) (all []check, err error) {
+	paths, err := v.paths(ctx)
+	for _, path := range paths {
+		all = append(all, v.exchanges(path)...)
+	}
+	return append(all, v.runs(paths)...), err
+}
+
+// paths returns the paths that all links have. Between processes there is but one: where no process has two devices
+// that are neighbours, any path stands for it.
+func (v *Verifier) paths(ctx context.Context) (usable []p2p.Path, err error) {
+	for _, path := range p2p.Paths() {
+		plan, err := halo.NewPlan(v.Place, v.Session.Links, path, v.spec(halo.Float64, halo.Corners, 1))
+		if err := v.Place.Agree(ctx, "plan path "+string(path), err); err != nil {
+			if v.lost() {
+				return nil, err
+			}
+			fmt.Fprintf(v.Out, "left out: path %s: %v\n", path, err)
+			continue
+		}
+		usable = append(usable, path)
+		if !v.processes().IsAlone() && !v.within(plan) {
+			break
+		}
+	}
+	return usable, nil
+}
+
+// within reports whether a message goes between devices of one process.
+func (v *Verifier) within(plan *halo.Plan) bool {
+	return slices.ContainsFunc(plan.Messages, func(m halo.Message) bool {
+		return m.From != m.To &&
+			v.owner(m.From) == v.owner(m.To)
+	})
+}
+
+// owner returns the process that owns a subdomain.
+func (v *Verifier) owner(rank int) int {
+	if v.processes().IsAlone() {
+		return 0
+	}
+	return v.Place.Owners[rank]
+}
+
+// named is what a path is called: between processes there is path mpi beside it.
+func (v *Verifier) named(path p2p.Path) string {
+	if v.processes().IsAlone() {
+		return string(path)
+	}
+	return string(path) + " and mpi"
+}
+
+// spec returns a field to be exchanged.
+func (v *Verifier) spec(e halo.Element, connectivity halo.Connectivity, width int) halo.Spec {
+	return halo.Spec{Name: "verified", Element: e, Connectivity: connectivity,
+		Width: domain.UniformRadius(v.Place.Grid.Dims, width)}
+}
+
+// exchanges returns the checks of a path against geometry.
+func (v *Verifier) exchanges(path p2p.Path) (all []check) {
+	for _, width := range v.widths() {
+		if v.Place.CheckWidth(domain.UniformRadius(v.Place.Grid.Dims, width)) != nil {
+			continue
+		}
+		for _, connectivity := range []halo.Connectivity{halo.Faces, halo.Corners} {
+			for _, element := range []halo.Element{halo.Float32, halo.Float64} {
+				c := halotest.Case{
+					Placement: v.Place, Links: v.Session.Links, Compiler: v.Session.Compiler, Path: path,
+					Specs: []halo.Spec{v.spec(element, connectivity, width)},
+				}
+				name := fmt.Sprintf("exchange by %s of %s, width %d, %s: every point as geometry says", v.named(path),
+					connected(connectivity), width, element)
+				all = append(all, check{name, func(context.Context) error { return c.Run() }})
+			}
+		}
+	}
+	return all
+}
+
+// widths are those of ghosts that are exchanged: 1 and 2, and those of the problem where they are wider.
+func (v *Verifier) widths() []int {
+	of := v.Problem.Width()
+	most := 2
+	for a := range v.Place.Grid.Dims {
+		most = max(most, of.Minus[a], of.Plus[a])
+	}
+	return slices.Compact([]int{1, 2, most})
+}
+
+func connected(r halo.Connectivity) string {
+	if r == halo.Faces {
+		return "faces"
+	}
+	return "faces, edges and corners"
+}
+
+// way is a way to run a problem.
+type way struct {
+	scheme scheme.Scheme
+	order  scheme.Order // "" for schemes without one
+	group  int          // steps between two exchanges; 0 is 1
+}
+
+// String names the scheme, and how it exchanges.
+func (w way) String() string {
+	text := string(w.scheme)
+	if w.order != "" {
+		text += " " + string(w.order)
+	}
+	if w.group > 1 {
+		text += fmt.Sprintf(" with %d steps an exchange", w.group)
+	}
+	return text
+}
+
+// ways returns every scheme with its orders, and the steps between two exchanges of the config where it takes them;
+// blocked with several too where these are one.
+func (v *Verifier) ways() (all []way) {
+	for _, s := range scheme.All() {
+		w := way{scheme: s}
+		needs := s.Needs()
+		if needs.Groups {
+			w.group = v.Problem.Group
+		}
+		for _, w.order = range append(needs.Orders, "")[:max(1, len(needs.Orders))] {
+			all = append(all, w)
+		}
+		if s == scheme.Blocked && w.group <= 1 {
+			if w.group = v.mostSteps(); w.group > 1 { // with one it makes sweeps, and no passes
+				all = append(all, w)
+			}
+		}
+	}
+	return all
+}
+
+// mostSteps returns how many steps between two exchanges subdomains have the layers for: 4 at most.
+func (v *Verifier) mostSteps() int {
+	for steps := 4; steps > 1; steps-- {
+		of := *v.Problem
+		of.Group = steps
+		if v.Place.CheckWidth(of.Width()) == nil {
+			return steps
+		}
+	}
+	return 1
+}
+
+// runs returns the checks of every scheme and path against one device. A scheme that takes fewer devices is left out,
+// and said.
+func (v *Verifier) runs(paths []p2p.Path) (all []check) {
+	for _, way := range v.ways() {
+		if err := way.scheme.Needs().CheckDevices(way.scheme, len(v.Place.Devices)); err != nil {
+			fmt.Fprintf(v.Out, "left out: scheme %v\n", err)
+			continue
+		}
+		for _, path := range paths {
+			if way.scheme.Needs().CheckPath(way.scheme, path) != nil {
+				continue
+			}
+			name := fmt.Sprintf("scheme %v by %s: %d steps on %s give the bits of one", way, v.named(path), v.Steps,
+				v.Devices)
+			all = append(all, check{name, func(ctx context.Context) error { return v.compare(ctx, way, path) }})
+		}
+	}
+	return all
+}
+
+// compare solves the problem on all devices and compares every point with what one
+// device gives.
+func (v *Verifier) compare(ctx context.Context, way way, path p2p.Path) (err error) {
+	if !v.solved {
+		if v.processes().Rank == 0 {
+			v.want, err = v.one(ctx)
+		}
+		if err := v.Place.Agree(ctx, "solve on one device", err); err != nil {
+			return fmt.Errorf("on one device: %w", err)
+		}
+		v.solved = true
+	}
+	got, err := v.solve(ctx, v.Place, way, path)
+	if err != nil || v.processes().Rank > 0 {
+		return err
+	}
+	return firstWrong(v.Place.Grid, got, v.want)
+}
+
+// firstWrong returns an error that names the first point whose bits differ.
+func firstWrong(g domain.Grid, got, want []float64) error {
+	for i := range want {
+		if math.Float64bits(got[i]) != math.Float64bits(want[i]) {
+			at := domain.Vec{i % g.Size[0], i / g.Size[0] % g.Size[1], i / g.Size[0] / g.Size[1]}
+			return fmt.Errorf("point %v is %v, on one device %v", at, got[i], want[i])
+		}
+	}
+	return nil
+}
+
+// one solves the problem on the first device.
+func (v *Verifier) one(ctx context.Context) ([]float64, error) {
+	whole, err := domain.Decompose(v.Place.Grid, domain.Vec{1, 1, 1})
+	if err != nil {
+		return nil, err
+	}
+	place, err := halo.Place(whole, []*streams.Device{v.Place.FirstDevice()})
+	if err != nil {
+		return nil, err
+	}
+	return v.solve(ctx, place, way{scheme: scheme.Baseline}, p2p.Staged)
+}
+
+// solve runs the problem and returns all owned points, on the process that speaks.
+func (v *Verifier) solve(ctx context.Context, place *halo.Placement, way way, path p2p.Path) (values []float64,
+	err error) {
+	p := *v.Problem
+	p.Group = way.group
+	plan, err := halo.NewPlan(place, v.Session.Links, path, p.Field())
+	if err != nil {
+		return nil, err
+	}
+	s, err := solvers.New(ctx, &p, plan, v.Session.Compiler)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	options := scheme.Options{Scheme: way.scheme, Order: way.order, Steps: int64(v.Steps),
+		CheckEvery: int64(v.Steps), Limit: v.Limit}
+	if !place.Processes.IsAlone() {
+		options.Limit = 0 // as in a run
+	}
+	if _, err := s.Run(ctx, options); err != nil {
+		return nil, err
+	}
+	if v.processes().Rank == 0 {
+		values = make([]float64, place.Grid.Points())
+	}
+	return values, s.Gather(ctx, values, place.Grid.Box())
+}
+
+// Soak runs litmus tests of device ranks for so long, or the one of a seed, and prints how many. With seed 0 it chooses
+// random ones.
+func (v *Verifier) Soak(ctx context.Context, long time.Duration, seed uint32) error {
+	tests := litmus.Tests{Compiler: v.Session.Compiler, Links: v.Session.Links, Limit: v.Limit, Seed: seed}
+	devices := v.devices()
+	if n := len(devices); n > ranks.MaxDevices {
+		fmt.Fprintf(v.Out, "left out: all but the first %d of %d devices; ranks of more are not possible\n",
+			ranks.MaxDevices, n)
+		devices = devices[:ranks.MaxDevices]
+	}
+	done, err := tests.Soak(ctx, long, devices...)
+	fmt.Fprintf(v.Out, "litmus tests of ranks: %d turns of %d rounds in %v\n", done.Turns, done.Rounds,
+		done.Took.Round(time.Millisecond))
+	if err != nil && ctx.Err() == nil {
+		return fmt.Errorf("%w; --ranks-seed runs it again", err)
+	}
+	return err
+}
+
+// devices returns those of the file, each once.
+func (v *Verifier) devices() (all []*streams.Device) {
+	for _, d := range v.Place.Devices {
+		if !slices.Contains(all, d) {
+			all = append(all, d)
+		}
+	}
+	return all
+}
+
+// ranks returns the litmus tests of ranks: on each device, between the two of each pair, and among all. There are none
+// where some device does not reach another, and none among all where these are too many. Of several processes they are
+// among all devices.
+func (v *Verifier) ranks() (all []check) {
+	if !v.processes().IsAlone() {
+		return v.ranksOfProcesses()
+	}
+	tests := litmus.Tests{Compiler: v.Session.Compiler, Links: v.Session.Links, Limit: v.Limit}
+	devices := v.devices()
+	for _, from := range devices {
+		for _, to := range devices {
+			if _, _, err := v.Session.Links.Choose(p2p.Direct, from, to, p2p.MessageShape{}); err != nil {
+				fmt.Fprintf(v.Out, "left out: ranks: %v\n", err)
+				return nil
+			}
+		}
+	}
+	puts := func(of string, some ...*streams.Device) {
+		name := "ranks of " + of + ": puts at every alignment come whole before their notification, tags are counted " +
+			"apart"
+		all = append(all, check{name, func(ctx context.Context) error {
+			return errors.Join(tests.Puts(ctx, some...), tests.Counts(ctx, some...))
+		}})
+	}
+	for i, d := range devices {
+		puts(d.String(), d)
+		for _, other := range devices[:i] {
+			puts(fmt.Sprintf("%v and %v", other, d), other, d)
+		}
+	}
+	if n := len(devices); n > ranks.MaxDevices {
+		fmt.Fprintf(v.Out, "left out: ranks of all %d devices; up to %d are possible\n", n, ranks.MaxDevices)
+		return all
+	}
+	return append(all, among(tests, fmt.Sprintf("ranks of all %d devices: ", len(devices)), devices)...)
+}
+
+// among returns the tests in which all ranks of some devices take part.
+func among(tests litmus.Tests, name string, devices []*streams.Device) []check {
+	return []check{
+		{name + "nobody leaves a barrier early, and what was stored before is seen",
+			func(ctx context.Context) error { return tests.Barriers(ctx, devices...) }},
+		{name + "one gets what all put to it at once",
+			func(ctx context.Context) error { return tests.AllToOne(ctx, devices...) }},
+	}
+}
+
+// ranksOfProcesses returns the tests among the devices of all processes, which end them together: none is given up when
+// the command is interrupted.
+func (v *Verifier) ranksOfProcesses() (together []check) {
+	p, devices, n := v.processes(), v.Session.Devices, 0
+	for _, count := range v.Session.Counts() {
+		n += count
+	}
+	if n > ranks.MaxDevices {
+		fmt.Fprintf(v.Out, "left out: ranks: %d devices of all processes; up to %d are possible\n", n, ranks.MaxDevices)
+		return nil
+	}
+	tests := litmus.Tests{Compiler: v.Session.Compiler, Links: v.Session.Links, Processes: p, Limit: v.Limit}
+	name := fmt.Sprintf("ranks of %d devices of %s: ", n, v.Others)
+	all := append(among(tests, name, devices), check{name + "puts at every alignment come whole before their " +
+		"notification, tags are counted apart", func(ctx context.Context) error {
+		return errors.Join(tests.Puts(ctx, devices...), tests.Counts(ctx, devices...))
+	}})
+	for _, c := range all {
+		together = append(together,
+			check{c.name, func(ctx context.Context) error { return c.run(context.WithoutCancel(ctx)) }})
+	}
+	return together
+}
+
+// report makes all checks, prints a line for each, and their number. It is an error
+// if one fails.
+func (v *Verifier) report(ctx context.Context, checks []check) error {
+	failed, left := 0, 0
+	for _, c := range checks {
+		v.During(c.name)
+		if err := v.interrupted(ctx); err != nil {
+			return err
+		}
+		err := c.run(ctx)
+		if err != nil && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err = v.Place.Agree(ctx, c.name, err); err != nil && v.lost() {
+			return fmt.Errorf("%s: %w", c.name, err)
+		}
+		if errors.Is(err, scheme.ErrUnsuited) {
+			left++
+			fmt.Fprintf(v.Out, "--    %s: %v\n", c.name, err)
+			continue
+		}
+		if err != nil {
+			failed++
+			fmt.Fprintf(v.Out, "FAIL  %s: %v\n", c.name, err)
+			continue
+		}
+		fmt.Fprintf(v.Out, "ok    %s\n", c.name)
+	}
+	if failed > 0 {
+		return fmt.Errorf("%d of %d checks failed", failed, len(checks))
+	}
+	fmt.Fprintf(v.Out, "all %d checks hold\n", len(checks)-left)
+	return nil
+}
+
+// interrupted returns context.Canceled on all processes if the context of one has ended.
+func (v *Verifier) interrupted(ctx context.Context) error {
+	all, err := mpi.Gather(context.Background(), v.processes(), "see whether to go on", ctx.Err() != nil)
+	if slices.Contains(all, true) {
+		return context.Canceled
+	}
+	return err
+}
+
+// maxPoints is how many points a grid may have for every one to be looked at,
+// many times.
+const maxPoints = 1 << 18
+
+// Reduced returns the size of the grid, halved along its longest axes until it has
+// few enough points. Each part keeps four layers, or all it had.
+func Reduced(g domain.Grid, parts domain.Vec) domain.Vec {
+	n := g.Size
+	for n.Product() > maxPoints {
+		axis := -1
+		for a := range n {
+			if (n[a]+1)/2 >= 4*parts[a] && (axis < 0 || n[a] > n[axis]) {
+				axis = a
+			}
+		}
+		if axis < 0 {
+			return n
+		}
+		n[axis] = (n[axis] + 1) / 2
+	}
+	return n
+}
