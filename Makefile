@@ -4,7 +4,7 @@ GO      ?= go
 SAMPLE  ?= configs/heat3d.yaml
 
 # The packages whose tests use devices, GPUs where there are some.
-DEVICE_TESTS := internal/cuda internal/nvrtc streams p2p kernels kernels/flags kernels/pack kernels/reduce kernels/rows kernels/step kernels/sweep kernels/temporal halo halo/ranks solvers solvers/scheme cmd/halox internal/bench/links internal/bench/ranks internal/bench/trial examples/wave examples/grayscott examples/acoustic examples/lbm examples/reduction examples/power examples/particles examples/diffusion halo/packing
+DEVICE_TESTS := internal/cuda internal/nvrtc streams p2p kernels kernels/flags kernels/pack kernels/reduce kernels/rows kernels/step kernels/sweep kernels/temporal halo halo/ranks solvers solvers/scheme cmd/halox internal/bench/links internal/bench/ranks internal/bench/trial internal/verify examples/wave examples/grayscott examples/acoustic examples/lbm examples/reduction examples/power examples/particles examples/diffusion halo/packing
 
 # clang-format for kernels/cu; another version would format some lines in another way.
 CLANG_FORMAT := .tools/bin/clang-format

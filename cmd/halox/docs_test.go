@@ -33,3 +33,18 @@ func TestCommandsOfThePerformancePage(t *testing.T) {
 		}
 	}
 }
+
+// The program is the release that the newest numbered section of the changelog is about.
+func TestVersionIsTheChangelogs(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "CHANGELOG.md"))
+	if os.IsNotExist(err) {
+		t.Skip("SKIPPED: the changelog is not here")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	newest := regexp.MustCompile(`(?m)^## (\d+\.\d+\.\d+)`).FindSubmatch(text)
+	if newest == nil || string(newest[1]) != version {
+		t.Errorf("the newest section is %q, and the program's version %s", newest, version)
+	}
+}
