@@ -6,9 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -148,7 +146,7 @@ func (f *hostsFlags) reads(config, file string) string {
 	}
 	networks := slices.Clone(f.networks)
 	for _, name := range f.measured {
-		measured, network, _ := cutLast(name, "@")
+		measured, network, _ := forecast.CutLast(name, "@")
 		if files.Same(measured, file) {
 			return "one of --measured"
 		}
@@ -210,12 +208,12 @@ func planHosts(ctx context.Context, out io.Writer, c *configs.Run, f *hostsFlags
 			return fmt.Errorf("decomposition: %w", err)
 		}
 	}
-	all, err := readMeasured(f.measured)
+	all, err := forecast.ReadMeasured(f.measured)
 	if err != nil {
 		return fmt.Errorf("--measured: %w", err)
 	}
 	record := forecastRecord(ctx, f, all)
-	by, err := fitted(out, record, p, measuredSteps(c, p, all), f.devices)
+	by, err := fitted(out, record, p, wanted(c).Samples(p, all), f.devices)
 	if err != nil {
 		return fmt.Errorf("--measured: %w", err)
 	}
@@ -256,7 +254,7 @@ func (f *hostsFlags) keep(r *results.Record) error {
 }
 
 // forecastRecord begins the record, of the machine that the steps were measured on.
-func forecastRecord(ctx context.Context, f *hostsFlags, all []measuredFile) *results.Record {
+func forecastRecord(ctx context.Context, f *hostsFlags, all []forecast.MeasuredFile) *results.Record {
 	return &results.Record{
 		Kind: results.KindForecast, Halox: program(), Command: arguments(ctx), Started: time.Now(),
 		Host: all[0].Host, Devices: all[0].Devices,
@@ -373,194 +371,11 @@ func printHosts(out io.Writer, r *results.Record, p forecast.Problem, on forecas
 	return nil
 }
 
-// measuredFile is a record of steps, with the network that joined its hosts, where these are several.
-type measuredFile struct {
-	results.Source
-	network forecast.Network
-	hosts   []int // by device: the number of its host
-	share   int   // devices of the first process, where there are several; else 0
-}
-
-// readMeasured reads records: FILE, or FILE@NETWORK of several hosts.
-func readMeasured(names []string) (all []measuredFile, err error) {
-	for _, name := range names {
-		file, network, joined := cutLast(name, "@")
-		sources, err := results.ReadAll(file)
-		if err != nil {
-			return nil, err
-		}
-		for _, source := range sources {
-			m := measuredFile{Source: source}
-			m.count()
-			if hosts := slices.Max(append(m.hosts, 0)) + 1; (hosts > 1) != joined {
-				return nil, fmt.Errorf("%s: name the network of a record of several hosts, and of no other, as "+
-					"FILE@NETWORK: the number of its hosts is %d", name, hosts)
-			}
-			if joined {
-				if m.network, err = forecast.FindNetwork(network); err != nil {
-					return nil, fmt.Errorf("%s: %w", name, err)
-				}
-			}
-			all = append(all, m)
-		}
+// wanted says which measured steps are like those of a config.
+func wanted(c *configs.Run) forecast.Wanted {
+	return forecast.Wanted{
+		Scheme: c.Exchange.Scheme, Order: c.Exchange.Order, Path: string(c.Exchange.Path),
+		Precision: string(c.Precision), StencilPoints: c.Stencil.Points, Dims: c.Dims(),
+		OverProcesses: func(name string) bool { return scheme.Scheme(name).Needs().Processes },
 	}
-	return all, nil
-}
-
-// cutLast cuts around the last separator.
-func cutLast(s, separator string) (before, after string, found bool) {
-	if i := strings.LastIndex(s, separator); i >= 0 {
-		return s[:i], s[i+len(separator):], true
-	}
-	return s, "", false
-}
-
-// count numbers the hosts of the record's devices.
-func (m *measuredFile) count() {
-	known := map[string]int{}
-	for _, d := range m.Devices {
-		if _, ok := known[d.Host]; !ok {
-			known[d.Host] = len(known)
-		}
-		m.hosts = append(m.hosts, known[d.Host])
-		if m.Processes > 1 && d.Process == 0 {
-			m.share++
-		}
-	}
-}
-
-// measuredSteps returns the steps of the config's stencil and precision in some records, by how they were made. Of
-// several measurements of one step the shortest counts: others were disturbed.
-func measuredSteps(c *configs.Run, p forecast.Problem, all []measuredFile) (steps map[string][]forecast.Sample) {
-	steps = map[string][]forecast.Sample{}
-	alone := map[string][]forecast.Sample{} // by scheme: a device alone sends nothing by any path
-	for _, m := range all {
-		for _, row := range m.Rows {
-			s, ok := m.stepOf(c, p, row)
-			if !ok {
-				continue
-			}
-			if s.Cut.Hosts.Product()*s.Cut.Devices.Product() == 1 {
-				alone[row.Text("scheme")] = append(alone[row.Text("scheme")], s)
-				continue
-			}
-			if c.Exchange.Scheme != string(scheme.Auto) && c.Exchange.Order != row.Text("order") {
-				continue
-			}
-			by := strings.TrimSpace(row.Text("scheme")+" "+row.Text("order")) + " by " + m.pathsOf(row)
-			steps[by] = append(steps[by], s)
-		}
-	}
-	for by := range steps {
-		scheme, _, _ := strings.Cut(by, " ")
-		steps[by] = shortest(append(slices.Clone(alone[scheme]), steps[by]...))
-	}
-	return steps
-}
-
-// shortest returns the shortest of all samples of one step.
-func shortest(all []forecast.Sample) (some []forecast.Sample) {
-	for _, s := range all {
-		alike := func(t forecast.Sample) bool { return t.Grid == s.Grid && t.Cut == s.Cut && t.Network == s.Network }
-		if i := slices.IndexFunc(some, alike); i >= 0 {
-			some[i].Step = min(some[i].Step, s.Step)
-			continue
-		}
-		some = append(some, s)
-	}
-	return some
-}
-
-// pathsOf says by which paths the messages of a row went.
-func (m *measuredFile) pathsOf(row results.Row) string {
-	devices, _ := row.Float("devices")
-	switch {
-	case m.share == 0 || int(devices) <= m.share:
-		return row.Text("path")
-	case m.share == 1:
-		return "mpi"
-	}
-	return row.Text("path") + " and mpi"
-}
-
-// stepOf returns the step that a row has, if it is of the config's stencil and precision, without norms, of a scheme
-// that runs over processes and that the config allows.
-func (m *measuredFile) stepOf(c *configs.Run, p forecast.Problem, row results.Row) (s forecast.Sample, ok bool) {
-	took, measured := row.Get(results.Step)
-	name := row.Text("scheme")
-	wanted := c.Exchange.Scheme == string(scheme.Auto) || c.Exchange.Scheme == name
-	if !measured || row.Unit(results.Step) != "us" || !wanted || !overProcesses(name) || row.Text("norms") != "" ||
-		row.Text("steps_an_exchange") != "" ||
-		row.Text("precision") != string(c.Precision) ||
-		row.Text("stencil") != fmt.Sprintf("%d-point", c.Stencil.Points) {
-		return s, false
-	}
-	if path := c.Exchange.Path; path != "auto" && row.Text("path") != "" && row.Text("path") != string(path) &&
-		m.pathsOf(row) != "mpi" {
-		return s, false
-	}
-	points, known := row.Float("points")
-	parts, err := partsOf(row.Text("parts"))
-	if err != nil || !known || points < 1 || points > math.MaxInt32 {
-		return s, false
-	}
-	size := make([]int, c.Dims())
-	for a := range size {
-		size[a] = int(points)
-		if row.Text("mode") == "weak" {
-			size[a] *= parts[a]
-		}
-	}
-	s.Network, s.Step = m.network, time.Duration(took.Median*1e3)
-	if s.Grid, err = domain.NewGrid(size, [3]bool{}); err != nil {
-		return s, false
-	}
-	if s.Cut, ok = m.cutOf(p, s.Grid, parts); s.Cut.Hosts.Product() == 1 {
-		s.Network = forecast.Network{}
-	}
-	return s, ok
-}
-
-// cutOf returns over which hosts, and over which devices of each, a grid was cut into these parts: over one, or as
-// processes cut it, and nothing where they have cut it in another way.
-func (m *measuredFile) cutOf(p forecast.Problem, grid domain.Grid, parts domain.Vec) (forecast.Cut, bool) {
-	devices, hosts := int(parts.Product()), 1
-	if devices <= len(m.hosts) {
-		hosts = 1 + slices.Max(m.hosts[:devices])
-	}
-	if hosts == 1 {
-		return forecast.Cut{Hosts: domain.Vec{1, 1, 1}, Devices: parts}, true
-	}
-	p.Grid, p.Parts = grid, domain.Vec{}
-	c, err := p.CutOver(hosts, devices/hosts)
-	for a := range parts {
-		if err != nil || c.Hosts[a]*c.Devices[a] != parts[a] {
-			return c, false
-		}
-	}
-	return c, true
-}
-
-// maxParts is how many parts along an axis a cut of a record has at most.
-const maxParts = 1 << 17
-
-// partsOf reads a cut, such as 1 x 2 x 2.
-func partsOf(text string) (parts domain.Vec, err error) {
-	parts = domain.Vec{1, 1, 1}
-	fields := strings.Split(text, " x ")
-	if len(fields) > len(parts) {
-		return parts, fmt.Errorf("a cut %q", text)
-	}
-	for a, f := range fields {
-		if parts[a], err = strconv.Atoi(f); err != nil || parts[a] < 1 || parts[a] > maxParts {
-			return parts, fmt.Errorf("a cut %q", text)
-		}
-	}
-	return parts, nil
-}
-
-// overProcesses reports whether a scheme runs over several processes, as hosts take.
-func overProcesses(name string) bool {
-	needs, err := scheme.NeedsOf(scheme.Scheme(name))
-	return err == nil && needs.Processes
 }

@@ -69,12 +69,12 @@ func TestMeasuredStepsOfProcesses(t *testing.T) {
 			if tc.hosts > 1 {
 				file += "@hdr200"
 			}
-			all, err := readMeasured([]string{file})
+			all, err := forecast.ReadMeasured([]string{file})
 			if err != nil {
 				t.Fatal(err)
 			}
 			p := forecast.Problem{Width: domain.UniformRadius(3, 1), Element: 8}
-			samples := measuredSteps(c, p, append(all, all...))[tc.by] // of two measurements one counts
+			samples := wanted(c).Samples(p, append(all, all...))[tc.by] // of two measurements one counts
 			if len(samples) != 5*len(tc.want) {
 				t.Errorf("%d steps, want %d", len(samples), 5*len(tc.want))
 			}

@@ -97,11 +97,11 @@ func TestPlanHostsByTheOrder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, err := readMeasured([]string{measuredSchemes})
+	all, err := forecast.ReadMeasured([]string{measuredSchemes})
 	if err != nil {
 		t.Fatal(err)
 	}
-	steps := measuredSteps(c, forecast.Problem{Width: domain.UniformRadius(3, 1), Element: 8}, all)
+	steps := wanted(c).Samples(forecast.Problem{Width: domain.UniformRadius(3, 1), Element: 8}, all)
 	if len(steps) == 0 {
 		t.Error("no steps")
 	}
