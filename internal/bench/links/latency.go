@@ -76,9 +76,11 @@ func onProbe(c *kernels.Compiler, d *streams.Device, time func(p *timing.Probe) 
 func (r *latencyRun) pair(p *pair, paths []string) (all []bench.Task) {
 	labels := func(what, path string) results.Row {
 		kind := r.kind(between(p2p.Path(path), p.a, p.b))
-		return results.NewRow().Label("what", what).Label("from", p.a.ID).Label("to", p.b.ID).Label("link", kind).Label("path", path)
+		return results.NewRow().Label("what", what).Label("from", p.a.ID).Label("to", p.b.ID).Label("link",
+			kind).Label("path", path)
 	}
-	all = append(all, r.task(labels("event to device", ""), p.events), r.task(labels("flag", string(p2p.Direct)), p.flags))
+	all = append(all, r.task(labels("event to device", ""), p.events),
+		r.task(labels("flag", string(p2p.Direct)), p.flags))
 	for _, path := range paths {
 		all = append(all, r.task(labels("message", path), p.messages(p2p.Path(path))))
 	}
@@ -98,7 +100,8 @@ func (r *latencyRun) task(labels results.Row, prepare preparation) bench.Task {
 		if err != nil {
 			return nil, err
 		}
-		budget := measure.Budget{Warm: 2, Min: measure.MinBatches, Max: measure.MaxBatches, Time: r.budget, Within: measure.Within}
+		budget := measure.Budget{Warm: 2, Min: measure.MinBatches, Max: measure.MaxBatches, Time: r.budget,
+			Within: measure.Within}
 		us, err := measure.Repeat(ctx, budget, once)
 		if err != nil {
 			return nil, err
@@ -198,7 +201,8 @@ func (p *pair) messages(path p2p.Path) preparation {
 		ping, pong := ways[0], ways[1]
 		ping.home = probe.Stream // behind the gate
 		return timeTrips(probe, []*streams.Stream{pong.home, pong.there, ping.there}, func() error {
-			return errors.Join(ping.send(), sent.pass(ping.home, pong.home), pong.send(), returned.pass(pong.home, ping.home))
+			return errors.Join(ping.send(), sent.pass(ping.home, pong.home), pong.send(),
+				returned.pass(pong.home, ping.home))
 		})
 	}
 }

@@ -18,9 +18,10 @@ import (
 )
 
 const (
-	intervalTime  = 20 * time.Millisecond // that an interval is to take: against it, to fill the queues of a device is nothing
-	firstInterval = 2                     // steps of the first interval, to find out how many fill one
-	minIntervals  = 6                     // of which a median has a confidence interval
+	// that an interval is to take: against it, to fill the queues of a device is nothing
+	intervalTime  = 20 * time.Millisecond
+	firstInterval = 2 // steps of the first interval, to find out how many fill one
+	minIntervals  = 6 // of which a median has a confidence interval
 )
 
 // stepTimer steps a solver an interval at a time, each when it is asked for. The solver runs in a
@@ -187,7 +188,10 @@ func (r *run) measureCeiling(ctx context.Context) (err error) {
 	}
 	open.Add(end)
 	pace := measure.Pace{First: 1, Max: 400, Batch: 8 * time.Millisecond}
-	took, err := pace.Measure(ctx, func(n int) (float64, error) { return copies(s, end, arrays[1].All(), arrays[0].All(), n) })
+	took, err := pace.Measure(ctx, func(n int) (float64,
+		error) {
+		return copies(s, end, arrays[1].All(), arrays[0].All(), n)
+	})
 	r.ceiling = took.Under(2 * float64(bytes) / 1e3)
 	return err
 }
