@@ -1,11 +1,21 @@
 package scheme
 
 import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"runtime/debug"
 	"slices"
+	"strings"
 	"time"
 
+	"github.com/halox/halox/halo"
+	"github.com/halox/halox/internal/cache"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/streams"
 )
 
 // Search says among what the fastest scheme is searched, and by what its trials are remembered.
@@ -98,4 +108,164 @@ func (s Search) amongProcesses(step *Step, c *candidate) bool {
 		err = Agreed(step.placement(), err)
 	}
 	return err == nil
+}
+
+// Agreed returns the worst outcome of a trial on any process that shares the grid, on all of them: what wraps
+// ErrUnsuited, streams.ErrOutOfMemory or kernels.ErrNotCompiled on one does on all. All processes call it, also in a
+// dry run.
+func Agreed(p *halo.Placement, mine error) error {
+	if p == nil {
+		return mine
+	}
+	return p.Processes.Agree(context.Background(), "scheme: choose together", mine,
+		ErrUnsuited, streams.ErrOutOfMemory, kernels.ErrNotCompiled)
+}
+
+// isFirst reports whether this process is rank 0, or alone.
+func isFirst(p *halo.Placement) bool { return p.Processes.IsAlone() || p.Processes.Rank == 0 }
+
+// Trial is what a step takes by a scheme and a path.
+type Trial struct {
+	Scheme Scheme        `json:"scheme"`
+	Path   p2p.Path      `json:"path"`
+	Step   time.Duration `json:"ns"`
+	Group  int           `json:"group,omitempty"` // steps between two exchanges; 0 is 1
+}
+
+// String is "fused by direct 5.4 us", or "fused by direct, 4 steps an exchange, 5.4 us".
+func (t Trial) String() string {
+	if t.Group > 1 {
+		return fmt.Sprintf("%s by %s, %d steps an exchange, %s", t.Scheme, t.Path, t.Group, p2p.Microseconds(t.Step))
+	}
+	return fmt.Sprintf("%s by %s %s", t.Scheme, t.Path, p2p.Microseconds(t.Step))
+}
+
+// faster orders trials, the shortest first.
+func faster(a, b Trial) int { return cmp.Compare(a.Step, b.Step) }
+
+// memory is where the trials of a step are kept: an entry for the machine, and in it a key for all
+// else that they depend on. Without a key nothing is kept.
+type memory struct {
+	entry cache.Entry
+	key   string
+	many  bool // devices, which exchange
+}
+
+func (s Search) memory(step *Step, o Options) memory {
+	var all []string
+	for _, d := range step.placement().Devices {
+		if d == nil {
+			continue // another process's
+		}
+		all = append(all, d.Name, d.Arch)
+	}
+	if p := step.placement().Processes; !p.IsAlone() {
+		all = append(all, fmt.Sprint("processes", p.Nodes), p.Library)
+	}
+	machine := strings.Join(append(all, s.Driver, programVersion()), "|")
+	m := memory{many: len(step.placement().Devices) > 1,
+		entry: cache.At("").Entry(fmt.Sprintf("schemes-%.8x.json", sha256.Sum256([]byte(machine))))}
+	if text, ok := step.describe(); ok {
+		every := int64(0)
+		if o.checks() {
+			every = o.CheckEvery
+		}
+		if s.Scheme != "" && s.Scheme != Auto {
+			text += " scheme " + string(s.Scheme)
+		}
+		m.key = fmt.Sprintf("%.16x", sha256.Sum256([]byte(fmt.Sprintf("%s path %s norms every %d", text, s.Path,
+			every))))
+	}
+	return m
+}
+
+// describe names all of a step that its time depends on. ok is false where a stage has kernels of
+// the caller's own and the step has no name.
+func (s *Step) describe() (text string, ok bool) {
+	var b strings.Builder
+	p, variables := s.placement(), s.variables()
+	fmt.Fprintf(&b, "%q %v %v %v %s", s.Name, p.Grid.Size, p.Grid.Periodic, p.Parts, s.Sums)
+	if s.group() > 1 {
+		fmt.Fprintf(&b, " groups of %d", s.group())
+	}
+	for _, v := range variables {
+		spec := v.Spec
+		spec.Name = ""
+		fmt.Fprintf(&b, " variable %+v levels %d", spec, v.Levels())
+		for _, c := range v.Boundary {
+			fmt.Fprintf(&b, " %s %v %v", c.Kind, c.Odd, c.Profile != nil)
+		}
+	}
+	for _, st := range s.Stages {
+		if st.Kernels != nil && s.Name == "" {
+			return "", false
+		}
+		fmt.Fprintf(&b, " stage %q", st.Name)
+		if st.Point != nil {
+			b.WriteString(" " + st.Point.Key())
+		}
+		for _, a := range append(slices.Clone(st.Reads), st.Writes...) {
+			fmt.Fprintf(&b, " %d %d %v", slices.Index(variables, a.Variable), a.Level, a.Reads)
+		}
+	}
+	fmt.Fprintf(&b, " measured %d", len(s.Measured))
+	return b.String(), true
+}
+
+// recall returns the trials that are kept, if they can have been found by a search over these
+// paths.
+func (m memory) recall(paths []p2p.Path) (trials []Trial, ok bool) {
+	text, err := m.entry.Read()
+	if m.key == "" || err != nil {
+		return nil, false
+	}
+	return trialsIn(text, m.key, paths, m.many)
+}
+
+// trialsIn returns what an entry holds under a key, of trials on many devices or on one.
+func trialsIn(text []byte, key string, paths []p2p.Path, many bool) (trials []Trial, ok bool) {
+	all := map[string][]Trial{}
+	if json.Unmarshal(text, &all) != nil {
+		return nil, false
+	}
+	trials = all[key]
+	impossible := func(t Trial) bool {
+		needs, err := NeedsOf(t.Scheme)
+		if err != nil || many && needs.CheckPath(t.Scheme, t.Path) != nil {
+			return true
+		}
+		own := t.Path == needs.Path && slices.Contains(paths, p2p.Auto) // see Search.amongProcesses
+		return t.Step <= 0 || !slices.Contains(candidates(), t.Scheme) || !own && !slices.Contains(paths, t.Path)
+	}
+	return trials, len(trials) > 0 && !slices.ContainsFunc(trials, impossible) && slices.IsSortedFunc(trials, faster)
+}
+
+// keep keeps trials, if that is possible: they only save time.
+func (m memory) keep(trials []Trial) {
+	if m.key == "" {
+		return
+	}
+	_ = m.entry.Update(func(old []byte) ([]byte, error) {
+		all := map[string][]Trial{}
+		if json.Unmarshal(old, &all) != nil || all == nil { // there is no file, or it is damaged
+			all = map[string][]Trial{}
+		}
+		all[m.key] = trials
+		text, err := json.MarshalIndent(all, "", " ")
+		return append(text, '\n'), err
+	})
+}
+
+// programVersion names what built the program, "" where that is not known.
+func programVersion() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" {
+			return info.Main.Version + " " + s.Value
+		}
+	}
+	return info.Main.Version
 }
