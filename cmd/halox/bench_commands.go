@@ -69,22 +69,20 @@ func newBenchLatencyCommand() *cobra.Command {
 		Short: "Time the smallest pieces of work: launches, events, flags, small messages",
 		Long: `Time the smallest pieces of work: launches, events, flags, small messages.
 
-  issue a kernel    host time to queue a kernel that does nothing
+  issue a kernel    host time to queue an empty kernel
   kernel and wait   host time until one is queued and done
   kernel to kernel  device time from one to the next of many in a stream
   event and wait    host time until an event is queued and done, on an idle stream
-  event to device   from an event of one device until a stream of another goes on
-  flag              from a kernel on one device to one on another, both of which run on:
-                    a store over the link, and a load that sees it
+  event to device   from an event of one device until a stream of another continues
+  flag              from a running kernel to one on another device: a store over the
+                    link, and a load that sees it
   message           8 bytes from one device to another, over each path, with the events
                     that order the two
 
-What goes from device to device goes back too, and again: the times are halves of round
-trips. Those of events and messages are device time; all was queued before the first
-began, so that the host's part does not count. Times are medians of batches.
+Times between devices are halves of round trips. Those of events and messages are device
+time, without the host's part. All are medians of batches.
 
-Ctrl-C ends the bench between two measurements and keeps what it had; --resume goes
-on from there.`,
+Ctrl-C keeps what was measured; --resume continues.`,
 		Example: `  halox bench latency --record latency.json --plot latency.svg`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -156,36 +154,26 @@ func comparison(contenders func() []string) func(w io.Writer, r *results.Record)
 // aboutLinks says what the bench measures.
 const aboutLinks = `Time messages of all sizes between every two devices, over every path.
 
-Path peer is the driver's peer copy, direct a kernel of the sender that stores into
-the receiver's memory, staged a copy into pinned host memory and one out of it.
-Modes are one-way; both-ways, two devices to each other at once, of which the rate
-is that of both messages together; and, of three devices and more, ring, each device
-to the next, and ring-both-ways, each to the next and to the one before, of which the
-rate is what leaves a device.
+Path peer is the driver's peer copy, direct a kernel of the sender that stores into the
+receiver's memory, staged a copy into pinned host memory and one out of it. Modes are
+one-way; both-ways, whose rate is that of both messages; and, for three devices and more,
+ring, each device to the next, and ring-both-ways, whose rate is what leaves a device.
 
-Times are the device's own, from one message to the next of many that follow each
-other: the median of batches. A batch stands behind a kernel that holds it until the
-host has queued all of it, so that not the host is timed, which takes longer to queue
-a small message than a link to carry it. One way two events are around it. In the other
-modes the clock of one device counts from there on, where the others begin, until it
-has heard from each that its last message has arrived: from the first to begin to the
-last to end, so that nothing counts as at once that was not. What it hears by takes
-some 10 us of a batch of a millisecond or more, and counts too.
+Times are medians of batches of messages in a row, by the device's clock. A batch waits
+behind a kernel until the host has queued all of it. In modes of several senders the clock
+runs from the first to begin until all messages have arrived; noticing that takes 10 us.
 
-Beside them stand, measured in the same run, the copy within the sender's memory of
-as many bytes (path device), and for path staged the slower of the copies to and from
-pinned host memory (path pinned), as copy_time and copy_rate.
+The same run measures what bounds a path, as copy_time and copy_rate: the copy within the
+sender's memory (path device) and, for staged, that to or from pinned memory (path pinned).
 
-Before it is timed, each path between two devices is tried with random bytes, of which
-the receiver's memory has no byte right before. A link that does not carry them is not
-timed; it is named, and the exit code is 1.
+Each path between two devices is tried with random bytes first. One that corrupts them is
+named and not timed, and the exit code is 1.
 
-Started by mpirun, messages between the first devices of every two processes are timed, by the
-host's clock: path mpi, beside path wire, which is MPI alone between host memories. Mode
+Started by mpirun, messages between the first devices of every two processes are timed by
+the host's clock: path mpi, and path wire, which is MPI alone between host memories. Mode
 ping-pong is half of a round trip. --network writes what halox plan --hosts takes.
 
-Ctrl-C ends the bench between two measurements and keeps what it had; --resume goes
-on from there.`
+Ctrl-C keeps what was measured; --resume continues.`
 
 func newBenchLinksCommand() *cobra.Command {
 	var b benchFlags
@@ -246,16 +234,13 @@ func newBenchPackCommand() *cobra.Command {
 		Short: "Time the engines that pack MPI datatypes, on the layouts of benchmarks and papers",
 		Long: `Time the engines that pack MPI datatypes, on the layouts of benchmarks and papers.
 
-Every engine that suits a layout packs it on one device, beside a contiguous copy
-of as many bytes by the driver, and the driver's own copies in 2-D and 3-D of the
-same layout (engine copies, always among the engines). Times are of the device,
-from one job to the next of some that follow each other: the median of batches.
-The same buffers are packed again and again, as in the papers, so that caches are
-warm alike for all; what fits into them never comes from memory. Rates count
-packed bytes. What an engine writes is first compared with what the host packs,
-once for each layout that spans no more than 64 MiB.
+Every engine that supports a layout packs it on one device. The driver's contiguous copy of
+as many bytes, and its 2-D and 3-D copies of the same layout (engine copies), are measured
+too. Times are medians of batches, by the device's clock, with warm caches as in the papers.
+Rates count packed bytes. What an engine writes is first compared with what the host packs,
+once for each layout that spans at most 64 MiB.
 
-Ctrl-C ends the bench between two measurements and keeps what it had.`,
+Ctrl-C keeps what was measured.`,
 		Example: `  halox bench pack --suites ddtbench --unpack --record ddtbench.json
   halox bench pack --match tempi/2d-vector/bytes=4194304 --over block --plot tempi.png
   halox bench pack --figure list
@@ -304,21 +289,17 @@ func newBenchPingPongCommand() *cobra.Command {
 		Short: "Time MPI datatypes on their way from one device to another and back",
 		Long: `Time MPI datatypes on their way from one device to another and back.
 
-One device packs a layout and sends it; the other unpacks it as its receiver has
-it, packs that, and sends it back. Times are of one way, half of a round trip, by
-the host's clock: the median of batches of round trips that are queued and waited
-for. Nothing but events orders the devices. Beside them stands a contiguous message
-of as many bytes, by the driver's peer copy, with the same events. Rates count
-packed bytes. What arrives is first compared with what the host packs and unpacks,
-once a path, both ways, for each layout that spans no more than 64 MiB.
+One device packs a layout and sends it; the other unpacks it as its receiver has it, packs
+that, and sends it back. Times are of one way, half of a round trip, by the host's clock:
+medians of batches of queued round trips. A contiguous message of as many bytes, by the
+driver's peer copy, is measured too. Rates count packed bytes. What arrives is first compared
+with what the host packs and unpacks, for each layout that spans at most 64 MiB.
 
-Streams of messages are urgent ones, as in halo exchanges. With --busy a stream of
-either device runs a kernel of arithmetic, with some memory traffic, over and over
-while times are taken, on that fraction of the thread blocks that can run at once
-(on host devices: for that fraction of the time); the table says how much slower
-that ran beside the best contender than alone.
+With --busy a stream of either device repeats a kernel of arithmetic and some memory traffic
+on that fraction of the thread blocks that can run at once (on CPU devices: for that fraction
+of the time); the table says how much the best contender slows it down.
 
-Ctrl-C ends the bench between two measurements and keeps what it had.`,
+Ctrl-C keeps what was measured.`,
 		Example: `  halox bench pingpong --suites ddtbench --paths direct,peer,staged --record ddtbench.json
   halox bench pingpong --devices 0,0 --match wu/V/
   halox bench pingpong --match wu/V/n=2048 --busy 0.5 --fragment 1048576
@@ -375,28 +356,23 @@ func newBenchRanksCommand() *cobra.Command {
 		Short: "Time thread blocks that put data into each other's memory and notify each other",
 		Long: `Time thread blocks that put data into each other's memory and notify each other.
 
-  latency      a notification, and messages of --bytes with one, between two ranks, of one
-               device and of two: half of a round trip
-  bandwidth    messages of --messages with a notification each, of all ranks of a device at
-               once, to other ranks of it and to those of another
+  latency      a notification, and messages of --bytes with one, between two ranks, on one
+               device and on two: half of a round trip
+  bandwidth    messages of --messages with a notification each, from all ranks of a device
+               at once, to other ranks of it and to those of another
   barrier      of all ranks of one device, of two, and of all
-  overlap      rounds in which each rank computes, exchanges a message with a rank of the other
-               device, and does both: the hidden share is what the sum of the first two
-               exceeds the third by, over the lesser of them. With --compute newton a rank
-               iterates for square roots, and with copy it copies memory of its own. With
-               --apart 1 the ranks of a multiprocessor begin a share of a round apart
-  collectives  broadcast, reduce and allreduce of --vectors by all ranks of one device and of
-               all devices, one call after the other, the first and the last rank as roots
-  channels     messages of --bytes, up to 4 KiB, of a channel to and fro, and one after the
-               other
+  overlap      rounds in which each rank computes, exchanges a message with a rank of another
+               device, and does both. --compute newton iterates for square roots, copy copies
+               memory. With --apart 1 the ranks of a multiprocessor start staggered
+  collectives  broadcast, reduce and allreduce of --vectors, on one device and on all, with
+               the first and the last rank as roots
+  channels     messages of --bytes, up to 4 KiB, back and forth and in a row
   proxy        the messages of latency and bandwidth between two GPUs by proxies on the host
 
-Bandwidth, barrier, overlap and collectives are measured with --per-multiprocessor ranks on each
-multiprocessor of a GPU.
-Times are those of the device, medians of laps of one launch each.
+All but latency and channels use --per-multiprocessor ranks on each multiprocessor of a GPU.
+Times are the device's, medians over launches.
 
-Ctrl-C ends the bench between two measurements and keeps what it had; --resume goes
-on from there.`,
+Ctrl-C keeps what was measured; --resume continues.`,
 		Example: `  halox bench ranks --record ranks.json
   halox plot ranks.json --kind ranks --where what=put\ and\ notify -o ranks.svg`,
 		Args: cobra.NoArgs,
@@ -438,18 +414,14 @@ func newBenchScalingCommand() *cobra.Command {
 		Short: "Time a step on more and more devices, of one size in all or one size each",
 		Long: `Time a step on more and more devices, of one size in all or one size each.
 
-Strong scaling solves one problem, of --points along each axis, on more and more
-devices: the speed-up is the time of a step on one device over that on n. Weak scaling
-gives each device a cube of its own of so many points: they lie side by side, along the
-grid's last axis first, and the speed-up is n times that. The efficiency is the speed-up
-over n. Each scheme is held against itself: which is the fastest, their steps tell. Scheme
-auto is that which halox run takes, the fastest on GPUs for each grid and number of
-devices. One device is measured once for both modes. Where it is not among --devices, the
-fewest count as ideal. With --exchange-steps 1,4 there is a curve for each number of steps
-between two exchanges.
+Strong scaling solves one problem, of --points along each axis, on more and more devices: the
+speed-up is the time of a step on one device over that on n. Weak scaling gives each device a
+cube of so many points, side by side along the grid's last axis first: the speed-up is n times
+that. The efficiency is the speed-up over n. Each scheme is compared with itself. Scheme auto
+is the one that halox run takes. Without 1 among --devices, the fewest count as ideal. With
+--exchange-steps 1,4 there is a curve for each number of steps between two exchanges.
 
-Steps are timed as by halox bench schemes. Ctrl-C ends the bench and keeps what it had;
---resume goes on from there.`,
+Steps are timed as by halox bench schemes. Ctrl-C keeps what was measured; --resume continues.`,
 		Example: `  halox bench scaling --record scaling.json
   halox plot scaling.json --where mode=strong --where precision=float64 -o strong.svg
   halox bench scaling --scheme two-stream,assisted --points 256,512 --mode strong
@@ -480,26 +452,19 @@ func newBenchSchemesCommand() *cobra.Command {
 		Short: "Time a step of every scheme over every path, on more and more devices",
 		Long: `Time a step of every scheme over every path, on more and more devices.
 
-Solves the heat equation on cubes, or squares with --dims 2, with every scheme,
-path and order, in intervals of some 20 ms. At the ends of one all devices have done
-their work, so that a step is timed in a steady run; a row is the median over intervals,
-until that is known to a percent or --budget is spent. GFLOP/s count 8 operations a
-point (6 with --dims 2), whatever the kernels do. Beside it stands the rate of a plain
-copy within a device; share is what reading and writing each point once would have of
-it, on each device. A row is compared with the baseline and with the best two-stream
-scheme on as many devices, and with the best of one device.
+Solves the heat equation on cubes, or squares with --dims 2, with every scheme, path and order,
+in intervals of some 20 ms between which all devices are idle. A row is the median over
+intervals, until it is known to a percent or --budget is spent. GFLOP/s count 8 operations per
+point (6 with --dims 2), whatever the kernels do. The share is that of the rate of a plain copy
+within a device which reading and writing each point once would have. A row is compared with
+the baseline and the best two-stream scheme on as many devices, and with the best of one device.
 
-With --norms n the change of every n-th step and its norms are taken too, and the host
-looks at them, as in a run with a tolerance; rows are compared with those of the same.
-Sums are fast ones, as those of other programs; --sums fast,reproducible adds rows with
-the reproducible ones of a run that does not set stop.sums.
+--norms n adds rows with the norms of every n-th step, as in a run with a tolerance. Their sums
+are fast ones; --sums fast,reproducible adds the reproducible ones that a run has by default.
+--exchange-steps 1,2,4,8 adds schemes that run several steps between two exchanges.
 
-With --exchange-steps 1,2,4,8 schemes that can also make several steps between two
-exchanges, on several devices; resident, whose tiles exchange within a device too, also
-on one.
-
-What a scheme, a link or the memory cannot do is left out, with a note in the record.
-Ctrl-C ends the bench and keeps what it had.`,
+What a scheme, a link or the memory cannot do is left out, with a note in the record. Ctrl-C
+keeps what was measured.`,
 		Example: `  halox bench schemes --record schemes.json
   halox plot schemes.json --where precision=float64 --where devices=4 -o schemes.svg
   halox bench schemes --dims 2 --schemes two-stream,assisted --paths peer --devices 4
@@ -545,20 +510,17 @@ func newBenchSweepCommand() *cobra.Command {
 		Short: "Time sweeps of stencils on one device, beside copies of the same bytes",
 		Long: `Time sweeps of stencils on one device, beside copies of the same bytes.
 
-A sweep reads one array and writes another; the next one goes back. The stencils are
-those of stencil.points in a config, and 5-point-axes and 7-point-axes, which have a
-weight for each axis. GFLOP/s count a product for each weight and a sum for each point
-but one: 6 for 5-point, 8 for 7-point. Rates count two values a point, one read and one written, and so does the
-driver's copy of as many points from one array to the other, which stands beside. With
-norms, a sweep takes those of the change and of the values on its way, and they are
-sent to the host, as where every step is checked. The shape of sweeps is tuned first.
+A sweep reads one array and writes another; the next one goes back. The stencils are those of
+stencil.points in a config, and 5-point-axes and 7-point-axes, which have a weight for each
+axis. GFLOP/s count a product for each weight and a sum for each point but one. Rates count two
+values per point, one read and one written, and so does the driver's copy of as many points.
+With norms, a sweep takes those of the change and of the values, and they are sent to the host.
+The shape of sweeps is tuned first.
 
-Times are those of the device, from one sweep to the next of some that were queued
-before the first began: the median of batches. On GPUs, what a sweep writes is compared
+Times are medians of batches, by the device's clock. On GPUs, what a sweep writes is compared
 with what the host's kernels write, bit by bit, for grids of up to 4 million points.
 
-Ctrl-C ends the bench between two measurements and keeps what it had; --resume goes
-on from there.`,
+Ctrl-C keeps what was measured; --resume continues.`,
 		Example: `  halox bench sweep --record sweep.json --plot sweep.svg
   halox bench sweep --stencils 7-point --points-3d 128,256,512 --precision float64`,
 		Args: cobra.NoArgs,

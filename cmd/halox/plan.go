@@ -27,29 +27,27 @@ func newPlanCommand() *cobra.Command {
 		Short: "Show what a run of a config file would exchange, and whether it fits",
 		Long: `Show what a run of a config file would exchange, and whether it fits.
 
-Plan opens the devices, tries their links and measures them, and allocates no
-fields. It prints the subdomains, the messages of one exchange with their paths and
-why, the bytes a link carries, what several steps between two exchanges sweep twice, what a run will hold on each device and on the
-host, to the byte, beside what is free, and the time that one exchange takes by
-the measured links. It fails where a run does: what does not fit is refused.
+Plan opens the devices and measures their links, and allocates no fields. It prints the
+subdomains, the messages of one exchange with their paths and the reasons, the bytes per link,
+the points that several steps between two exchanges sweep twice, the memory that a run needs
+on each device and on the host, to the byte, with what is free, and the predicted time of an
+exchange. It fails if a run would. Scheme auto is the one that earlier trials found, or what
+run would take without trials.
 
-Scheme auto is the one that its trials found before; where nobody has tried the
-schemes yet, run does, and plan shows the one that it would take without.
-
-Started by mpirun, it shows what a run of all processes would exchange: which messages go to
-other processes and other hosts, by which way and why, and the memory of all of them.
+Started by mpirun, it also shows which messages go to other processes and hosts, how and why,
+and the memory of all processes.
 
 --dot prints the same as a graph for graphviz: halox plan --dot FILE | dot -Tsvg
 
---hosts predicts steps on more and more hosts, up to so many, without opening a device. A
-model is fitted to the steps of one host in the records that --measured names; how far it
-is from these is printed. --network names the networks between the hosts, or files with
-latency_us, bandwidth_gb_s, adapters and message_us. Steps of several hosts are fitted to as
-well, named with the network that joined these: FILE@NETWORK. strong is the config's grid on
-all hosts, weak one that grows with them. Schemes that make steps of one process are left out.`,
+--hosts predicts steps on more and more hosts, up to so many, without opening a device. A model
+is fitted to the steps of one host in the records that --measured names, and its error is
+printed. --network names the networks between the hosts, or files with latency_us,
+bandwidth_gb_s, adapters and message_us. Steps of several hosts are used too, named with the
+network that joined them: FILE@NETWORK. strong is the config's grid on all hosts, weak one that
+grows with them. Schemes for a single process are left out.`,
 		Example: `  halox plan heat3d.yaml
   halox bench schemes --record schemes.json
-  halox plan heat3d.yaml --hosts 1024 --network hdr200,ndr400x4 --devices-per-host 4 --measured schemes.json --plot hosts.svg`,
+  halox plan heat3d.yaml --hosts 1024 --network hdr200,ndr400x4 --measured schemes.json --plot hosts.svg`,
 		Args: oneFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("hosts") {
