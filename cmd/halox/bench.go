@@ -56,7 +56,7 @@ func leaveOpen[T any](f *pflag.FlagSet, flag string, option *T) {
 // openBench opens the devices that a bench measures, of this process where several measure together.
 type openBench func(ctx context.Context, processes *mpi.Processes, notes io.Writer) (*halo.Session, error)
 
-// check refuses a backend and a network that there are not.
+// check rejects unknown backends and networks.
 func (b *benchFlags) check() error {
 	if err := option.OneOf("backend", b.backend, configs.Auto, string(streams.CUDA), string(streams.Host)); err != nil {
 		return err
@@ -102,10 +102,10 @@ func (b *benchFlags) named(flag string, ids []int) openBench {
 	}
 }
 
-// fewHostDevices is how many host devices are measured where nobody says which: they are all alike.
+// fewHostDevices is how many CPU devices are measured by default: they are all alike.
 const fewHostDevices = 4
 
-// some opens the devices that are named, or all GPUs, or a few host devices.
+// some opens the devices that are named, or all GPUs, or a few CPU devices.
 func (b *benchFlags) some(ids []int) openBench {
 	return func(ctx context.Context, processes *mpi.Processes, notes io.Writer) (*halo.Session, error) {
 		if !processes.IsAlone() && len(ids) > 0 {
@@ -137,7 +137,7 @@ func (b *benchFlags) tried(ctx context.Context, processes *mpi.Processes, notes 
 	return s, nil
 }
 
-// checkDevice refuses a number of a device below 0.
+// checkDevice rejects a negative device number.
 func checkDevice(id int) error {
 	if id < 0 {
 		return fmt.Errorf("--device %d: devices are counted from 0", id)
@@ -145,7 +145,7 @@ func checkDevice(id int) error {
 	return nil
 }
 
-// checkDevices refuses a list of devices that has one below 0, or twice.
+// checkDevices rejects lists with negative or repeated device numbers.
 func checkDevices(ids []int) error {
 	for i, id := range ids {
 		if id < 0 || slices.Contains(ids[:i], id) {

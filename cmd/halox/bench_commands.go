@@ -144,14 +144,14 @@ func printLayouts(out io.Writer, all []workloads.Workload, err error) error {
 	return err
 }
 
-// comparison prints what contenders took, beside each other.
+// comparison prints the times of contenders in one table.
 func comparison(contenders func() []string) func(w io.Writer, r *results.Record) error {
 	return func(w io.Writer, r *results.Record) error {
 		return bench.Measured(r).WriteComparison(w, contenders())
 	}
 }
 
-// aboutLinks says what the bench measures.
+// aboutLinks is the help of halox bench links.
 const aboutLinks = `Time messages of all sizes between every two devices, over every path.
 
 Path peer is the driver's peer copy, direct a kernel of the sender that stores into the
@@ -498,7 +498,7 @@ func addStepFlags(f *pflag.FlagSet, o *steps.Options) {
 	f.DurationVar(&o.Budget, "budget", time.Second, "how long one row is measured at most, without what comes before")
 }
 
-// largest returns the largest of some numbers, 0 where there are none.
+// largest returns the largest of some numbers, 0 if there are none.
 func largest(all []int) int { return slices.Max(append([]int{0}, all...)) }
 
 func newBenchSweepCommand() *cobra.Command {

@@ -17,7 +17,7 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// checkRun refuses what a run of the config refuses after it was loaded, as far as that can be told
+// checkRun rejects what a run of the config rejects after it was loaded, as far as that can be told
 // without the devices and their memory: all at once.
 func checkRun(ctx context.Context, file string, c *configs.Run) error {
 	return errors.Join(checkProblem(ctx, file, c), checkOutputs(file, c.Output, possible))
@@ -41,7 +41,7 @@ func checkProblem(ctx context.Context, file string, c *configs.Run) error {
 	return errors.Join(errs...)
 }
 
-// checkExact refuses an exact solution that is not finite after the last step; where a run may end before that, one
+// checkExact rejects an exact solution that is not finite after the last step; where a run may end before that, one
 // that is not finite before the first step either.
 func checkExact(ctx context.Context, c *configs.Run, p *solvers.Problem) error {
 	if c.Exact == "" {
@@ -61,7 +61,7 @@ func checkExact(ctx context.Context, c *configs.Run, p *solvers.Problem) error {
 	return last
 }
 
-// possible refuses a file that could not be written, and makes no folder for it.
+// possible rejects a file that could not be written, without creating its folder.
 func possible(file string) error {
 	if err := files.CheckPossible(file); err != nil {
 		return fmt.Errorf("%s cannot be written: %w", file, err)
@@ -69,7 +69,7 @@ func possible(file string) error {
 	return nil
 }
 
-// checkCut refuses a number of devices, or parts, that the grid is too small for, as a run does.
+// checkCut rejects a number of devices, or parts, that the grid is too small for, as a run does.
 func checkCut(c *configs.Run, p *solvers.Problem) error {
 	cut, err := cutOf(c, p)
 	if err != nil {
@@ -105,7 +105,7 @@ func tooSmall(err error, p *solvers.Problem, devices int) error {
 	return fmt.Errorf("%w: use fewer devices or a larger grid", err)
 }
 
-// checkMemory refuses a grid that is too large for the memory of the host, where its devices are to hold it. A plan
+// checkMemory rejects a grid that is too large for the memory of the host, where its devices are to hold it. A plan
 // and a run ask the devices themselves.
 func checkMemory(file string, c *configs.Run) error {
 	p, err := newProblem(c)
@@ -122,7 +122,7 @@ func checkMemory(file string, c *configs.Run) error {
 	return nil
 }
 
-// checkHost returns an error unless the fields of a problem fit on host devices.
+// checkHost returns an error unless the fields of a problem fit on CPU devices.
 func checkHost(p *solvers.Problem, cut *domain.Decomposition) (err error) {
 	devices, err := streams.HostPlatform(len(cut.Subdomains)).Open()
 	if err != nil {
@@ -168,7 +168,7 @@ func outputs(o configs.Output) []outputFile {
 	return slices.DeleteFunc(all, func(o outputFile) bool { return o.file == "" })
 }
 
-// checkOutputs refuses files that could not be written, as writable says, and the config itself,
+// checkOutputs rejects files that could not be written, as writable says, and the config itself,
 // before a run is spent on them.
 func checkOutputs(config string, c configs.Output, writable func(file string) error) error {
 	var errs []error

@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// oneFile is of commands that take one file.
+// oneFile is the cobra argument check of commands that take one file.
 func oneFile(cmd *cobra.Command, args []string) error {
 	if len(args) != 1 {
 		return fmt.Errorf("name one file, not %d: %s", len(args), cmd.UseLine())
@@ -24,7 +24,7 @@ func oneFile(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// someFiles is of commands that take one file or several.
+// someFiles is the cobra argument check of commands that take one or more files.
 func someFiles(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return fmt.Errorf("name the files: %s", cmd.UseLine())
@@ -32,7 +32,7 @@ func someFiles(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// noEmptyFiles refuses flags for a file that are given an empty name: it stands for a flag that is not given.
+// noEmptyFiles rejects empty names for flags that take a file: an empty value means that the flag is not given.
 func noEmptyFiles(flags *pflag.FlagSet) (err error) {
 	flags.Visit(func(f *pflag.Flag) {
 		if kind, _ := pflag.UnquoteUsage(f); err == nil && kind == "file" && f.Value.String() == "" {
@@ -42,7 +42,7 @@ func noEmptyFiles(flags *pflag.FlagSet) (err error) {
 	return err
 }
 
-// flagError says what a flag takes whose value cannot be read.
+// flagError says which values a flag takes if one cannot be parsed.
 func flagError(_ *cobra.Command, err error) error {
 	wrong := new(pflag.InvalidValueError)
 	if !errors.As(err, &wrong) {
@@ -62,8 +62,7 @@ func flagError(_ *cobra.Command, err error) error {
 	return fmt.Errorf("--%s %s: want %s", f.Name, value, takes)
 }
 
-// newGroup returns a command that only holds others: by itself it helps, and a
-// name that it does not hold is an error.
+// newGroup returns a command that only has subcommands: by itself it prints help, and an unknown name is an error.
 func newGroup(use, short string) *cobra.Command {
 	return &cobra.Command{
 		Use: use, Short: short, Args: cobra.NoArgs,
@@ -71,7 +70,7 @@ func newGroup(use, short string) *cobra.Command {
 	}
 }
 
-// argumentsKey is that of the command line in a command's context.
+// argumentsKey is the key of the command line in a command's context.
 type argumentsKey struct{}
 
 // arguments returns the command line of a command, as given.
@@ -86,8 +85,7 @@ const (
 	exitInterrupted = 130 // as a shell reports a program ended by Ctrl-C
 )
 
-// checkedOutput remembers the first error of what is printed, which many a command does not look
-// at.
+// checkedOutput keeps the first error of writes, which many commands do not check.
 type checkedOutput struct {
 	w   io.Writer
 	mu  sync.Mutex

@@ -72,7 +72,7 @@ func listProcesses(out io.Writer, s *halo.Session, processes *mpi.Processes) err
 	return nil
 }
 
-// maxHostRows is how many host devices are listed; they are all alike.
+// maxHostRows is how many CPU devices are listed; they are all alike.
 const maxHostRows = 8
 
 // listDevices prints the devices of one backend and, for GPUs, a matrix of

@@ -45,7 +45,7 @@ type interrupts struct {
 	waits   bool          // it only waits for another process, see waitingForAnother
 }
 
-// interruptsKey is that of the interrupts in a command's context.
+// interruptsKey is the key of the interrupts in a command's context.
 type interruptsKey struct{}
 
 // catchInterrupts listens to the signals to stop from now on, except those that this process was started to ignore, as

@@ -1,5 +1,5 @@
 // Command halox solves Laplace and heat problems from a config file on all the
-// GPUs of a host, or on host devices where there are none.
+// GPUs of a host, or on CPU devices if there are none.
 package main
 
 import (

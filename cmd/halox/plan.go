@@ -110,7 +110,7 @@ func planFile(ctx context.Context, g *processGroup, out, notes io.Writer, file s
 	return v.print(out)
 }
 
-// print writes all tables. The error says which device has too little memory.
+// print writes all tables. The error names a device that has too little memory.
 func (w *view) print(out io.Writer) error {
 	w.printHead(out)
 	w.printSubdomains(out)
@@ -133,7 +133,7 @@ func (w *setup) printHead(out io.Writer) {
 	}
 }
 
-// counted says how many devices there are.
+// counted returns the number of devices in words: "4 CPU devices".
 func (w *setup) counted() string {
 	if len(w.Place.Devices) == 1 {
 		return fmt.Sprintf("1 %s device", w.Session.Backend)
@@ -330,7 +330,7 @@ func (w *view) printCrossing(out io.Writer) {
 	w.printNetworks(out)
 }
 
-// carried says how a network carries what was packed.
+// carried says how a network carries packed messages.
 func carried(p *mpi.Processes, n mpi.Network) string {
 	switch n {
 	case mpi.Device:

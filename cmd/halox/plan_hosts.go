@@ -63,7 +63,7 @@ const (
 	maxPerHost = 64
 )
 
-// check refuses flags that make no sense.
+// check rejects impossible values of flags.
 func (f *hostsFlags) check() error {
 	switch {
 	case f.hosts < 1 || f.hosts > maxHosts:
@@ -86,7 +86,7 @@ func (f *hostsFlags) check() error {
 	return errors.Join(errs...)
 }
 
-// settle takes the devices of a host from a config that says how many each process has: there is one on each host.
+// settle takes the number of devices per host from a config that has it per process: there is one process per host.
 func (f *hostsFlags) settle(c *configs.Run) error {
 	n, says := int(c.Devices.Count), "devices.count"
 	if c.Decomposition != nil {
@@ -120,7 +120,7 @@ func (f *hostsFlags) outputs() []outputFile {
 	return slices.DeleteFunc(all, func(o outputFile) bool { return o.file == "" })
 }
 
-// checkOutputs refuses files that could not be written, and those that are read.
+// checkOutputs rejects files that could not be written, and those that are read.
 func (f *hostsFlags) checkOutputs(config string) error {
 	var errs []error
 	for i, o := range f.outputs() {
@@ -139,7 +139,7 @@ func (f *hostsFlags) checkOutputs(config string) error {
 	return errors.Join(errs...)
 }
 
-// reads says which of the files that are read one is, "" where it is none.
+// reads returns what a file is read as, "" if it is not read.
 func (f *hostsFlags) reads(config, file string) string {
 	if files.Same(config, file) {
 		return "the config"
@@ -319,7 +319,7 @@ func fitted(out io.Writer, r *results.Record, p forecast.Problem, steps map[stri
 	return by, nil
 }
 
-// believed is how far a model may be from any measured step to be used, beside the best one.
+// believed is the largest error at which a model is used; the best one always is.
 const believed = 0.15
 
 func percent(share float64) string { return fmt.Sprintf("%.0f%%", 100*share) }

@@ -54,7 +54,7 @@ type exchangeTimes struct {
 	Sends, Receives time.Duration // one after the other
 	Longest         time.Duration // a single message
 	Abroad          time.Duration // what it sends to other hosts, one after the other
-	Unknown         int           // messages that nobody measured
+	Unknown         int           // messages without a measured time
 }
 
 // atMost returns the time if the device handles its messages one after the other,

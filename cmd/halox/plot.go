@@ -165,7 +165,7 @@ func recordChart(files []string, f *plotFlags) (plot.Chart, error) {
 	return plot.New(f.kind, plot.Options{X: f.x, Y: f.y, By: f.by, Where: where, Peaks: peaks}, all...)
 }
 
-// parsedPeaks returns the peaks of a roofline, nil where none are named.
+// parsedPeaks returns the peaks of a roofline, nil if none are named.
 func (f *plotFlags) parsedPeaks() (peaks map[string]float64, err error) {
 	for name, text := range f.peaks {
 		peak, err := strconv.ParseFloat(text, 64)

@@ -16,7 +16,7 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// record is the results.Record of a run, and what it says of the run itself.
+// record is the results.Record of a run with its Run section.
 type record struct {
 	*results.Record
 	run *results.Run
@@ -34,7 +34,7 @@ func beginRecord(ctx context.Context, s *halo.Session, kind results.Kind, settin
 	return r
 }
 
-// describeDevice says for a record which device this is.
+// describeDevice describes a device for a record.
 func describeDevice(s *halo.Session, d *streams.Device) results.Device {
 	r := results.Device{ID: d.ID, Name: d.Name, Backend: string(d.Backend), MemoryBytes: d.Memory, PCIBusID: d.PCIBusID}
 	if cores, memory, ok := s.MaxClocks(d); ok {
@@ -77,7 +77,7 @@ func newRecord(ctx context.Context, j *solverRun, begin time.Time) (*record, err
 }
 
 // describeDevices lists the devices of this process with their links: between GPUs all of them,
-// between host devices, where all are alike, those that carry messages.
+// between CPU devices, where all are alike, those that carry messages.
 func (r *record) describeDevices(j *solverRun) {
 	paths := map[[2]*streams.Device]string{}
 	for _, m := range j.solver.Plan().Messages {
@@ -91,7 +91,7 @@ func (r *record) describeDevices(j *solverRun) {
 }
 
 // describeDevices says for a record which devices these are and how they are linked,
-// where links are given; of the links of host devices those that have a path alone.
+// where links are given; of the links of CPU devices those that have a path alone.
 func describeDevices(s *halo.Session, devices []*streams.Device, links *p2p.Links,
 	paths map[[2]*streams.Device]string) (all []results.Device) {
 	for _, d := range devices {
@@ -111,7 +111,7 @@ func describeDevices(s *halo.Session, devices []*streams.Device, links *p2p.Link
 	return all
 }
 
-// end says what the run, or one of its outputs, failed of, if it did, and sums it up.
+// end adds the failure of the run or of an output, if there is one, and the row that sums it up.
 func (r *record) end(failure error) {
 	if r.End(failure); failure != nil {
 		r.run.Stopped = results.StopError
@@ -187,7 +187,7 @@ func gatherRun(r *results.Record, place *halo.Placement) error {
 	return nil
 }
 
-// networksOf says for a record what carries messages between processes.
+// networksOf describes for a record what carries messages between processes.
 func networksOf(s *halo.Session) (all []results.Network) {
 	for _, n := range s.UsedNetworks() {
 		r := results.Network{Between: "processes", Name: string(n.Network), Carrier: n.Carrier}

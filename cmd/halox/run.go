@@ -66,7 +66,7 @@ func runFile(cmd *cobra.Command, file string, f runFlags) error {
 	})
 }
 
-// read loads the config of a run, and refuses what could not be written.
+// read loads the config of a run and checks that its outputs can be written.
 func (f *runFlags) read(cmd *cobra.Command, file string, processes int) (*configs.Run, error) {
 	config, err := loadConfig(processes, file, f.set)
 	if err != nil {

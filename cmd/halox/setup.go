@@ -140,7 +140,7 @@ func (w *setup) choose(ctx context.Context, notes io.Writer) error {
 type solverRun struct {
 	*setup
 	solver  *solvers.Solver
-	tracing *tracing // nil where none is wanted
+	tracing *tracing // nil without --trace
 }
 
 // What links subdomains of different processes is called.
@@ -166,7 +166,7 @@ func (w *setup) kindOf(from, to int) string {
 	return "itself"
 }
 
-// tracing is the trace of a run under way; nil where none is wanted.
+// tracing is the trace of a run; nil without --trace.
 type tracing struct {
 	file   string
 	window streams.Window

@@ -52,7 +52,7 @@ func (f *traceFlags) add(flags *pflag.FlagSet) {
 	flags.Int64Var(&f.skip, "trace-skip", 5, "how many steps come before these, fewer where the run is short")
 }
 
-// check refuses what makes no sense, and a file that could not be written.
+// check rejects impossible values, and a file that could not be written.
 func (f *traceFlags) check(flags *pflag.FlagSet, config string, others configs.Output) error {
 	if f.file == "" {
 		for _, name := range []string{"trace-steps", "trace-skip"} {
@@ -170,7 +170,7 @@ func newTraceOperation(o streams.Operation, on *streams.Device) trace.Operation 
 	return op
 }
 
-// traceName names a device as people do.
+// traceName returns the name of a device in traces.
 func traceName(d *streams.Device) string {
 	return fmt.Sprintf("%s %d", d.Label, d.ID)
 }

@@ -14,7 +14,7 @@ import (
 // has a machine with devices of its own. All run the same tasks in the same order, and rank 0 keeps what comes of them.
 type Machine struct {
 	*halo.Session
-	Processes *mpi.Processes // nil where this one is alone
+	Processes *mpi.Processes // that measure together
 }
 
 // All returns how many devices all processes have.
@@ -25,7 +25,7 @@ func (m *Machine) All() (n int) {
 	return n
 }
 
-// ErrOthers is of a number of devices that no first processes have.
+// ErrOthers is the error for a number of devices that is not the sum of the devices of the first processes.
 var ErrOthers = errors.New("processes take part with all of their devices")
 
 // First returns the machine of the first n devices: of rank 0 alone where it has as many, else of the first processes.

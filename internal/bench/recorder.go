@@ -5,7 +5,7 @@
 //	Check() error
 //	Run(ctx context.Context, on *bench.Machine, to *bench.Recorder) error
 //
-// Check refuses options that make no sense and fills in those that were left open; it comes before
+// Check rejects impossible options and fills in those that were left open; it comes before
 // Run. Its messages name an option as the command line does: --paths for Paths. Run measures on open
 // devices and returns the error of the context where that ends, when a measurement that is under way
 // has come to its end.
@@ -31,7 +31,7 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// Files are what a benchmark leaves and what it goes on with, by name; none where empty.
+// Files are the names of what a benchmark writes and what it continues; empty for none.
 type Files struct {
 	Record string // is written
 	Plot   string // is drawn
@@ -81,7 +81,7 @@ func NameOf(row results.Row) string {
 	return strings.Join(parts, ", ")
 }
 
-// noteLeftOut says what was not measured, and why.
+// noteLeftOut notes what was not measured, and why.
 func noteLeftOut(r *results.Record, notes io.Writer) {
 	for _, row := range r.Rows {
 		if !measured(row) {
@@ -90,7 +90,7 @@ func noteLeftOut(r *results.Record, notes io.Writer) {
 	}
 }
 
-// checkLeftOut is the error of a record in which a link lies, or in which every row was left out.
+// checkLeftOut returns an error if a link corrupts data, or if every row was left out.
 func checkLeftOut(r *results.Record) error {
 	lies := func(row results.Row) bool { return !measured(row) && strings.Contains(row.Note, " lies: ") }
 	if slices.ContainsFunc(r.Rows, lies) {
@@ -126,7 +126,7 @@ type Recorder struct {
 
 	Record *results.Record // nil until Begin
 	mu     sync.Mutex      // of the record, of which Part may be asked at any time
-	older  *results.Record // what is resumed; nil where nothing is
+	older  *results.Record // the record that is resumed, or nil
 	saved  time.Time       // when the record was last written
 }
 
@@ -161,7 +161,7 @@ func (k *Recorder) keeps() bool { return k.Processes.IsAlone() || k.Processes.Ra
 // devices busy is measured each time; rows have it as a label.
 var unlike = []string{"record", "plot", "resume", "progress", "list", "busy", "network"}
 
-// Begin begins the record, with the rows of the record that is resumed, if one is. It refuses one
+// Begin begins the record, with the rows of the record that is resumed, if one is. It rejects one
 // that was measured by another halox, on other devices or with other settings.
 func (k *Recorder) Begin(kind results.Kind, links *p2p.Links) error {
 	r := k.New(kind, k.Settings, links)

@@ -26,7 +26,7 @@ import (
 // check is one thing that must hold.
 type check struct {
 	name string
-	run  func(ctx context.Context) error // says what is wrong first
+	run  func(ctx context.Context) error // returns the first difference
 }
 
 // Verifier checks exchanges and schemes on the devices of a setup, whose grid must be small enough to look at every
@@ -103,7 +103,7 @@ func (v *Verifier) owner(rank int) int {
 	return v.Place.Owners[rank]
 }
 
-// named is what a path is called: between processes there is path mpi beside it.
+// named returns the name of a path; between processes path mpi is used too.
 func (v *Verifier) named(path p2p.Path) string {
 	if v.processes().IsAlone() {
 		return string(path)

@@ -30,7 +30,7 @@ type Options struct {
 	Budget       time.Duration // for each measurement, about
 }
 
-// Check refuses options that make no sense. The sizes are each measured once, in order.
+// Check rejects impossible options. The sizes are each measured once, in order.
 func (o *Options) Check() error {
 	o.Sizes = slices.Compact(slices.Sorted(slices.Values(o.Sizes)))
 	if len(o.Sizes) == 0 || o.Sizes[0] < 1 {
@@ -50,7 +50,7 @@ type LatencyOptions struct {
 	Budget time.Duration // for each measurement, about
 }
 
-// Check refuses options that make no sense.
+// Check rejects impossible options.
 func (o *LatencyOptions) Check() error {
 	o.Paths = option.Distinct(o.Paths)
 	return cmp.Or(

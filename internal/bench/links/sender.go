@@ -63,7 +63,7 @@ func between(path p2p.Path, from, to *streams.Device) hop {
 // back returns the hop the other way.
 func (h hop) back() hop { return hop{h.path, h.to, h.from} }
 
-// impassable is why a hop carries nothing.
+// impassable is the error of a hop that cannot be used.
 type impassable struct{ error }
 
 // fabric is the links that are measured.

@@ -39,7 +39,7 @@ func EachOf(name string, values []string, allowed ...string) error {
 // than an int64 counts.
 const maxPoints = 1 << 20
 
-// Points refuses numbers of points along an axis that no grid has.
+// Points rejects numbers of points along an axis that no grid has.
 func Points(name string, all []int) error {
 	if i := slices.IndexFunc(all, func(n int) bool { return n < 1 || n > maxPoints }); i >= 0 {
 		return fmt.Errorf("--%s %d: give points along an axis, 1 to %d", name, all[i], maxPoints)
@@ -47,7 +47,7 @@ func Points(name string, all []int) error {
 	return nil
 }
 
-// Numbers refuses numbers below 1 and above a limit.
+// Numbers rejects numbers below 1 and above a limit.
 func Numbers(name string, all []int, limit int) error {
 	for _, n := range all {
 		if n < 1 {
@@ -60,7 +60,7 @@ func Numbers(name string, all []int, limit int) error {
 	return nil
 }
 
-// Time refuses a time that is none.
+// Time rejects times that are not positive.
 func Time(name string, d time.Duration) error {
 	if d <= 0 {
 		return fmt.Errorf("--%s %v: give a positive time, such as 20ms", name, d)

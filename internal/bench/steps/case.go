@@ -167,7 +167,7 @@ func left(err error) error {
 	return err
 }
 
-// note says which scheme and path auto is.
+// note names the scheme and the path that auto stands for.
 func (s *setup) note() string {
 	var all []string
 	if s.stepCase.scheme == scheme.Auto {

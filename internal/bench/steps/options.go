@@ -36,7 +36,7 @@ func cuts() []string { return []string{cutAuto, cutSlabs} }
 // maxDevices bounds the devices that steps are made on.
 const maxDevices = 1024
 
-// check refuses options that make no sense, and fills in what was left open.
+// check rejects impossible options, and fills in what was left open.
 func (o *Options) check() error {
 	if o.Points == nil {
 		o.Points = map[int][]int{2: {1024, 4096, 16384}, 3: {64, 128, 256, 512}}[o.Dims]

@@ -34,7 +34,7 @@ type stepTimer struct {
 	err    error
 }
 
-// newStepTimer starts the run. It returns the error that a scheme refuses the problem with.
+// newStepTimer starts the run. It returns the error that a scheme rejects the problem with.
 func newStepTimer(ctx context.Context, s *solvers.Solver, o scheme.Options) (*stepTimer, error) {
 	t := &stepTimer{want: make(chan int64), took: make(chan time.Duration, 1), ended: make(chan struct{})}
 	o.Interval = func(_ int64, took time.Duration) int64 {
@@ -70,7 +70,7 @@ func (t *stepTimer) await() (time.Duration, error) {
 	}
 }
 
-// over says why the run ended.
+// over returns why the run ended.
 func (t *stepTimer) over() error {
 	switch {
 	case t.err != nil:

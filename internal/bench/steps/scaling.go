@@ -15,7 +15,7 @@ import (
 	"github.com/halox/halox/solvers/scheme"
 )
 
-// The modes of scaling, and, but for both, the values of label mode.
+// The modes of scaling; strong and weak are also values of label mode.
 const (
 	strongScaling = "strong"
 	weakScaling   = "weak"
@@ -35,7 +35,7 @@ type ScalingOptions struct {
 	Groups  []int    // steps between two exchanges
 }
 
-// Check refuses options that make no sense, and fills in those that were left open. What is named
+// Check rejects impossible options, and fills in those that were left open. What is named
 // twice is measured once.
 func (o *ScalingOptions) Check() error {
 	o.Schemes, o.Groups = option.Distinct(o.Schemes), option.Distinct(o.Groups)
@@ -51,7 +51,7 @@ func (o *ScalingOptions) Check() error {
 	)
 }
 
-// checkOrder refuses an order that no scheme has, and fills it in.
+// checkOrder rejects an order that no scheme has, and fills it in.
 func (o *ScalingOptions) checkOrder() error {
 	ordered := func(s string) bool { return s == string(scheme.Auto) || len(scheme.Scheme(s).Needs().Orders) > 0 }
 	if o.Order != "" && !slices.ContainsFunc(o.Schemes, ordered) {
@@ -62,7 +62,7 @@ func (o *ScalingOptions) checkOrder() error {
 	return option.OneOf("order", o.Order, string(scheme.LeftRight), string(scheme.Pairwise))
 }
 
-// checkPath refuses a path that a scheme does not take.
+// checkPath rejects a path that a scheme does not take.
 func (o *ScalingOptions) checkPath() error {
 	for _, s := range o.Schemes {
 		if path := p2p.Path(o.Path); path != p2p.Auto && !takes(scheme.Scheme(s), path) {
@@ -72,7 +72,7 @@ func (o *ScalingOptions) checkPath() error {
 	return nil
 }
 
-// checkGroups refuses steps between two exchanges that a scheme does not make.
+// checkGroups rejects steps between two exchanges that a scheme does not make.
 func (o *ScalingOptions) checkGroups() error {
 	for _, s := range o.Schemes {
 		if slices.Max(o.Groups) > 1 && s != string(scheme.Auto) && !scheme.Scheme(s).Needs().Groups {

@@ -36,7 +36,7 @@ func Schemes() []string { return option.Texts(scheme.All()) }
 // Paths returns the paths that can be measured.
 func Paths() []string { return option.Texts(p2p.Paths()) }
 
-// Check refuses options that make no sense, and fills in those that were left open. What is named
+// Check rejects impossible options, and fills in those that were left open. What is named
 // twice is measured once.
 func (o *SchemesOptions) Check() error {
 	o.Schemes, o.Paths = option.Distinct(o.Schemes), option.Distinct(o.Paths)
@@ -59,7 +59,7 @@ func notNegative(name string, all []int) error {
 	return nil
 }
 
-// groups refuses steps between two exchanges that no problem has.
+// groups rejects steps between two exchanges that no problem has.
 func groups(all []int) error {
 	if slices.Min(all) < 1 || slices.Max(all) > solvers.MaxGroup {
 		return fmt.Errorf("--exchange-steps: give numbers from 1 to %d", solvers.MaxGroup)

@@ -44,7 +44,7 @@ func Points(dims int) []int {
 	return []int{64, 128, 256, 512, 768}
 }
 
-// Check refuses options that make no sense. What is named twice is measured once.
+// Check rejects impossible options. What is named twice is measured once.
 func (o *Options) Check() error {
 	o.Precision, o.Norms, o.Sums = option.Distinct(o.Precision), option.Distinct(o.Norms), option.Distinct(o.Sums)
 	return cmp.Or(
@@ -57,7 +57,7 @@ func (o *Options) Check() error {
 	)
 }
 
-// points checks the points of stencils of so many dimensions, and fills them in. It refuses them
+// points checks the points of stencils of so many dimensions, and fills them in. It rejects them
 // where there is no such stencil.
 func (o *Options) points(name string, dims int, points *[]int) error {
 	used := slices.ContainsFunc(shapes(), func(s shape) bool {
