@@ -64,7 +64,7 @@ var may = map[string][]string{
 
 	// What benchmarks measure, and their runner: all below.
 	"internal/verify": {"domain", "streams", "p2p", "p2p/mpi", "halo", "halo/halotest", "halo/ranks", "solvers", "solvers/scheme"},
-	"internal/bench": {"domain", "stencil", "streams", "kernels", "kernels/flags", "kernels/pack", "kernels/sweep", "p2p", "p2p/mpi", "halo", "halo/datatype", "halo/packing", "halo/ranks", "solvers", "solvers/scheme", "results", "results/plot", "internal/measure", "internal/files"},
+	"internal/bench":  {"domain", "stencil", "streams", "kernels", "kernels/flags", "kernels/pack", "kernels/sweep", "p2p", "p2p/mpi", "halo", "halo/datatype", "halo/packing", "halo/ranks", "solvers", "solvers/scheme", "results", "results/plot", "internal/measure", "internal/files"},
 
 	"results":                      {"results/internal/wording", "internal/measure", "internal/files"},
 	"results/trace":                {"results", "results/internal/wording", "internal/files"},
