@@ -152,10 +152,10 @@ func TestFastestGroup(t *testing.T) {
 	}
 	for name, want := range map[Scheme][]int{TwoStream: {1, 2, 4}, Resident: {1, 2, 4}, Ranks: {1}} {
 		search := scheme.Search{Links: set.Links, Compiler: set.Compiler, Scheme: name, Path: p2p.Direct}
-		if trials, err := RecallGroup(t.Context(), p, place, search, Options{}); err != nil || len(trials) > 0 {
+		if trials, err := recallGroup(t.Context(), p, place, search, Options{}); err != nil || len(trials) > 0 {
 			t.Errorf("%s: remembered before it was tried: %v, %v", name, trials, err)
 		}
-		trials, known, err := FastestGroup(t.Context(), p, place, search, Options{})
+		trials, known, err := fastestGroup(t.Context(), p, place, search, Options{})
 		if err != nil || known {
 			t.Fatalf("%s: %v, known %v", name, err, known)
 		}
@@ -168,7 +168,7 @@ func TestFastestGroup(t *testing.T) {
 		if slices.Sort(groups); !slices.Equal(groups, want) {
 			t.Errorf("%s: tried %v, not %v", name, groups, want)
 		}
-		again, err := RecallGroup(t.Context(), p, place, search, Options{})
+		again, err := recallGroup(t.Context(), p, place, search, Options{})
 		if err != nil || !slices.Equal(again, trials) {
 			t.Errorf("%s: remembered %v, not %v: %v", name, again, trials, err)
 		}

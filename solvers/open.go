@@ -110,7 +110,7 @@ func (s *Setup) Choose(ctx context.Context) (took time.Duration, err error) {
 	}
 	search, try := s.search(), Fastest
 	if search.Ahead = s.ahead; s.options.TryGroups {
-		try = FastestGroup
+		try = fastestGroup
 	}
 	begin := time.Now()
 	trials, known, err := try(ctx, s.Problem, s.Place, search, s.trialOptions())
@@ -128,9 +128,9 @@ func (s *Setup) Recall(ctx context.Context) error {
 	if !s.isOpen() {
 		return nil
 	}
-	recall := Recall
+	recall := recallTrials
 	if s.options.TryGroups {
-		recall = RecallGroup
+		recall = recallGroup
 	}
 	trials, err := recall(ctx, s.Problem, s.Place, s.search(), s.trialOptions())
 	if err != nil {

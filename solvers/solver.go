@@ -195,9 +195,9 @@ func DryRun(
 	return s.Runner.DryRun(ctx, o)
 }
 
-// Recall returns the trials of the schemes for the problem that are remembered, see Fastest; there are none where
+// recallTrials returns the trials of the schemes for the problem that are remembered, see Fastest; there are none where
 // nobody tried.
-func Recall(
+func recallTrials(
 	ctx context.Context,
 	p *Problem,
 	place *halo.Placement,
@@ -268,10 +268,10 @@ func (s *Solver) read(dst []float64, read func(wide []float64, narrow []float32)
 // groupsTried are the numbers of steps between two exchanges that are tried, where subdomains have the layers.
 var groupsTried = [...]int{1, 2, 4, 8}
 
-// FastestGroup is Fastest over several numbers of steps between two exchanges too: 1, 2, 4 and 8, as far as subdomains
+// fastestGroup is Fastest over several numbers of steps between two exchanges too: 1, 2, 4 and 8, as far as subdomains
 // own the layers that their neighbours then need, and there is memory. Each trial says of which it is. Without
 // neighbours there is nothing to exchange, and 1 is tried alone, but for a scheme that exchanges within a device.
-func FastestGroup(
+func fastestGroup(
 	ctx context.Context,
 	p *Problem,
 	place *halo.Placement,
@@ -286,8 +286,8 @@ func FastestGroup(
 	})
 }
 
-// RecallGroup returns the trials of FastestGroup that are remembered, none unless all are.
-func RecallGroup(
+// recallGroup returns the trials of fastestGroup that are remembered, none unless all are.
+func recallGroup(
 	ctx context.Context,
 	p *Problem,
 	place *halo.Placement,
@@ -295,7 +295,7 @@ func RecallGroup(
 	o scheme.Options,
 ) ([]scheme.Trial, error) {
 	trials, known, err := eachGroup(p, place, s, func(of *Problem) ([]scheme.Trial, bool, error) {
-		some, err := Recall(ctx, of, place, s, o)
+		some, err := recallTrials(ctx, of, place, s, o)
 		return some, len(some) > 0, err
 	})
 	if !known {
