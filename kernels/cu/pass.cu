@@ -1,13 +1,14 @@
 // Several steps of a linear stencil in one pass over memory: of any shape, behind any walls.
 //
-// A thread block stores the last level of a tile of columns, in some layers (planes; rows in two dimensions), and goes from layer to layer.
-// Of each level but the last it holds the newest layers in a ring in shared memory. Tiles of lower levels are wider, by what the
-// levels above read: blocks do not wait for each other. A level follows the one before at a distance, so that one barrier a
-// turn is enough for all levels.
+// A thread block stores the last level of a tile of columns, in some layers (planes; rows in two dimensions), and
+// goes from layer to layer. Of each level but the last it holds the newest layers in a ring in shared memory. Tiles
+// of lower levels are wider, by what the levels above read: blocks do not wait for each other. A level follows the
+// one before at a distance, so that one barrier a turn is enough for all levels.
 //
 // Grid: tiles of WIDE columns along x, of HIGH along y in three dimensions, chunks of layers. Block: THREADS.
-// Options: REAL; DEPTH; the radii RX, RY and, across layers, RL; WIDE; HIGH; TURN, layers a turn; ROWS of a thread, which
-// reads what they share once; THREADS; MOVING, whether walls may move; those of pass_norms.cuh; and stencil.cuh.
+// Options: REAL; DEPTH; the radii RX, RY and, across layers, RL; WIDE; HIGH; TURN, layers a turn; ROWS of a thread,
+// which reads what they share once; THREADS; MOVING, whether walls may move; those of pass_norms.cuh; and
+// stencil.cuh.
 #include "pass.cuh"
 #include "pass_norms.cuh"
 

@@ -44,7 +44,8 @@ struct Pass {
 #endif
 };
 
-// store_layer calls store with the address of this GPU's point in a layer, and with that of each neighbour whose ghosts have the layer.
+// store_layer calls store with the address of this GPU's point in a layer, and with that of each neighbour whose
+// ghosts have the layer.
 template <typename Store> __device__ __forceinline__ void store_layer(const Pass &a, int layer, REAL *to, Store store) {
 	store(to);
 #ifdef GHOST_STORES

@@ -1,5 +1,5 @@
-// The norms of the last steps of a pass, over the points of a box within the one that is stored. Tiles overlap: of each level a
-// thread block takes the points that it stores of the last one.
+// The norms of the last steps of a pass, over the points of a box within the one that is stored. Tiles overlap: of
+// each level a thread block takes the points that it stores of the last one.
 //
 // Option: NORMS, of how many steps.
 #pragma once

@@ -3,8 +3,9 @@
 
 #include "pass.cuh"
 
-// How many lanes of a warp arrive where it has left what others wait for. One is enough: __syncwarp orders what the others have stored before it arrives.
-// With option EVERY_LANE all do, for tools that do not know that of __syncwarp, such as compute-sanitizer's racecheck.
+// How many lanes of a warp arrive where it has left what others wait for. One is enough: __syncwarp orders what the
+// others have stored before it arrives. With option EVERY_LANE all do, for tools that do not know that of __syncwarp,
+// such as compute-sanitizer's racecheck.
 #ifdef EVERY_LANE
 enum { ARRIVALS = 32 };
 #else
@@ -18,12 +19,13 @@ struct Run {
 	int z0, z1;         // planes that are stored; z1 is 0 behind the last run
 };
 
-// next_run finds the block's next run, of at most so many planes. All blocks get the same cost, see Pass. Tiles come row by row; those of the first and
-// last row and column lie at the sides of the box.
+// next_run finds the block's next run, of at most so many planes. All blocks get the same cost, see Pass. Tiles come
+// row by row; those of the first and last row and column lie at the sides of the box.
 __device__ __forceinline__ void next_run(Run &p, const Pass &a, i64 planes, int tiles_x, int tiles_y, i64 most) {
 	const int between = max(0, tiles_x - 2), rows_between = max(0, tiles_y - 2);
 	const i64 at_side = a.weight;
-	// Blocks with few planes mostly begin in one tile: more than a quarter of what a block has would leave some blocks without any.
+	// Blocks with few planes mostly begin in one tile: more than a quarter of what a block has would leave some
+	// blocks without any.
 	const i64 start = min((i64)a.start, planes * tiles_x * tiles_y / gridDim.x / 4), length = planes + start;
 	const i64 row_at_side = tiles_x * at_side, row = (tiles_x - between) * at_side + (i64)between * 16;
 	const i64 total = ((tiles_y - rows_between) * row_at_side + rows_between * row) * length;
@@ -56,10 +58,11 @@ __device__ __forceinline__ void next_run(Run &p, const Pass &a, i64 planes, int 
 	p.place = place;
 }
 
-// next_run_in_step finds the block's next run where blocks are to be near each other in what they read at the same time, so that the second-level
-// cache has what tiles share. As long as there is a tile for each block, they take whole ones, beside each other. Of the last tiles each has as many blocks as
-// there are for all: they take stretches of planes of one length, one above the other. What is left of these tiles is shared by the blocks
-// that are left. A run takes so many planes more than it stores.
+// next_run_in_step finds the block's next run where blocks are to be near each other in what they read at the same
+// time, so that the second-level cache has what tiles share. As long as there is a tile for each block, they take
+// whole ones, beside each other. Of the last tiles each has as many blocks as there are for all: they take stretches
+// of planes of one length, one above the other. What is left of these tiles is shared by the blocks that are left. A
+// run takes so many planes more than it stores.
 __device__ __forceinline__ void next_run_in_step(Run &p, int planes, int tiles_x, int tiles_y, int more) {
 	const i64 blocks = gridDim.x, block = blockIdx.x, whole = (i64)tiles_x * tiles_y / blocks,
 	          last = (i64)tiles_x * tiles_y % blocks;

@@ -1,21 +1,26 @@
 // Several steps of a 7-point star in one pass over memory.
 //
-// A thread block has a tile of EX x EY columns and goes along z, plane by plane. A lane has VECTOR points beside each other along x, in ROWS
-// rows; the warps of a block have rows above each other. Of each level but the last a thread holds two planes in registers: as plane k of
-// level 0 comes, level l computes plane k - l, from the planes before, at and behind it, of which it needs neighbours along x and y at the
-// middle one alone. These are those of other lanes, by shuffles, and, at the edges of a warp's rows, those of the warps beside it, which have
-// left them in shared memory the plane before. Warps tell each other after each of GROUPS groups of levels. Tiles overlap by DEPTH columns and rows at each side, runs of planes by DEPTH planes.
+// A thread block has a tile of EX x EY columns and goes along z, plane by plane. A lane has VECTOR points beside each
+// other along x, in ROWS rows; the warps of a block have rows above each other. Of each level but the last a thread
+// holds two planes in registers: as plane k of level 0 comes, level l computes plane k - l, from the planes before,
+// at and behind it, of which it needs neighbours along x and y at the middle one alone. These are those of other
+// lanes, by shuffles, and, at the edges of a warp's rows, those of the warps beside it, which have left them in
+// shared memory the plane before. Warps tell each other after each of GROUPS groups of levels. Tiles overlap by DEPTH
+// columns and rows at each side, runs of planes by DEPTH planes.
 //
-// Walls: a tile at a wall along x or y ends with the last point before it. What is beside that is read from ghosts of level 0, which shared
-// memory keeps for all levels, or is the point itself. Planes of ghosts are planes of the march: their points have at each level what they
-// had at the one before. With option MOVING shared memory keeps ghosts of each level, and planes of ghosts are read at each.
+// Walls: a tile at a wall along x or y ends with the last point before it. What is beside that is read from ghosts of
+// level 0, which shared memory keeps for all levels, or is the point itself. Planes of ghosts are planes of the
+// march: their points have at each level what they had at the one before. With option MOVING shared memory keeps
+// ghosts of each level, and planes of ghosts are read at each.
 //
-// Norms are those of the last step: what a thread has found of them lies in shared memory from plane to plane, as registers are levels.
+// Norms are those of the last step: what a thread has found of them lies in shared memory from plane to plane, as
+// registers are levels.
 //
-// Grid: any number of blocks. They share the planes of all tiles; the best is as many as run at the same time. Block: 32 x TEAM threads.
-// A box between two walls has EX columns or more; EY rows or more. Options: REAL; DEPTH; ROWS; TEAM, warps; GROUPS; LEAD, how many planes
-// before it is used level 0 is asked for, one less than a power of two; EARLY, how many levels before it is
-// used what lies beside rows is asked for, 0 or 1; MOVING, whether walls may move; those of pass_norms.cuh; and stencil.cuh.
+// Grid: any number of blocks. They share the planes of all tiles; the best is as many as run at the same time. Block:
+// 32 x TEAM threads. A box between two walls has EX columns or more; EY rows or more. Options: REAL; DEPTH; ROWS;
+// TEAM, warps; GROUPS; LEAD, how many planes before it is used level 0 is asked for, one less than a power of two;
+// EARLY, how many levels before it is used what lies beside rows is asked for, 0 or 1; MOVING, whether walls may
+// move; those of pass_norms.cuh; and stencil.cuh.
 #include "pass.cuh"
 #include "pass_norms.cuh"
 #include "pass_parts.cuh"
@@ -67,7 +72,8 @@ enum {
 
 static_assert((SLOTS & LEAD) == 0 && ROWS <= 8 && EX > 2 * MARGIN && EY > 2 * DEPTH, "");
 
-// How tiles of a length lie along an axis. Tiles overlap by a margin on each side. The first aligned point lies so many before the box.
+// How tiles of a length lie along an axis. Tiles overlap by a margin on each side. The first aligned point lies so
+// many before the box.
 struct Axis {
 	int n, length, margin, shift;
 	bool low, high; // walls
@@ -253,7 +259,8 @@ struct March {
 	__device__ __forceinline__ int row() const { return part().y0 + (int)warp * ROWS; }
 	__device__ __forceinline__ int column() const { return part().x0 + (int)lane * VECTOR; }
 
-	// at_wall returns the place along an axis, or, where walls have no values, one where they do: what is computed of these is not needed.
+	// at_wall returns the place along an axis, or, where walls have no values, one where they do: what is computed of
+	// these is not needed.
 	__device__ __forceinline__ i64 at_wall(int at, int axis) const {
 		return min(max(at, a.sides[2 * axis] == OPEN ? 1 - DEPTH : 0),
 		           a.n[axis] - 1 + (a.sides[2 * axis + 1] == OPEN ? DEPTH - 1 : 0));
@@ -301,8 +308,8 @@ struct March {
 			if (stored_column(v) && x + v >= a.lo[0] && x + v < a.hi[0]) counted |= 256u << v;
 	}
 
-	// add adds points of a plane of the last level to the norms: those that do not count as if they were 0 before and after. Four points are added
-	// together, so that the code for terms that are rare is there once for all of them.
+	// add adds points of a plane of the last level to the norms: those that do not count as if they were 0 before and
+	// after. Four points are added together, so that the code for terms that are rare is there once for all of them.
 	__device__ __forceinline__ void add(const Level &now, const Level &before) const {
 		if (k - DEPTH < a.lo[2] || k - DEPTH >= a.hi[2]) return;
 		enum { TOGETHER = VECTOR < 4 ? 4 / VECTOR : 1 }; // rows
@@ -367,8 +374,8 @@ struct March {
 				}
 			}
 		};
-		// Always. The compiler must not know it: so it moves a new plane to where the older one was, as soon as this one is not needed any more.
-		// Else it holds three planes of each level, and spills.
+		// Always. The compiler must not know it: so it moves a new plane to where the older one was, as soon as this
+		// one is not needed any more. Else it holds three planes of each level, and spills.
 		const bool taking = a.pitch != 0;
 		if (EARLY) ask(1);
 #pragma unroll

@@ -1,20 +1,25 @@
 // Several steps in one pass over memory of a star that reaches two points: 13 points in three dimensions.
 //
-// A thread block computes tiles of CX x CY columns and goes along z, plane by plane. A lane has VECTOR points beside each other along x, in ROWS
-// rows; the warps of a block have rows above each other. Shared memory holds of each level but the last the newest planes, with two rows and a
-// vector of columns around the tile: of level 0 these are read too, so that level 1 is right in all of the tile; at each level above, tiles
-// overlap by two columns and rows more at each side. Runs of planes overlap by as many planes.
+// A thread block computes tiles of CX x CY columns and goes along z, plane by plane. A lane has VECTOR points beside
+// each other along x, in ROWS rows; the warps of a block have rows above each other. Shared memory holds of each
+// level but the last the newest planes, with two rows and a vector of columns around the tile: of level 0 these are
+// read too, so that level 1 is right in all of the tile; at each level above, tiles overlap by two columns and rows
+// more at each side. Runs of planes overlap by as many planes.
 //
-// As plane k of level 0 comes, level l computes plane k - 2l, from five planes of the level before. A thread holds its points of the lowest three in
-// registers; it reads the next one in shared memory, and has the highest from there or, from the second level on, has just computed it. What lies
-// beside a point along x and beside a warp's rows is read in shared memory, where it came two planes ago. What is stored there takes the place of what
-// the warps beside have read a plane ago: each two of them have a barrier, which they pass between the first level and the second of each plane.
+// As plane k of level 0 comes, level l computes plane k - 2l, from five planes of the level before. A thread holds
+// its points of the lowest three in registers; it reads the next one in shared memory, and has the highest from there
+// or, from the second level on, has just computed it. What lies beside a point along x and beside a warp's rows is
+// read in shared memory, where it came two planes ago. What is stored there takes the place of what the warps beside
+// have read a plane ago: each two of them have a barrier, which they pass between the first level and the second of
+// each plane.
 //
-// Walls: ghosts of level 0 are read. Those of the levels above are set in shared memory by the warp that has the points that they follow
-// from. Planes of ghosts that keep their values are planes of the march; those that do not are found where they are used.
+// Walls: ghosts of level 0 are read. Those of the levels above are set in shared memory by the warp that has the
+// points that they follow from. Planes of ghosts that keep their values are planes of the march; those that do not
+// are found where they are used.
 //
-// Grid: any number of blocks. They share the planes of all tiles; the best is as many as run at the same time. Block: 32 x TEAM threads.
-// Options: REAL; DEPTH; ROWS; TEAM, warps; LEAD, how many planes before it is used level 0 is asked for; and stencil.cuh.
+// Grid: any number of blocks. They share the planes of all tiles; the best is as many as run at the same time. Block:
+// 32 x TEAM threads. Options: REAL; DEPTH; ROWS; TEAM, warps; LEAD, how many planes before it is used level 0 is
+// asked for; and stencil.cuh.
 #include "pass.cuh"
 #include "pass_parts.cuh"
 
@@ -44,7 +49,8 @@ enum {
 
 static_assert(ROWS >= 2 && ROWS <= 8 && TEAM >= 2 && CY > 2 * MARGIN_Y, "");
 
-// How tiles of a length lie along an axis: from the first one on, at even distances. Ghosts behind a wall lie beside the last one, or in it.
+// How tiles of a length lie along an axis: from the first one on, at even distances. Ghosts behind a wall lie beside
+// the last one, or in it.
 struct Axis {
 	int n, length, margin, begin0;
 	bool low, high; // walls
@@ -98,8 +104,8 @@ __device__ __forceinline__ void next_part(const Pass &a, Part &p) {
 	p.begin = max(p.run.z0, REACH) + REACH * DEPTH, p.steady = high ? min(p.stop, a.n[2] - 1) : p.stop;
 }
 
-// Where the ghosts of a layer behind a side lie along an axis: the face, which is the layer next to the points, and the points that they
-// follow from, or else the ones next to the face.
+// Where the ghosts of a layer behind a side lie along an axis: the face, which is the layer next to the points, and
+// the points that they follow from, or else the ones next to the face.
 struct Ghost {
 	int at, face, source;
 	bool follows, odd; // see temporal.Side
@@ -111,8 +117,8 @@ struct Ghost {
 	}
 };
 
-// Points of a thread in a plane, and those that it holds of a level: each plane takes the place of the third before. Which is where changes with
-// the phase, from plane to plane.
+// Points of a thread in a plane, and those that it holds of a level: each plane takes the place of the third before.
+// Which is where changes with the phase, from plane to plane.
 typedef REAL Points[ROWS][VECTOR];
 typedef Points Held[HELD];
 
@@ -147,14 +153,16 @@ struct March {
 
 	static __device__ __forceinline__ SharedAddress shared() { return shared_address(dynamic_shared()); }
 
-	// The barrier between a warp and the one below it; the next is that between it and the one above. The outermost have nobody on one side.
+	// The barrier between a warp and the one below it; the next is that between it and the one above. The outermost
+	// have nobody on one side.
 	static __device__ __forceinline__ SharedAddress barrier(int warp) { return shared() + READY_AT + warp * 8; }
 
 	// The warp's first row, and the thread's first column.
 	__device__ __forceinline__ int row() const { return part().y0 + warp() * ROWS; }
 	__device__ __forceinline__ int column() const { return part().x0 + lane() * VECTOR; }
 
-	// The thread's first points of a plane of level 0 so many before plane k, up to 3: that is where plane k + LEAD comes.
+	// The thread's first points of a plane of level 0 so many before plane k, up to 3: that is where plane k + LEAD
+	// comes.
 	__device__ __forceinline__ SharedAddress first_level(int before) const {
 		return newest - own < before * PLANE ? newest + (FIRST_SLOTS - before) * PLANE : newest - before * PLANE;
 	}
@@ -193,8 +201,8 @@ struct March {
 			if (stored_column(v)) row[v] = made[v];
 	}
 
-	// behind finds the values of the first and the second plane behind a side along z, where it sets them: a plane's distance is how many points
-	// lie between it and the side, and inward is the plane on its other side.
+	// behind finds the values of the first and the second plane behind a side along z, where it sets them: a plane's
+	// distance is how many points lie between it and the side, and inward is the plane on its other side.
 	static __device__ __forceinline__ void behind(int side, int distance, REAL here, REAL inward, REAL &first,
 	                                              REAL &second) {
 		const bool follows = side == MIRROR || side == REPEAT;
@@ -204,7 +212,8 @@ struct March {
 		if (follows) second = side == MIRROR ? inward : here, first = here;
 	}
 
-	// sweep computes a plane of a level. From the second level on, made has the points of the level before two planes above.
+	// sweep computes a plane of a level. From the second level on, made has the points of the level before two planes
+	// above.
 	template <int KIND, int PHASE, int LEVEL> __device__ __forceinline__ void sweep(Held &held, Points &made) const {
 		const int p = k - REACH * LEVEL;
 		const SharedAddress at = plane<LEVEL - 1>(PHASE, 2), at_next = plane<LEVEL - 1>(PHASE, 1);
@@ -273,7 +282,8 @@ struct March {
 			leave_column(at + r * ROW, before + r * ROW, Ghost(a.n[0], a.sides[side], side, lane() & 1));
 	}
 
-	// leave_row sets a row of ghosts, if they follow from a row of the warp, in a plane of which the level before is in another one.
+	// leave_row sets a row of ghosts, if they follow from a row of the warp, in a plane of which the level before is
+	// in another one.
 	__device__ __forceinline__ void leave_row(SharedAddress at, SharedAddress before, const Ghost &g) const {
 		const int source = g.source - row();
 		if (source < 0 || source >= ROWS) return;

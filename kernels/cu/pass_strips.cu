@@ -1,21 +1,23 @@
 // Several steps of a 5-point star in one pass over memory.
 //
-// A block is TEAM warps side by side, with POINTS columns a lane. It stores a strip of columns, and goes along y, row by row. Of each level but
-// the last a thread holds two rows in registers: as row r of level 0 comes, level l computes row r - l, from the rows before, at and behind it,
-// of which it needs neighbours along x at the middle one alone. These are those of other lanes, by shuffles, and of the next warp, which
-// has left them in shared memory the row before. Strips overlap by DEPTH columns at each side, and runs of rows by DEPTH rows.
+// A block is TEAM warps side by side, with POINTS columns a lane. It stores a strip of columns, and goes along y, row
+// by row. Of each level but the last a thread holds two rows in registers: as row r of level 0 comes, level l
+// computes row r - l, from the rows before, at and behind it, of which it needs neighbours along x at the middle one
+// alone. These are those of other lanes, by shuffles, and of the next warp, which has left them in shared memory the
+// row before. Strips overlap by DEPTH columns at each side, and runs of rows by DEPTH rows.
 //
-// Walls: the column of ghosts behind a wall is the first point of a strip's first lane, or the last point of its last lane. Rows of ghosts are
-// rows of the march. Each level computes ghosts again. With option MOVING those that keep their values have others at each level: shared memory
-// has those of columns a few rows ahead, and those of rows are read where they are needed.
+// Walls: the column of ghosts behind a wall is the first point of a strip's first lane, or the last point of its last
+// lane. Rows of ghosts are rows of the march. Each level computes ghosts again. With option MOVING those that keep
+// their values have others at each level: shared memory has those of columns a few rows ahead, and those of rows are
+// read where they are needed.
 //
-// Norms of the last NORMS steps are found beside the levels, in registers, from points that the strip keeps in rows that it stores. Those of a run
-// are joined behind it, and before a sum has as many terms as it may have.
+// Norms of the last NORMS steps are found beside the levels, in registers, from points that the strip keeps in rows
+// that it stores. Those of a run are joined behind it, and before a sum has as many terms as it may have.
 //
-// Grid: any number of blocks. They share the rows of all strips; the best is as many as run at the same time. Block: 32 x TEAM threads.
-// Options: REAL; DEPTH; POINTS, at least 2; TEAM; BLOCKS, of a multiprocessor, for which registers must do; GROUPS of levels, after each of
-// which the warps of a team tell each other; LEAD, how many rows before it is used level 0 is asked for; MOVING, whether walls may move; those
-// of pass_norms.cuh; and stencil.cuh.
+// Grid: any number of blocks. They share the rows of all strips; the best is as many as run at the same time. Block:
+// 32 x TEAM threads. Options: REAL; DEPTH; POINTS, at least 2; TEAM; BLOCKS, of a multiprocessor, for which registers
+// must do; GROUPS of levels, after each of which the warps of a team tell each other; LEAD, how many rows before it
+// is used level 0 is asked for; MOVING, whether walls may move; those of pass_norms.cuh; and stencil.cuh.
 #include "pass.cuh"
 #include "pass_norms.cuh"
 
@@ -65,9 +67,8 @@ __device__ __forceinline__ int shift_of(const Pass &a) { return (int)((u64)a.fro
 
 struct Shared {
 	alignas(16) REAL rows[COUNT];
-	REAL edge
-	    [2][TEAM + 1][2]
-	    [DEPTH]; // of even and odd rows, beside each seam between warps, of each level: the columns before and behind it
+	// Of even and odd rows, beside each seam between warps, of each level: the columns before and behind it.
+	REAL edge[2][TEAM + 1][2][DEPTH];
 #ifdef MOVING
 	REAL ghosts
 	    [2][RING]
@@ -85,8 +86,8 @@ struct alignas(VECTOR * sizeof(REAL)) Vector {
 typedef REAL Level[POINTS];
 
 #ifdef MOVING
-// at_wall returns the place of the value of a wall that moves at a level, at a row of a wall along x or a column of one along y; or, where walls
-// have no values, one where they do: what is computed of these is not needed.
+// at_wall returns the place of the value of a wall that moves at a level, at a row of a wall along x or a column of
+// one along y; or, where walls have no values, one where they do: what is computed of these is not needed.
 __device__ __forceinline__ const REAL *at_wall(const Pass &a, int side, int level, int at) {
 	const Wall &w = a.walls[side];
 	const int low = side < 2 ? a.sides[2] : a.sides[0], high = side < 2 ? a.sides[3] : a.sides[1];
@@ -147,8 +148,8 @@ struct March {
 	}
 
 #ifdef MOVING
-	// ghosts returns where those of the wall at a side lie that are used once the row of level 0 comes which has a place in the ring. Level l has
-	// that of l rows before.
+	// ghosts returns where those of the wall at a side lie that are used once the row of level 0 comes which has a
+	// place in the ring. Level l has that of l rows before.
 	__device__ __forceinline__ SharedAddress ghosts(int side, int at) const {
 		return shared_address(shared.ghosts[side]) + at / SPAN * (DEPTH * (int)sizeof(REAL));
 	}
@@ -223,8 +224,9 @@ struct March {
 		});
 	}
 
-	// step makes one row of each level, which takes the place of the older one. odd changes from row to row. END: the lane may have ghosts of
-	// a wall along x, and rows go point by point. EDGE: rows may be ghosts of a wall along y, and some levels or rows are not needed.
+	// step makes one row of each level, which takes the place of the older one. odd changes from row to row. END: the
+	// lane may have ghosts of a wall along x, and rows go point by point. EDGE: rows may be ghosts of a wall along y,
+	// and some levels or rows are not needed.
 	template <bool END, bool EDGE>
 	__device__ __forceinline__ void step(Level (&older)[DEPTH], Level (&old)[DEPTH], int odd) {
 #ifdef NORMS // registers are scarce: nothing that follows from these is kept from row to row
@@ -251,8 +253,8 @@ struct March {
 			if (behind == 0 && behind_mirror) hold(slot[2], old[0]), held(slot[2], now);
 		}
 		held(slot[0], older[0]);
-		// Always. The compiler must not know it: so it moves a new row to where the older one was, as soon as this one is not
-		// needed any more. Else it holds three rows of each level, and spills.
+		// Always. The compiler must not know it: so it moves a new row to where the older one was, as soon as this
+		// one is not needed any more. Else it holds three rows of each level, and spills.
 		const bool taking = a.pitch != 0;
 		const bool first = lane == 0, end = lane == 31;
 #pragma unroll

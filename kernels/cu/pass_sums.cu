@@ -1,16 +1,19 @@
-// Several steps of a stencil in one pass over memory whose points lie in three planes: a box in three dimensions, of 19 or 27 points.
+// Several steps of a stencil in one pass over memory whose points lie in three planes: a box in three dimensions, of
+// 19 or 27 points.
 //
-// The stencil adds up sums of points of one plane, see planar.cuh. A thread block has a tile of EX x EY columns and goes along z, plane by
-// plane. A lane has VECTOR points beside each other along x, in ROWS rows; the warps of a block have rows above each other. Of each level but
-// the last shared memory holds the newest planes, and a thread the sums of two planes in registers: so each sum is made once. As plane k of
-// level 0 comes, level l takes plane k - 2l + 1 of the level before, which was there a plane ago, and computes the plane before it.
-// One barrier a plane is enough. Tiles overlap by DEPTH columns and rows at each side, runs of planes by DEPTH planes.
+// The stencil adds up sums of points of one plane, see planar.cuh. A thread block has a tile of EX x EY columns and
+// goes along z, plane by plane. A lane has VECTOR points beside each other along x, in ROWS rows; the warps of a
+// block have rows above each other. Of each level but the last shared memory holds the newest planes, and a thread
+// the sums of two planes in registers: so each sum is made once. As plane k of level 0 comes, level l takes plane k -
+// 2l + 1 of the level before, which was there a plane ago, and computes the plane before it. One barrier a plane is
+// enough. Tiles overlap by DEPTH columns and rows at each side, runs of planes by DEPTH planes.
 //
-// Walls: ghosts beside the points are columns, rows and planes of tiles. Those that keep their values do so at each level; those that mirror are
-// not stored, but read where the point is.
+// Walls: ghosts beside the points are columns, rows and planes of tiles. Those that keep their values do so at each
+// level; those that mirror are not stored, but read where the point is.
 //
-// Grid: any number of blocks. They share the planes of all tiles; the best is as many as run at the same time. Block: 32 x TEAM threads.
-// Options: REAL; DEPTH; ROWS; TEAM, warps; LEAD, how many planes before it is used level 0 is asked for; and planar.cuh.
+// Grid: any number of blocks. They share the planes of all tiles; the best is as many as run at the same time. Block:
+// 32 x TEAM threads. Options: REAL; DEPTH; ROWS; TEAM, warps; LEAD, how many planes before it is used level 0 is
+// asked for; and planar.cuh.
 #include "pass.cuh"
 #include "pass_parts.cuh"
 #include "planar.cuh"
@@ -39,7 +42,8 @@ enum {
 
 static_assert(ROWS <= 8 && EX > 2 * MARGIN && EY > 2 * DEPTH, "");
 
-// How tiles of a length lie along an axis: from the first one on, at even distances. The one that has the ghost behind the last point is the last.
+// How tiles of a length lie along an axis: from the first one on, at even distances. The one that has the ghost
+// behind the last point is the last.
 struct Axis {
 	int n, length, margin, begin0;
 	bool low, high; // walls
@@ -97,7 +101,8 @@ __device__ __noinline__ void next_part(const Pass &a, Part &p) {
 enum {
 	SIDES = 1, // walls along x or y; points that may not be read, or are not stored
 	ENDS = 2,  // walls along z; planes that are not stored
-	// Whether planes of a tile at a side that meet no wall along z have code of their own. For Blackwell there are no registers for it.
+	// Whether planes of a tile at a side that meet no wall along z have code of their own. For Blackwell there are no
+	// registers for it.
 	APART = ARCH < 1000,
 };
 
@@ -108,7 +113,8 @@ struct Row {
 	__device__ __forceinline__ REAL at(int v) const { return v < 0 ? west : v < VECTOR ? c[v < VECTOR ? v : 0] : east; }
 };
 
-// What a thread holds of a level: sums of the plane that came last and of the one before, and its points of as many planes.
+// What a thread holds of a level: sums of the plane that came last and of the one before, and its points of as many
+// planes.
 struct Level {
 	REAL newer[ROWS][VECTOR][SUMS], older[ROWS][VECTOR][SUMS];
 };
@@ -161,7 +167,8 @@ struct March {
 		commit_async();
 	}
 
-	// Where a row is from a thread's first one: that of a mirror's ghosts is the point's. Those beside the tile are any.
+	// Where a row is from a thread's first one: that of a mirror's ghosts is the point's. Those beside the tile are
+	// any.
 	template <int KIND> __device__ __forceinline__ int row_at(int r) const {
 		if (KIND & SIDES) {
 			const int y = part().y0 + (int)warp() * ROWS + r;
@@ -214,7 +221,8 @@ struct March {
 		                    at_below = plane(LEVEL - 1, below);
 		const SharedAddress out = plane(LEVEL, p);
 		REAL *const to = a.to + offset(p);
-		// Always. The compiler must not know it: so it moves what is new to where the older was, as soon as this is not needed any more.
+		// Always. The compiler must not know it: so it moves what is new to where the older was, as soon as this is
+		// not needed any more.
 		const bool taking = a.pitch != 0;
 		Row row[ROWS + 2];
 		load_shared(row[0].c, in + row_at<KIND>(-1));

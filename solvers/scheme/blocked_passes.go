@@ -377,7 +377,8 @@ func unblocked(x *Runner) error {
 	_, linear := st.linear()
 	for _, a := range slices.Concat(st.Reads, st.Writes) {
 		if !linear && !a.Variable.Boundary.Steady() {
-			return fmt.Errorf("takes only linear stencils between walls that change with time, which stage %q is not", st.title())
+			return fmt.Errorf("takes only linear stencils between walls that change with time, unlike stage %q",
+				st.title())
 		}
 	}
 	for _, w := range st.Writes {
@@ -387,13 +388,14 @@ func unblocked(x *Runner) error {
 		}
 		for _, side := range domain.Faces(x.place.Grid.Dims) {
 			if !x.place.Grid.Periodic[side.Axis()] && w.Variable.Boundary.At(side).Kind == boundary.Custom {
-				return fmt.Errorf("runs steps between boundaries that halox sets, and one of %q has a user kernel", name)
+				return fmt.Errorf("runs steps between boundaries that halox sets, and one of %q has a user kernel",
+					name)
 			}
 		}
 	}
 	for _, r := range st.Reads {
 		if v := r.Variable; v.Levels() > 1 && !x.step.writes(v) {
-			return fmt.Errorf("reads the same at each level, and %q, which no stage writes, has %d levels that are read in turn",
+			return fmt.Errorf("reads the same at each level, and %q, which no stage writes, has %d levels read in turn",
 				v.Spec.Name, v.Levels())
 		}
 	}
@@ -406,7 +408,8 @@ func unblockedWrite(st *Stage, v *Variable) error {
 	case v.Spec.Stagger != [3]bool{}:
 		return fmt.Errorf("runs steps of points of the grid, and %q is staggered", name)
 	case v.Levels() == 1:
-		return fmt.Errorf("runs steps from one level to the next, and %q has one level, which is updated in place", name)
+		return fmt.Errorf("runs steps from one level to the next, and %q has one level, which is updated in place",
+			name)
 	case v.Levels() > 2:
 		return fmt.Errorf("runs steps from one level to the next of two, and %q has %d levels", name, v.Levels())
 	}

@@ -137,7 +137,7 @@ func TestStepsThatNoPassMakes(t *testing.T) {
 			u.Boundary[0] = boundary.Condition{Kind: boundary.Custom, Kernel: noKernel}
 		}, `blocked runs steps between boundaries that halox sets, and one of "u" has a user kernel`},
 		"parameters that change":  {2, [3]bool{}, func(s *Step, _, _ *Variable) { s.Stages[0].Parameters = func(int64) any { return nil } }, "changes from step to step"},
-		"a coefficient of levels": {2, [3]bool{}, func(s *Step, u, c *Variable) { c.levels = append(c.levels, c.levels[0]) }, "read in turn"},
+		"a coefficient of levels": {2, [3]bool{}, func(s *Step, u, c *Variable) { c.levels = append(c.levels, c.levels[0]) }, "levels read in turn"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			step, u, v := passStep(t, set, c.levels, c.stagger)
