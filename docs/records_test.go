@@ -109,13 +109,19 @@ func (p *page) path(file string) string {
 //	percent, fix N, sig N         a number as text: of 1, with N decimals, with N digits
 func (p *page) make(file string) ([]byte, error) {
 	t, err := template.New(filepath.Base(file)).Option("missingkey=error").Funcs(template.FuncMap{
-		"value": p.value, "lowest": p.lowest, "highest": p.highest, "middle": p.middle, "mean": p.mean, "rows": p.count, "reach": p.reach, "leastRatio": p.ratio(slices.Min[[]float64]), "mostRatio": p.ratio(slices.Max[[]float64]), "leastAcross": p.across(slices.Min[[]float64]), "mostAcross": p.across(slices.Max[[]float64]), "chose": p.chose, "groups": p.groups, "checked": p.checked,
-		"made": p.made, "logged": p.logged, "hidden": p.hidden,
+		"value": p.value, "lowest": p.over(slices.Min[[]float64]), "highest": p.over(slices.Max[[]float64]),
+		"middle": p.over(middle), "mean": p.mean, "rows": p.count, "reach": p.reach, "checked": p.checked,
+		"leastRatio": p.ratio(slices.Min[[]float64]), "mostRatio": p.ratio(slices.Max[[]float64]),
+		"leastAcross": p.across(slices.Min[[]float64]), "mostAcross": p.across(slices.Max[[]float64]),
+		"chose": p.chose, "groups": p.groups, "made": p.made, "logged": p.logged, "hidden": p.hidden,
 		"list": func(all ...any) []any { return all },
 		"div":  func(a, b float64) float64 { return a / b }, "mul": func(a, b float64) float64 { return a * b },
 		"sub": func(a, b float64) float64 { return a - b }, "add": func(a, b float64) float64 { return a + b },
-		"atMost": func(goal, v float64) string { return verdict(goal, v <= goal) }, "atLeast": func(goal, v float64) string { return verdict(goal, v >= goal) }, "met": met,
-		"millions": func(v float64) string { return fix(0, v/1e6) }, "fix": fix, "sig": significant, "percent": func(v float64) string { return fix(0, 100*v) + "%" },
+		"atMost":  func(goal, v float64) string { return verdict(goal, v <= goal) },
+		"atLeast": func(goal, v float64) string { return verdict(goal, v >= goal) },
+		"met":     met, "fix": fix, "sig": significant,
+		"millions": func(v float64) string { return fix(0, v/1e6) },
+		"percent":  func(v float64) string { return fix(0, 100*v) + "%" },
 	}).ParseFiles(file)
 	if err != nil {
 		return nil, err
@@ -229,19 +235,10 @@ func (p *page) over(f func([]float64) float64) func(string, string, ...string) (
 	}
 }
 
-func (p *page) lowest(file, metric string, where ...string) (float64, error) {
-	return p.over(slices.Min[[]float64])(file, metric, where...)
-}
-
-func (p *page) highest(file, metric string, where ...string) (float64, error) {
-	return p.over(slices.Max[[]float64])(file, metric, where...)
-}
-
-func (p *page) middle(file, metric string, where ...string) (float64, error) {
-	return p.over(func(all []float64) float64 {
-		slices.Sort(all)
-		return (all[(len(all)-1)/2] + all[len(all)/2]) / 2
-	})(file, metric, where...)
+// middle is the median.
+func middle(all []float64) float64 {
+	slices.Sort(all)
+	return (all[(len(all)-1)/2] + all[len(all)/2]) / 2
 }
 
 func (p *page) count(file, metric string, where ...string) (int, error) {
@@ -249,14 +246,18 @@ func (p *page) count(file, metric string, where ...string) (int, error) {
 	return len(all), err
 }
 
-func (p *page) reach(bound float64, file, metric string, where ...string) (n int, err error) {
+func (p *page) reach(bound float64, file, metric string, where ...string) (int, error) {
 	all, err := p.medians(file, metric, where)
+	return countIf(all, func(v float64) bool { return v >= bound }), err
+}
+
+func countIf[T any](all []T, is func(T) bool) (n int) {
 	for _, v := range all {
-		if v >= bound {
+		if is(v) {
 			n++
 		}
 	}
-	return n, err
+	return n
 }
 
 // ratio joins the ratios of the rows that the records of two patterns have in common.
@@ -355,17 +356,12 @@ func (p *page) excess(file, direction string) (all []float64, err error) {
 	return all, nil
 }
 
-func (p *page) checked(file string) (n int, err error) {
+func (p *page) checked(file string) (int, error) {
 	r, err := p.record(file)
 	if err != nil {
 		return 0, err
 	}
-	for _, row := range r.Rows {
-		if row.Checked {
-			n++
-		}
-	}
-	return n, nil
+	return countIf(r.Rows, func(row results.Row) bool { return row.Checked }), nil
 }
 
 func (p *page) groups(file, direction string) (int, error) {
@@ -373,14 +369,9 @@ func (p *page) groups(file, direction string) (int, error) {
 	return len(all), err
 }
 
-func (p *page) chose(bound float64, file, direction string) (n int, err error) {
+func (p *page) chose(bound float64, file, direction string) (int, error) {
 	all, err := p.excess(file, direction)
-	for _, v := range all {
-		if v <= bound {
-			n++
-		}
-	}
-	return n, err
+	return countIf(all, func(v float64) bool { return v <= bound }), err
 }
 
 // mean is the mean of value over the files whose names match a pattern: turns of one measurement.

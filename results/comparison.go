@@ -182,11 +182,25 @@ func autoSummary(groups []Group) []string {
 	if best.all == 0 {
 		return nil
 	}
-	lines := append([]string{fmt.Sprintf("auto took the best engine, or one within 5%% of it, for %d of %d workloads", best.all-len(best.lost), best.all)}, best.worst()...)
+	lines := append(
+		[]string{
+			fmt.Sprintf(
+				"auto took the best engine, or one within 5%% of it, for %d of %d workloads", best.all-len(best.lost),
+				best.all,
+			),
+		},
+		best.worst()...,
+	)
 	if copies.all == 0 {
 		return append(lines, "the driver's own copies suit none of them")
 	}
-	lines = append(lines, fmt.Sprintf("auto lost to the driver's own copies, by more than 5%%, for %d of the %d workloads that they suit", len(copies.lost), copies.all))
+	lines = append(
+		lines,
+		fmt.Sprintf(
+			"auto lost to the driver's own copies, by more than 5%%, for %d of the %d workloads that they suit",
+			len(copies.lost), copies.all,
+		),
+	)
 	return append(lines, copies.worst()...)
 }
 
@@ -218,7 +232,13 @@ func (c *autoComparison) worst() (lines []string) {
 		if i == maxNamed {
 			return append(lines, fmt.Sprintf("  and %d more", len(c.lost)-i))
 		}
-		lines = append(lines, fmt.Sprintf("  %s: %s took %.2f times as long as %s", l.auto.Workload(), l.auto.Text("took"), l.times, l.other.Contender()))
+		lines = append(
+			lines,
+			fmt.Sprintf(
+				"  %s: %s took %.2f times as long as %s", l.auto.Workload(), l.auto.Text("took"), l.times,
+				l.other.Contender(),
+			),
+		)
 	}
 	return lines
 }

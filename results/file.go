@@ -197,7 +197,8 @@ func shortNames(paths []string) []string {
 	for _, path := range paths {
 		parts = append(parts, strings.Split(filepath.ToSlash(filepath.Clean(path)), "/"))
 	}
-	for len(parts) > 0 && !slices.ContainsFunc(parts, func(p []string) bool { return len(p) < 2 || p[0] != parts[0][0] }) {
+	for len(parts) > 0 &&
+		!slices.ContainsFunc(parts, func(p []string) bool { return len(p) < 2 || p[0] != parts[0][0] }) {
 		for i := range parts {
 			parts[i] = parts[i][1:]
 		}

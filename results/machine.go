@@ -40,7 +40,9 @@ func memory(bytes int64) string {
 func (r *Record) machine() string {
 	h := r.Host
 	known := []string{r.deviceNames()}
-	for _, f := range []fact{{"", h.CPU}, {"", wording.Count(h.Cores, "core")}, {"driver ", h.Driver}, {"CUDA ", h.CUDA}} {
+	for _, f := range []fact{
+		{"", h.CPU}, {"", wording.Count(h.Cores, "core")}, {"driver ", h.Driver}, {"CUDA ", h.CUDA},
+	} {
 		if f.value != "" {
 			known = append(known, f.name+f.value)
 		}

@@ -96,7 +96,10 @@ var metrics = [...]metricInfo{
 	{metric: MaxError, title: "largest error", unit: "1", better: lower},
 	{metric: ModelError, title: "error of the model", unit: "1", better: lower, shownUnit: "%", shownFactor: 100},
 	{metric: HostsAt90, title: "hosts where the efficiency falls below 90%", unit: "1", better: higher},
-	{metric: WorstError, title: "largest error of the model", unit: "1", better: lower, shownUnit: "%", shownFactor: 100},
+	{
+		metric: WorstError, title: "largest error of the model", unit: "1", better: lower, shownUnit: "%",
+		shownFactor: 100,
+	},
 }
 
 // info returns what is known of the metric. Of one that is in no table it is the name alone.

@@ -48,7 +48,10 @@ const (
 
 // kinds returns all of them.
 func kinds() []Kind {
-	return []Kind{KindRun, KindExchange, KindPack, KindPingPong, KindLinks, KindLatency, KindRanks, KindSchemes, KindScaling, KindSweep, KindForecast}
+	return []Kind{
+		KindRun, KindExchange, KindPack, KindPingPong, KindLinks, KindLatency, KindRanks, KindSchemes, KindScaling,
+		KindSweep, KindForecast,
+	}
 }
 
 // A Record is what one command leaves behind: who measured what, on which machine
@@ -267,7 +270,9 @@ func (p problem) String() string {
 func (r *Record) RunRow() Row {
 	problem, run := problemOf(r.Settings), r.Run
 	row := NewRow().
-		Label("solver", problem.Solver).Label("grid", wording.Times(problem.Grid.Size)).Label("precision", problem.Precision).
+		Label("solver", problem.Solver).Label(
+		"grid", wording.Times(problem.Grid.Size),
+	).Label("precision", problem.Precision).
 		Label("devices", len(r.Devices)).Label("scheme", run.Scheme).Label("order", run.Order).Label("path", run.Path).
 		Label("iterations", run.Iterations)
 	if run.StepsAnExchange > 1 {

@@ -107,7 +107,9 @@ func Fit(p Problem, samples []Sample) (Model, error) {
 	var best []float64
 	bestCost := math.Inf(1)
 	search := func(begin []float64) (better bool) {
-		r, _ := optimize.Minimize(optimize.Problem{Func: cost}, begin, &optimize.Settings{FuncEvaluations: 3000}, &optimize.NelderMead{}) // that it has not come to an end is no error
+		r, _ := optimize.Minimize(
+			optimize.Problem{Func: cost}, begin, &optimize.Settings{FuncEvaluations: 3000}, &optimize.NelderMead{},
+		) // that it has not come to an end is no error
 		if r == nil || !(r.F < bestCost) {
 			return false
 		}
@@ -172,7 +174,10 @@ func sufficient(samples []Sample) error {
 		}
 	}
 	if len(samples) < fewest || len(alone) < 2 || several < 2 {
-		return fmt.Errorf("%w: %d, of %d sizes on one device and %d of several devices; %d, 2 and 2 are needed", errTooFew, len(samples), len(alone), several, fewest)
+		return fmt.Errorf(
+			"%w: %d, of %d sizes on one device and %d of several devices; %d, 2 and 2 are needed", errTooFew,
+			len(samples), len(alone), several, fewest,
+		)
 	}
 	return nil
 }

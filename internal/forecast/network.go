@@ -58,7 +58,10 @@ func FindNetwork(name string) (Network, error) {
 	}
 	text, err := read(name)
 	if errors.Is(err, os.ErrNotExist) {
-		return Network{}, fmt.Errorf("there is no network %q, nor a file of that name: take %s, or a file with latency_us and bandwidth_gb_s", name, strings.Join(Names(), ", "))
+		return Network{}, fmt.Errorf(
+			"there is no network %q, nor a file of that name: take %s, or a file with latency_us and bandwidth_gb_s",
+			name, strings.Join(Names(), ", "),
+		)
 	}
 	if err != nil {
 		return Network{}, err
@@ -107,10 +110,15 @@ func readNetwork(text []byte) (Network, error) {
 		}
 	}
 	if !(file.Adapters >= 1 && file.Adapters <= mostAdapters && file.Adapters == math.Trunc(file.Adapters)) {
-		return Network{}, fmt.Errorf("adapters: %v; whole numbers from 1 to %d are possible", file.Adapters, mostAdapters)
+		return Network{}, fmt.Errorf(
+			"adapters: %v; whole numbers from 1 to %d are possible", file.Adapters, mostAdapters,
+		)
 	}
 	micros := func(us float64) time.Duration { return time.Duration(us * float64(time.Microsecond)) }
-	n := Network{Name: file.Name, Latency: micros(file.Latency), Bandwidth: file.Bandwidth * 1e9, Adapters: int(file.Adapters), Message: micros(file.Message)}
+	n := Network{
+		Name: file.Name, Latency: micros(file.Latency), Bandwidth: file.Bandwidth * 1e9, Adapters: int(file.Adapters),
+		Message: micros(file.Message),
+	}
 	return n, n.check()
 }
 
@@ -123,9 +131,14 @@ type networkFile struct {
 // read reads a document of keys with their values.
 func (f *networkFile) read(document *yaml.Node) error {
 	if len(document.Content) != 1 || document.Content[0].Kind != yaml.MappingNode {
-		return errors.New("it has no keys with values: want latency_us and bandwidth_gb_s, and adapters, message_us and name where they are known")
+		return errors.New(
+			"it has no keys with values: want latency_us and bandwidth_gb_s, and adapters, message_us and name where they are known",
+		)
 	}
-	places := map[string]any{"name": &f.Name, "latency_us": &f.Latency, "bandwidth_gb_s": &f.Bandwidth, "adapters": &f.Adapters, "message_us": &f.Message}
+	places := map[string]any{
+		"name": &f.Name, "latency_us": &f.Latency, "bandwidth_gb_s": &f.Bandwidth, "adapters": &f.Adapters,
+		"message_us": &f.Message,
+	}
 	seen := map[string]bool{}
 	pairs := document.Content[0].Content
 	for i := 0; i < len(pairs); i += 2 {
@@ -133,11 +146,17 @@ func (f *networkFile) read(document *yaml.Node) error {
 		place := places[key]
 		switch {
 		case place == nil:
-			return fmt.Errorf("line %d: %q is not a key: latency_us, bandwidth_gb_s, adapters, message_us and name are", pairs[i].Line, key)
+			return fmt.Errorf(
+				"line %d: %q is not a key: latency_us, bandwidth_gb_s, adapters, message_us and name are",
+				pairs[i].Line, key,
+			)
 		case seen[key]:
 			return fmt.Errorf("line %d: %s is given twice", pairs[i].Line, key)
 		case value.Kind != yaml.ScalarNode || value.Decode(place) != nil:
-			return fmt.Errorf("line %d: %s: %q is not what it can be, a number of its unit, or of name a word", value.Line, key, value.Value)
+			return fmt.Errorf(
+				"line %d: %s: %q is not what it can be, a number of its unit, or of name a word", value.Line, key,
+				value.Value,
+			)
 		}
 		seen[key] = true
 	}

@@ -57,7 +57,9 @@ func EachKernel(t *testing.T, n int, f func(t *testing.T, s *Set)) {
 func CPU(t testing.TB, n int) *Set {
 	t.Helper()
 	if again {
-		t.Skip("SKIPPED: under the race detector, or without cgo: kernels that run on the CPU are C++, and no threads of Go")
+		t.Skip(
+			"SKIPPED: under the race detector, or without cgo: kernels that run on the CPU are C++, and no threads of Go",
+		)
 	}
 	return cpu(t, n)
 }
@@ -152,7 +154,9 @@ func libraryForCPU() (string, error) {
 
 // optionsOfCompiler are those by which all for the CPU is compiled. Without -fno-gnu-unique, __shared__ variables of one name in
 // two programs would be one.
-var optionsOfCompiler = strings.Fields("-std=c++17 -Og -w -fPIC -pthread -ffp-contract=off -fno-strict-aliasing -fno-gnu-unique")
+var optionsOfCompiler = strings.Fields(
+	"-std=c++17 -Og -w -fPIC -pthread -ffp-contract=off -fno-strict-aliasing -fno-gnu-unique",
+)
 
 // keyForCPU names all that decides what a kernel is compiled to, but its source.
 func keyForCPU(cc string, files map[string]string) (string, error) {

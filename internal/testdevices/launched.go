@@ -18,14 +18,20 @@ const launchedVariable = "HALOX_TEST_GPUS"
 func Environment(t testing.TB, n int) []string {
 	t.Helper()
 	if again {
-		t.Skip("SKIPPED: under the race detector, or without cgo: kernels that run on the CPU are C++, and no threads of Go")
+		t.Skip(
+			"SKIPPED: under the race detector, or without cgo: kernels that run on the CPU are C++, and no threads of Go",
+		)
 	}
 	nvrtc, err := libraryForCPU()
 	if err != nil {
 		t.Skip("SKIPPED: no CUDA kernel was run on the CPU: ", err)
 	}
-	driver := cudafake.Build(t, cudafake.Devices(n), cudafake.Multiprocessors(8), cudafake.Shared(40<<10), cudafake.Runs)
-	return []string{launchedVariable + "=1", "HALOX_CUDA=" + driver, "HALOX_NVRTC=" + nvrtc, "HALOX_CACHE=" + filepath.Dir(nvrtc)}
+	driver := cudafake.Build(
+		t, cudafake.Devices(n), cudafake.Multiprocessors(8), cudafake.Shared(40<<10), cudafake.Runs,
+	)
+	return []string{
+		launchedVariable + "=1", "HALOX_CUDA=" + driver, "HALOX_NVRTC=" + nvrtc, "HALOX_CACHE=" + filepath.Dir(nvrtc),
+	}
 }
 
 // Launched returns the devices of a process of such a program: GPUs where Environment has made some, else n host devices.

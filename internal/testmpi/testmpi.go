@@ -334,7 +334,8 @@ func (l *listener) Write(b []byte) (int, error) {
 // environment returns that of the launcher: this one's without what another launcher has set.
 func (in Installation) environment(r Job, id string) (all []string) {
 	for _, v := range os.Environ() {
-		if name, _, _ := strings.Cut(v, "="); !strings.HasPrefix(name, "OMPI_") && !strings.HasPrefix(name, "PMI") && name != "HALOX_MPI" {
+		if name, _, _ := strings.Cut(v, "="); !strings.HasPrefix(name, "OMPI_") && !strings.HasPrefix(name, "PMI") &&
+			name != "HALOX_MPI" {
 			all = append(all, v)
 		}
 	}

@@ -49,7 +49,10 @@ func New(t *testing.T, hosts int) *Net {
 	var names strings.Builder
 	names.WriteString("127.0.0.1 localhost\n")
 	for i := range hosts {
-		h := &Host{Name: fmt.Sprintf("node%d", i), space: fmt.Sprintf("%s-node%d", n.name, i), port: fmt.Sprintf("port%d", i), net: n}
+		h := &Host{
+			Name: fmt.Sprintf("node%d", i), space: fmt.Sprintf("%s-node%d", n.name, i), port: fmt.Sprintf("port%d", i),
+			net: n,
+		}
 		n.Hosts = append(n.Hosts, h)
 		fmt.Fprintf(&names, "%s %s\n", address(i), h.Name)
 	}
@@ -83,7 +86,9 @@ func lacks() string {
 		return fmt.Sprintf("ip netns add: %v: %s", err, out)
 	}
 	defer func() { _ = exec.Command("ip", "netns", "delete", probe).Run() }() // nothing depends on it
-	if out, err := exec.Command("ip", "-n", probe, "link", "add", "probe0", "type", "veth", "peer", "name", "probe1").CombinedOutput(); err != nil {
+	if out, err := exec.Command(
+		"ip", "-n", probe, "link", "add", "probe0", "type", "veth", "peer", "name", "probe1",
+	).CombinedOutput(); err != nil {
 		return fmt.Sprintf("ip link add type veth: %v: %s", err, out)
 	}
 	return ""
@@ -171,7 +176,9 @@ func (h *Host) Cut(t *testing.T) {
 
 // Slow lets the host send no more than so many bits a second.
 func (h *Host) Slow(t *testing.T, bits int64) {
-	h.net.sh(t, "ip netns exec %s tc qdisc replace dev eth0 root tbf rate %dbit burst 64kb latency 400ms", h.space, bits)
+	h.net.sh(
+		t, "ip netns exec %s tc qdisc replace dev eth0 root tbf rate %dbit burst 64kb latency 400ms", h.space, bits,
+	)
 }
 
 // Over returns a job that runs over the hosts, with as many ranks on each, one host after the other.
@@ -191,13 +198,17 @@ func (n *Net) Over(in testmpi.Installation, job testmpi.Job) testmpi.Job {
 	list := strings.Join(hosts, ",")
 	switch {
 	case in.Hydra:
-		job.Args = append(job.Args, "-launcher", "ssh", "-launcher-exec", n.agent, "-hosts", list, "-ppn", strconv.Itoa(each))
+		job.Args = append(
+			job.Args, "-launcher", "ssh", "-launcher-exec", n.agent, "-hosts", list, "-ppn", strconv.Itoa(each),
+		)
 		// Without these MPICH finds that all hosts share memory.
 		job.Env = append(job.Env, "MPIR_CVAR_CH4_NETMOD=ucx", "UCX_TLS=tcp,self", "UCX_NET_DEVICES=eth0")
 	case in.Prte():
 		job.Args = append(job.Args, "--prtemca", "plm_ssh_agent", n.agent, "--host", list)
 	default:
-		job.Args = append(job.Args, "--mca", "plm_rsh_agent", n.agent, "--mca", "btl_tcp_if_include", "eth0", "--host", list)
+		job.Args = append(
+			job.Args, "--mca", "plm_rsh_agent", n.agent, "--mca", "btl_tcp_if_include", "eth0", "--host", list,
+		)
 	}
 	return job
 }

@@ -83,10 +83,15 @@ func (t *Trace) check() error {
 			last := time.Duration(0)
 			for _, o := range s.Operations {
 				if o.Begin < last || o.End < o.Begin {
-					return fmt.Errorf("%s, %s: %s from %v to %v after what ended at %v", d.Name, s.Name, o.Name, o.Begin, o.End, last)
+					return fmt.Errorf(
+						"%s, %s: %s from %v to %v after what ended at %v", d.Name, s.Name, o.Name, o.Begin, o.End, last,
+					)
 				}
 				if o.End > longest {
-					return fmt.Errorf("%s, %s: %s ends after %v; a trace is no longer than %v", d.Name, s.Name, o.Name, o.End, longest)
+					return fmt.Errorf(
+						"%s, %s: %s ends after %v; a trace is no longer than %v", d.Name, s.Name, o.Name, o.End,
+						longest,
+					)
 				}
 				if !slices.Contains(Categories(), o.Category) {
 					return fmt.Errorf("%s, %s: %s is of category %q", d.Name, s.Name, o.Name, o.Category)
@@ -126,7 +131,9 @@ func (t *Trace) HiddenText() string {
 	if communication == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%.1f %% of %s of communication", 100*hidden.Seconds()/communication.Seconds(), shortTime(communication))
+	return fmt.Sprintf(
+		"%.1f %% of %s of communication", 100*hidden.Seconds()/communication.Seconds(), shortTime(communication),
+	)
 }
 
 // shortTime writes a short time.

@@ -26,7 +26,9 @@ func Transfer(row results.Row, us float64) results.Row {
 
 // PackRow is what an engine took for a layout.
 func PackRow(name, direction, engine string, us float64) results.Row {
-	row := LayoutRow(name).Label("direction", direction).Label("memory", "device").Label("pieces", 10).Label("engine", engine)
+	row := LayoutRow(name).Label(
+		"direction", direction,
+	).Label("memory", "device").Label("pieces", 10).Label("engine", engine)
 	return Transfer(row, us)
 }
 
@@ -126,7 +128,9 @@ func Rates() results.Source {
 			for _, points := range []float64{64, 512} {
 				rate := (4000 - 300*float64(i)) * points / (points + 20)
 				s.Add(results.NewRow().Label("stencil", stencil).Label("precision", map[float64]string{4: "float32", 8: "float64"}[size]).Label("points", points).
-					Value(results.GFLOPS, around(rate*float64(8+7*i)/(2*size))).Number(results.Rate, rate).Number(results.CopyRate, 4100))
+					Value(
+						results.GFLOPS, around(rate*float64(8+7*i)/(2*size)),
+					).Number(results.Rate, rate).Number(results.CopyRate, 4100))
 			}
 		}
 	}
@@ -138,7 +142,9 @@ func Latency() results.Source {
 	s := Source(results.KindLatency)
 	for i, what := range []string{"launch", "event", "copy of 8 B", "store to a peer"} {
 		for k, path := range []string{"peer", "direct"} {
-			s.Add(results.NewRow().Label("what", what).Label("path", path).Value(results.Latency, around(float64(2+i+k))))
+			s.Add(
+				results.NewRow().Label("what", what).Label("path", path).Value(results.Latency, around(float64(2+i+k))),
+			)
 		}
 	}
 	return s
@@ -179,7 +185,9 @@ func Read(t *testing.T, path string) results.Source {
 func Trace() *trace.Trace {
 	const us = time.Microsecond
 	t := &trace.Trace{About: trace.About{
-		Halox: results.Program{Version: "1.0", Commit: "abc"}, Solver: "heat", Size: []int{64, 32, 16}, Precision: "float64",
+		Halox: results.Program{
+			Version: "1.0", Commit: "abc",
+		}, Solver: "heat", Size: []int{64, 32, 16}, Precision: "float64",
 		Scheme: "two-stream", Order: "left-right", Path: "peer",
 	}}
 	for i, name := range []string{"GPU 0, NVIDIA H200", "GPU 1, NVIDIA H200"} {
@@ -209,7 +217,10 @@ func Trace() *trace.Trace {
 			add(&interior, "norms", "other", 2*us)
 			at += 30 * us
 		}
-		t.Devices = append(t.Devices, trace.Device{Name: name, Within: 1500 * time.Nanosecond, Streams: []trace.Stream{boundary, interior}})
+		t.Devices = append(
+			t.Devices,
+			trace.Device{Name: name, Within: 1500 * time.Nanosecond, Streams: []trace.Stream{boundary, interior}},
+		)
 	}
 	return t
 }
