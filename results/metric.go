@@ -39,7 +39,7 @@ const (
 	OverBaseline  Metric = "over_baseline"   // speed-up over the baseline scheme on as many devices
 	OverTwoStream Metric = "over_two_stream" // over the best two-stream scheme on as many
 	Efficiency    Metric = "efficiency"      // the speed-up over how many times the devices are, from 0 to 1
-	BusyLost      Metric = "busy_lost"       // slowdown of the concurrent workload: the part of its rate that it lost, up to 1; it may be below 0
+	BusyLost      Metric = "busy_lost"       // part of its rate that the concurrent work lost, at most 1
 	Setup         Metric = "setup"
 	Loop          Metric = "loop"
 	MaxError      Metric = "max_error"   // the largest distance from the exact solution

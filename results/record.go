@@ -71,7 +71,7 @@ type Record struct {
 
 	Resumed []time.Time `json:"resumed,omitempty"` // when it was continued, after it had been interrupted
 
-	Settings    any    `json:"settings,omitempty"`    // the whole config as resolved, or what a bench was told; whatever JSON can hold
+	Settings    any    `json:"settings,omitempty"`    // the resolved config, or the flags of a bench, as JSON
 	Interrupted bool   `json:"interrupted,omitempty"` // somebody stopped it before its end
 	Failure     string `json:"failure,omitempty"`     // what ended it
 

@@ -141,7 +141,7 @@ func (r reporter) Write(data []byte) (int, error) {
 // chunkPoints is how many points of a field are read at once.
 const chunkPoints = 1 << 22
 
-// Chunks reads the whole field, x fastest, in chunks of at most some millions of points, and passes on the values of each.
+// Chunks reads the whole field, x fastest, in chunks of some millions of points, and passes on the values of each.
 func (r *Run) Chunks(use func(values []float64) error) error {
 	return r.Grid.EachChunk(chunkPoints, func(box domain.Box) error {
 		values := make([]float64, box.Points())
