@@ -109,7 +109,7 @@ func TestKernelOfRanks(t *testing.T) {
 // The pages of this folder and the README link to files that are there.
 func TestLinks(t *testing.T) {
 	code := regexp.MustCompile("(?ms)^```.*?^```$|`[^`\n]+`")
-	for _, page := range []string{"embedding.md", "points.md", "ranks.md", "architecture.md", "glossary.md", "../README.md", "../CONTRIBUTING.md", "../CHANGELOG.md"} {
+	for _, page := range []string{"embedding.md", "points.md", "ranks.md", "architecture.md", "internals.md", "glossary.md", "../README.md", "../CONTRIBUTING.md", "../CHANGELOG.md"} {
 		text := code.ReplaceAllString(read(t, page), "")
 		for _, m := range regexp.MustCompile(`\]\(([^):#]+)\)`).FindAllStringSubmatch(text, -1) {
 			if _, err := os.Stat(filepath.Join(filepath.Dir(page), m[1])); err != nil {

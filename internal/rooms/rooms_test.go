@@ -1,5 +1,5 @@
-// Package rooms holds the imports between the packages of halox to its plan:
-// no arrow runs upwards and nothing goes round.
+// Package rooms tests the structure of the code: packages import only what the list
+// below allows, so that imports point down and form no circle.
 package rooms
 
 import (
@@ -14,8 +14,8 @@ import (
 
 const module = "github.com/halox/halox/"
 
-// may lists, for every room, the rooms that it may import. A room is a folder
-// with all below it, but for those that stand here by themselves.
+// may lists for every room the rooms that it may import. A room is a folder with
+// everything below it, except for folders that have their own entry here.
 var may = map[string][]string{
 	"domain":                        {},
 	"stencil":                       {"domain"},
