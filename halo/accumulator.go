@@ -22,10 +22,9 @@ import (
 // Sums of whole numbers wrap.
 type Accumulator struct{ x *Exchanger }
 
-// NewAccumulator makes ready to add up the ghosts of the fields, one for each Spec of
-// the plan and in that order. It is an error if their elements are no numbers.
-// Messages take the paths of the plan, the other way. Close frees what it holds. Where several processes share the grid, all
-// call it, as NewExchanger.
+// NewAccumulator makes ready to add up the ghosts of the fields, one for each Spec of the plan and in that order. It is
+// an error if their elements are no numbers. Messages take the paths of the plan, the other way. Close frees what it
+// holds. Where several processes share the grid, all call it, as NewExchanger.
 func NewAccumulator(plan *Plan, c *kernels.Compiler, fields ...*Field) (r *Accumulator, err error) {
 	x, err := newExchanger(plan, c, fields)
 	for _, f := range fields {
@@ -159,7 +158,8 @@ func (x *Exchanger) addSums(t *Transfer, m Message, place func(p Part) pack.Plac
 		for _, p := range parts {
 			_, dst := x.ends(m, p)
 			all = append(all, pack.Add{
-				Copy:   pack.Copy{Dst: pack.In(dst, p.Ghost), Src: place(p), Size: p.Send.Size(), ElementSize: dst.Layout.ElementSize},
+				Copy: pack.Copy{Dst: pack.In(dst, p.Ghost), Src: place(p), Size: p.Send.Size(),
+					ElementSize: dst.Layout.ElementSize},
 				Number: kernels.Number(x.fields[p.Field].Spec.Element),
 			})
 		}

@@ -14,12 +14,13 @@ import (
 // Cutting says how a grid is cut over the devices of a session. All but Size may be
 // left out.
 type Cutting struct {
-	Size     []int      // points along x, y and maybe z, see domain.NewGrid
-	Periodic [3]bool    // which axes are
-	Fields   []Spec     // what is exchanged in a step, which says how wide the ghosts are and what messages take
-	Parts    domain.Vec // subdomains along each axis, 0 counts as 1; all 0: by domain.AutoParts, for the widest ghosts of the fields
-	Devices  int        // the first so many of the session's take part; 0: as many as Parts has subdomains, or all
-	Path     p2p.Path   // what messages are to travel by, see Placement; "" is p2p.Auto
+	Size     []int   // points along x, y and maybe z, see domain.NewGrid
+	Periodic [3]bool // which axes are
+	Fields   []Spec  // what is exchanged in a step, which says how wide the ghosts are and what messages take
+	// subdomains along each axis, 0 counts as 1; all 0: by domain.AutoParts, for the widest ghosts of the fields
+	Parts   domain.Vec
+	Devices int      // the first so many of the session's take part; 0: as many as Parts has subdomains, or all
+	Path    p2p.Path // what messages are to travel by, see Placement; "" is p2p.Auto
 }
 
 // width returns the widest ghosts of the fields, on each side.
@@ -250,7 +251,8 @@ func (s *Session) cutAmong(ctx context.Context, c Cutting) (*Placement, error) {
 // placeAmong is cutAmong without the others.
 func (s *Session) placeAmong(c Cutting) (*Placement, error) {
 	if c.Devices > 0 {
-		return nil, optionError("Cutting.Devices", "%d are to take part; where processes share a grid, all devices do", c.Devices)
+		return nil, optionError("Cutting.Devices", "%d are to take part; where processes share a grid, all devices do",
+			c.Devices)
 	}
 	grid, err := domain.NewGrid(c.Size, c.Periodic)
 	if err != nil {
@@ -284,7 +286,8 @@ func (s *Session) placeAmong(c Cutting) (*Placement, error) {
 }
 
 // partsAmong returns how many subdomains there are along each axis, and which seat has which.
-func partsAmong(grid domain.Grid, c Cutting, seats int, byHost []int) (parts domain.Vec, seatOf func(domain.Subdomain) int, err error) {
+func partsAmong(grid domain.Grid, c Cutting, seats int, byHost []int) (parts domain.Vec,
+	seatOf func(domain.Subdomain) int, err error) {
 	inOrder := func(s domain.Subdomain) int { return s.Rank }
 	switch {
 	case c.Parts != (domain.Vec{}):
@@ -292,7 +295,8 @@ func partsAmong(grid domain.Grid, c Cutting, seats int, byHost []int) (parts dom
 			parts[a] = max(1, c.Parts[a])
 		}
 		if made := parts.Product(); made != int64(seats) {
-			return parts, nil, optionError("Cutting.Parts", "%v is for %d devices; the processes have %d", parts, made, seats)
+			return parts, nil, optionError("Cutting.Parts", "%v is for %d devices; the processes have %d", parts, made,
+				seats)
 		}
 		return parts, inOrder, nil
 	case !equal(byHost):

@@ -28,8 +28,8 @@ type Devices struct {
 	// host share its devices, or the IDs; Count is then of each process.
 	Processes *mpi.Processes
 
-	// Network carries messages to other processes. Auto, or "": the fastest that TryNetworks has found right on these processes
-	// before, mpi.Pieces where it was not called. One that is named and cannot be had is an error.
+	// Network carries messages to other processes. Auto, or "": the fastest that TryNetworks has found right on these
+	// processes before, mpi.Pieces where it was not called. One that is named and cannot be had is an error.
 	Network mpi.Network
 }
 
@@ -72,7 +72,8 @@ func backends() (names []string) {
 func (d Devices) check() error {
 	switch {
 	case d.Backend != "" && !slices.Contains(backends(), string(d.Backend)):
-		return optionError("Devices.Backend", "there is no %q: %s, or none for either", d.Backend, strings.Join(backends(), ", "))
+		return optionError("Devices.Backend", "there is no %q: %s, or none for either", d.Backend,
+			strings.Join(backends(), ", "))
 	case d.Count < 0:
 		return optionError("Devices.Count", "%d is negative", d.Count)
 	case d.Count > 0 && len(d.IDs) > 0 && d.Count != len(d.IDs):
@@ -104,7 +105,8 @@ func (d Devices) platform(ctx context.Context) (p *streams.Platform, note string
 			return p, fmt.Sprintf("%s: running on %ss", note, k.Noun), nil
 		case err == nil:
 			return p, "", nil
-		case d.Backend != "" || !errors.Is(err, streams.ErrNoDriver) || named(k) && errors.Is(err, streams.ErrNoLibrary):
+		case d.Backend != "" || !errors.Is(err, streams.ErrNoDriver) || named(k) && errors.Is(err,
+			streams.ErrNoLibrary):
 			return nil, "", err
 		case note == "":
 			note = fmt.Sprintf("no %s to be used (%v)", k.Noun, errors.Unwrap(err))
@@ -178,7 +180,8 @@ func (d Devices) hostCount() (n int, option string) {
 func (d Devices) choose(backend streams.Backend, have int) ([]int, error) {
 	for _, id := range d.IDs {
 		if id >= have {
-			return nil, optionError("Devices.IDs", "there is no %s device %d; this machine has %d, counted from 0", backend, id, have)
+			return nil, optionError("Devices.IDs", "there is no %s device %d; this machine has %d, counted from 0",
+				backend, id, have)
 		}
 	}
 	if len(d.IDs) > 0 {

@@ -136,7 +136,8 @@ func (x *Exchanger) buffer(rank int, bytes int64) (*streams.Memory, error) {
 }
 
 // copies returns one copy for each of some parts of a message.
-func (x *Exchanger) copies(m Message, parts []Part, one func(src, dst kernels.Array, p Part) pack.Copy) (all []pack.Copy) {
+func (x *Exchanger) copies(m Message, parts []Part, one func(src, dst kernels.Array,
+	p Part) pack.Copy) (all []pack.Copy) {
 	for _, p := range parts {
 		src, dst := x.ends(m, p)
 		all = append(all, one(src, dst, p))

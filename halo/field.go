@@ -25,11 +25,12 @@ type Field struct {
 	Spec      Spec
 	Placement *Placement
 	Cut       *domain.Decomposition // of the field's own points: that of the placement, staggered
-	Parts     []kernels.Array       // by rank; of a struct-of-arrays field those of the first component; without memory where another process owns it
-	stages    *stages               // those of the layout
-	whole     *Field                // whose component it is, if any
-	held      atomic.Int32          // exchanges under way
-	closed    atomic.Bool
+	// by rank; of a struct-of-arrays field those of the first component; without memory where another process owns it
+	Parts  []kernels.Array
+	stages *stages      // those of the layout
+	whole  *Field       // whose component it is, if any
+	held   atomic.Int32 // exchanges under way
+	closed atomic.Bool
 }
 
 // NewField allocates a field. Its content is undefined; see Fill. Close frees it. Where a device, or the
@@ -100,12 +101,14 @@ func WrapField(p *Placement, s Spec, arrays ...kernels.Array) (*Field, error) {
 	if err := s.check(p.Decomposition); err != nil {
 		return nil, err
 	}
-	f := &Field{Spec: s, Placement: p, Cut: p.Staggered(s.Stagger), Parts: slices.Clone(arrays), stages: newStages(len(p.Subdomains)).share()}
+	f := &Field{Spec: s, Placement: p, Cut: p.Staggered(s.Stagger), Parts: slices.Clone(arrays),
+		stages: newStages(len(p.Subdomains)).share()}
 	if count, _ := s.Arrays(); count != 1 {
 		return nil, fmt.Errorf("halo: field %q: %d components as a struct of arrays cannot be wrapped together: wrap a field for each", s.Name, count)
 	}
 	if len(arrays) != len(f.Cut.Subdomains) {
-		return nil, fmt.Errorf("halo: field %q: %d arrays for %d subdomains", s.Name, len(arrays), len(f.Cut.Subdomains))
+		return nil, fmt.Errorf("halo: field %q: %d arrays for %d subdomains", s.Name, len(arrays),
+			len(f.Cut.Subdomains))
 	}
 	for rank, a := range arrays {
 		if !p.IsLocal(rank) {
@@ -128,13 +131,15 @@ func (f *Field) checkArray(rank int, a kernels.Array) error {
 	case a.Data.Memory == nil || a.Data.Memory.Device() != device:
 		return fmt.Errorf("must be memory of device %v", device)
 	case l.Owned != sub.Box || l.Width != f.Spec.Width || l.ElementSize != bytes:
-		return fmt.Errorf("holds %v with ghosts %v of %d bytes, not %v with %v of %d", l.Owned, l.Width, l.ElementSize, sub.Box, f.Spec.Width, bytes)
+		return fmt.Errorf("holds %v with ghosts %v of %d bytes, not %v with %v of %d", l.Owned, l.Width, l.ElementSize,
+			sub.Box, f.Spec.Width, bytes)
 	case !l.Fits(a.Data.Length):
 		return fmt.Errorf("has %d bytes, its layout %d", a.Data.Length, l.Bytes())
 	case a.Data.Offset < 0 || a.Data.Offset > a.Data.Memory.Size()-a.Data.Length:
 		return fmt.Errorf("lies outside of its memory: %v", a.Data)
 	case a.Data.Address()%uint64(scalar) != 0:
-		return fmt.Errorf("begins at address %#x, which is no multiple of the %d bytes of a number", a.Data.Address(), scalar)
+		return fmt.Errorf("begins at address %#x, which is no multiple of the %d bytes of a number", a.Data.Address(),
+			scalar)
 	}
 	return nil
 }
@@ -189,7 +194,8 @@ func (f *Field) block(rank int) streams.Span {
 // there is no such subdomain or component.
 func (f *Field) Array(rank, component int) kernels.Array {
 	if count, _ := f.Spec.Arrays(); component < 0 || component >= count || rank < 0 || rank >= len(f.Parts) {
-		panic(fmt.Sprintf("halo: field %q has no array of component %d in subdomain %d: it has %d arrays in each of %d", f.Spec.Name, component, rank, count, len(f.Parts)))
+		panic(fmt.Sprintf("halo: field %q has no array of component %d in subdomain %d: it has %d arrays in each of %d",
+			f.Spec.Name, component, rank, count, len(f.Parts)))
 	}
 	a := f.Parts[rank]
 	a.Data.Offset += int64(component) * a.Layout.Bytes()
@@ -523,7 +529,8 @@ func (p *Placement) suits(rank int, s *streams.Stream) error {
 		return fmt.Errorf("halo: there is no stream for subdomain %d", rank)
 	}
 	if want := p.Devices[rank]; s.Device() != want {
-		return fmt.Errorf("halo: the stream for subdomain %d is one of device %v; the subdomain lies on device %v", rank, s.Device(), want)
+		return fmt.Errorf("halo: the stream for subdomain %d is one of device %v; the subdomain lies on device %v",
+			rank, s.Device(), want)
 	}
 	return nil
 }

@@ -20,7 +20,8 @@ import (
 // or another driver, it measures, and keeps where that is possible. driver is the
 // version of the GPUs' driver, see p2p.NVML, "" where it is not known. With the
 // result in Links.Model, plans choose their paths by it.
-func LinkModel(ctx context.Context, devices []*streams.Device, links *p2p.Links, c *kernels.Compiler, driver, cache string) (*p2p.LinkModel, error) {
+func LinkModel(ctx context.Context, devices []*streams.Device, links *p2p.Links, c *kernels.Compiler, driver,
+	cache string) (*p2p.LinkModel, error) {
 	if ctx == nil {
 		return nil, errNoContext
 	}
@@ -41,7 +42,8 @@ func LinkModel(ctx context.Context, devices []*streams.Device, links *p2p.Links,
 // their links have, and takes the time of each. It takes about a second on four
 // GPUs, and under 0.2 s on host devices, which are all alike. When the context ends, it
 // stops before the next kind of message.
-func Measure(ctx context.Context, devices []*streams.Device, links *p2p.Links, c *kernels.Compiler, driver string) (*p2p.LinkModel, error) {
+func Measure(ctx context.Context, devices []*streams.Device, links *p2p.Links, c *kernels.Compiler,
+	driver string) (*p2p.LinkModel, error) {
 	if ctx == nil {
 		return nil, errNoContext
 	}

@@ -19,7 +19,8 @@ import (
 // of a greedy order and, of up to 8 subdomains, the best of all; where that saves no
 // 5 % the devices stay in the order given. There must be as many devices as
 // subdomains; one may come more than once.
-func MapDevices(d *domain.Decomposition, devices []*streams.Device, cost func(from, to *streams.Device, bytes int64) float64, specs ...Spec) (*Placement, Explanation, error) {
+func MapDevices(d *domain.Decomposition, devices []*streams.Device, cost func(from, to *streams.Device,
+	bytes int64) float64, specs ...Spec) (*Placement, Explanation, error) {
 	given, err := Place(d, devices)
 	if err != nil {
 		return nil, Explanation{}, err

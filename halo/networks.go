@@ -28,8 +28,8 @@ func (s networks) prove(ctx context.Context, n mpi.Network, insist bool) error {
 	return nil
 }
 
-// choose has messages take the network that is wanted, or the fastest that is known. It returns what is known. All processes
-// call it.
+// choose has messages take the network that is wanted, or the fastest that is known. It returns what is known. All
+// processes call it.
 func (s networks) choose(ctx context.Context, want mpi.Network) (trials []NetworkTrial, err error) {
 	want = cmp.Or(want, mpi.Auto)
 	if trials, err = s.recall(ctx); err != nil {
@@ -47,7 +47,8 @@ func (s networks) choose(ctx context.Context, want mpi.Network) (trials []Networ
 	return trials, s.Use(want, want)
 }
 
-// take has messages take networks that were right before. Where NCCL is among them and does not start, none of its messages do.
+// take has messages take networks that were right before. Where NCCL is among them and does not start, none of its
+// messages do.
 func (s networks) take(ctx context.Context, n usedNetworks) error {
 	for _, one := range []*mpi.Network{&n.within, &n.across} {
 		if *one != mpi.NCCL {
@@ -118,7 +119,8 @@ func (c *ProcessCurve) mean() float64 {
 // words returns an error on one line.
 func words(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
 
-// What trials of networks found is an entry of the cache of rank 0. What cannot be read, or is of others, is tried again.
+// What trials of networks found is an entry of the cache of rank 0. What cannot be read, or is of others, is tried
+// again.
 
 // networksVersion changes when what is tried, or how, does.
 const networksVersion = 1
@@ -155,7 +157,8 @@ func (s networks) key() networksOf {
 }
 
 func (k networksOf) equal(l networksOf) bool {
-	return k.Library == l.Library && k.Driver == l.Driver && slices.Equal(k.Devices, l.Devices) && slices.Equal(k.Nodes, l.Nodes)
+	return k.Library == l.Library && k.Driver == l.Driver && slices.Equal(k.Devices, l.Devices) && slices.Equal(k.Nodes,
+		l.Nodes)
 }
 
 // entry returns where trials are kept.
@@ -177,21 +180,14 @@ func (s networks) keep(trials []NetworkTrial) {
 
 // recall returns the trials that rank 0 has kept, on all processes, nil where there are none. All call it.
 func (s networks) recall(ctx context.Context) (trials []NetworkTrial, err error) {
-	var text []byte
 	if s.Rank == 0 {
-		text, _ = s.key().entry().Read() // without it nothing is known
+		var f networksFile
+		text, err := s.key().entry().Read()
+		if err == nil && json.Unmarshal(text, &f) == nil && f.valid() && f.Of.equal(s.key()) {
+			trials = f.Trials
+		}
 	}
-	var f networksFile
-	if json.Unmarshal(text, &f) != nil || !f.valid() || !f.Of.equal(s.key()) {
-		text = nil
-	}
-	if text, err = s.Broadcast(ctx, "what is known of networks", text, 0); err != nil || len(text) == 0 {
-		return nil, err
-	}
-	if err := json.Unmarshal(text, &f); err != nil {
-		return nil, s.Fail(err)
-	}
-	return f.Trials, nil
+	return mpi.Broadcast(ctx, s.Processes, "what is known of networks", trials, 0)
 }
 
 // valid reports whether the file makes sense.
@@ -206,8 +202,8 @@ func (f networksFile) valid() bool {
 	return f.Version == networksVersion
 }
 
-// ProcessModel is what messages between processes take, which are packed, sent by MPI and unpacked: measured between two
-// processes of one host, and between two hosts. Others of the kind count as alike.
+// ProcessModel is what messages between processes take, which are packed, sent by MPI and unpacked: measured between
+// two processes of one host, and between two hosts. Others of the kind count as alike.
 type ProcessModel struct {
 	Nodes  []int // by rank of the process: the number of its host
 	Within *ProcessCurve
@@ -220,8 +216,8 @@ type ProcessCurve struct {
 	Curve    p2p.Curve
 }
 
-// Time returns how long a message takes from one process to another, from its first call on the host to its arrival. ok is
-// false where that was not measured.
+// Time returns how long a message takes from one process to another, from its first call on the host to its arrival. ok
+// is false where that was not measured.
 func (m *ProcessModel) Time(from, to int, bytes int64) (took time.Duration, ok bool) {
 	if m == nil {
 		return 0, false

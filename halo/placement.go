@@ -3,7 +3,6 @@ package halo
 import (
 	"cmp"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -54,21 +53,24 @@ func placeAlone(d *domain.Decomposition, devices []*streams.Device) *Placement {
 // PlaceAmong places subdomains on devices of several processes: owners has the process of each,
 // by rank of the subdomain, and devices the device of each that this process owns, nil for the
 // others. All processes give the same decomposition and owners.
-func PlaceAmong(processes *mpi.Processes, d *domain.Decomposition, owners []int, devices []*streams.Device) (*Placement, error) {
+func PlaceAmong(processes *mpi.Processes, d *domain.Decomposition, owners []int, devices []*streams.Device) (*Placement,
+	error) {
 	switch {
 	case processes.IsAlone():
 		return Place(d, devices)
 	case d == nil:
 		return nil, errors.New("halo: a placement of no subdomains: the decomposition is nil")
 	case len(d.Subdomains) != len(owners) || len(owners) != len(devices):
-		return nil, fmt.Errorf("halo: %d subdomains (%v) with %d owners and %d devices", len(d.Subdomains), d.Parts, len(owners), len(devices))
+		return nil, fmt.Errorf("halo: %d subdomains (%v) with %d owners and %d devices", len(d.Subdomains), d.Parts,
+			len(owners), len(devices))
 	}
 	for rank, owner := range owners {
 		if owner < 0 || owner >= processes.Size() {
 			return nil, fmt.Errorf("halo: subdomain %d is owned by process %d of %d", rank, owner, processes.Size())
 		}
 	}
-	p := &Placement{Decomposition: d, Devices: slices.Clone(devices), Processes: processes, Owners: slices.Clone(owners)}
+	p := &Placement{Decomposition: d, Devices: slices.Clone(devices), Processes: processes,
+		Owners: slices.Clone(owners)}
 	return p, p.usable()
 }
 
@@ -99,9 +101,11 @@ func (p *Placement) usable() error {
 	for rank, d := range p.Devices {
 		switch local := p.IsLocal(rank); {
 		case local && d == nil:
-			return fmt.Errorf("halo: the placement has no device for some of its %d subdomains, as for %d", len(p.Subdomains), rank)
+			return fmt.Errorf("halo: the placement has no device for some of its %d subdomains, as for %d",
+				len(p.Subdomains), rank)
 		case !local && d != nil:
-			return fmt.Errorf("halo: the placement has device %v for subdomain %d, which process %d owns", d, rank, p.Owners[rank])
+			return fmt.Errorf("halo: the placement has device %v for subdomain %d, which process %d owns", d, rank,
+				p.Owners[rank])
 		}
 	}
 	return nil
@@ -129,19 +133,16 @@ func (p *Placement) isDry() bool {
 // agree returns the error, or where processes share grids an error if any of them has one. All
 // call it.
 func (d Devices) agree(ctx context.Context, what string, err error) error {
-	if d.Processes.IsAlone() {
-		return err
-	}
 	if ctx == nil { // which the others are told
 		ctx, err = context.Background(), cmp.Or(err, errNoContext)
 	}
 	return d.Processes.Agree(ctx, what, err)
 }
 
-// Agree returns the error, or where processes share the grid an error if any of them has one: it is how they do something in
-// step that each may fail at. All call it. In a dry run nobody is asked.
+// Agree returns the error, or where processes share the grid an error if any of them has one: it is how they do
+// something in step that each may fail at. All call it. In a dry run nobody is asked.
 func (p *Placement) Agree(ctx context.Context, what string, err error) error {
-	if p == nil || p.Processes.IsAlone() || p.isDry() {
+	if p == nil || p.isDry() {
 		return err
 	}
 	return p.Processes.Agree(ctx, "halo: "+what, err)
@@ -156,13 +157,13 @@ func (d Devices) share(ctx context.Context, infos []streams.Info, ids []int) ([]
 		seen = append(seen, infos[id].PCIBusID)
 	}
 	mine := strings.Join(seen, " ")
-	all, err := d.Processes.Gather(ctx, "compare the devices that processes see", []byte(mine))
+	all, err := mpi.Gather(ctx, d.Processes, "compare the devices that processes see", mine)
 	if err != nil {
 		return nil, err
 	}
 	index, count := 0, 0
 	for rank, other := range all {
-		if d.Processes.Nodes[rank] != d.Processes.Nodes[d.Processes.Rank] || string(other) != mine {
+		if d.Processes.Nodes[rank] != d.Processes.Nodes[d.Processes.Rank] || other != mine {
 			continue
 		}
 		if rank < d.Processes.Rank {
@@ -199,14 +200,7 @@ func (d Devices) part(first streams.Info, ids []int, index, count int) ([]int, e
 
 // count returns how many devices each process has opened. All processes call it.
 func (d Devices) count(ctx context.Context, opened int) (counts []int, err error) {
-	all, err := d.Processes.Gather(ctx, "count devices", binary.LittleEndian.AppendUint64(nil, uint64(opened)))
-	if err != nil {
-		return nil, err
-	}
-	for _, b := range all {
-		counts = append(counts, int(binary.LittleEndian.Uint64(b)))
-	}
-	return counts, nil
+	return mpi.Gather(ctx, d.Processes, "count devices", opened)
 }
 
 var errNoContext = errors.New("halo: the context is nil: see context.Background")
@@ -241,7 +235,8 @@ func (p *Placement) Split(rank int, layers domain.Radius) (interior domain.Box, 
 // Kernels makes two launches ready for every subdomain, by rank, one over the
 // boundary region and one over the interior that Split gives, and nil where that
 // has no points. kernel makes a launch over boxes; its error ends this, and so does a panic in it.
-func (p *Placement) Kernels(layers domain.Radius, kernel func(rank int, boxes []domain.Box) (*streams.Kernel, error)) (boundary, interior []*streams.Kernel, err error) {
+func (p *Placement) Kernels(layers domain.Radius, kernel func(rank int, boxes []domain.Box) (*streams.Kernel,
+	error)) (boundary, interior []*streams.Kernel, err error) {
 	if kernel == nil {
 		return nil, nil, errors.New("halo: kernels that no function makes")
 	}
@@ -384,5 +379,6 @@ func (e Explanation) String() string {
 	if e.Kept {
 		taken = "the devices stay in the order given"
 	}
-	return fmt.Sprintf("cost of the busiest device: as given %.4g, greedy %.4g, exact %s: %s", e.Given.Busiest, e.Greedy.Busiest, exact, taken)
+	return fmt.Sprintf("cost of the busiest device: as given %.4g, greedy %.4g, exact %s: %s", e.Given.Busiest,
+		e.Greedy.Busiest, exact, taken)
 }

@@ -322,7 +322,7 @@ func (p *Plan) choosePaths(links *p2p.Links, want p2p.Path) (err error) {
 	devices := p.Placement.Devices
 	for i := range p.Messages {
 		m := &p.Messages[i]
-		if !p.Placement.Processes.IsAlone() && p.acrossProcesses(m) {
+		if p.acrossProcesses(m) {
 			continue
 		}
 		if m.Path, m.Why, err = links.Choose(want, devices[m.From], devices[m.To], shapeOf(*m)); err != nil {
@@ -353,7 +353,8 @@ func (p *Plan) acrossProcesses(m *Message) bool {
 func (p *Placement) whyMPI(from, to int) string {
 	all := p.Processes
 	if all.Nodes[from] == all.Nodes[to] {
-		return fmt.Sprintf("from rank %d to rank %d of host %s: a process reaches no other's memory", from, to, all.Hosts[from])
+		return fmt.Sprintf("from rank %d to rank %d of host %s: a process reaches no other's memory", from, to,
+			all.Hosts[from])
 	}
 	return fmt.Sprintf("from %s to %s: another host", all.Name(from), all.Name(to))
 }

@@ -3,7 +3,6 @@ package halo
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -15,15 +14,16 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// MeasureProcesses measures what messages between the processes take that share grids: between the first two of one host, and
-// between the first two on different hosts. All processes call it, and get the same; nil where this one is alone.
+// MeasureProcesses measures what messages between the processes take that share grids: between the first two of one
+// host, and between the first two on different hosts. All processes call it, and get the same; nil where this one is
+// alone.
 func (s *Session) MeasureProcesses(ctx context.Context) (*ProcessModel, error) {
 	if err := s.Usable(); err != nil {
 		return nil, err
 	}
 	p := s.asked.Processes
 	switch {
-	case p == nil:
+	case p.IsAlone():
 		return nil, nil
 	case ctx == nil:
 		return nil, p.Fail(errNoContext)
@@ -61,15 +61,16 @@ func firstPair(nodes []int, alike bool) (from, to int, found bool) {
 // pairBudget is how long messages between two processes are measured, about.
 const pairBudget = 300 * time.Millisecond
 
-// measureProcesses measures messages of some sizes between two processes. When the budget is spent it leaves out all but the
-// first two sizes.
+// measureProcesses measures messages of some sizes between two processes. When the budget is spent it leaves out all
+// but the first two sizes.
 func (s *Session) measureProcesses(ctx context.Context, from, to int) (*ProcessCurve, error) {
 	var samples []p2p.Sample
 	begin := time.Now()
 	for _, rows := range rowsOf(s.Devices[0]) {
 		sample, spent, err := s.sampleProcesses(ctx, from, to, rows, begin)
 		if err != nil {
-			return nil, fmt.Errorf("halo: measure messages between %s and %s: %w", s.asked.Processes.Name(from), s.asked.Processes.Name(to), err)
+			return nil, fmt.Errorf("halo: measure messages between %s and %s: %w", s.asked.Processes.Name(from),
+				s.asked.Processes.Name(to), err)
 		}
 		samples = append(samples, sample)
 		if spent && len(samples) >= 2 {
@@ -79,9 +80,10 @@ func (s *Session) measureProcesses(ctx context.Context, from, to int) (*ProcessC
 	return &ProcessCurve{from, to, p2p.NewCurve(samples...)}, nil
 }
 
-// sampleProcesses measures messages of some rows. All processes make them ready; two exchange them. spent is whether the
-// budget is, by the clock of the first of the two.
-func (s *Session) sampleProcesses(ctx context.Context, from, to, rows int, begin time.Time) (sample p2p.Sample, spent bool, err error) {
+// sampleProcesses measures messages of some rows. All processes make them ready; two exchange them. spent is whether
+// the budget is, by the clock of the first of the two.
+func (s *Session) sampleProcesses(ctx context.Context, from, to, rows int, begin time.Time) (sample p2p.Sample,
+	spent bool, err error) {
 	p := s.asked.Processes
 	var open streams.Resources
 	defer func() { err = errors.Join(err, open.Close()) }()
@@ -104,14 +106,7 @@ func (s *Session) sampleProcesses(ctx context.Context, from, to, rows int, begin
 	if err := p.Agree(ctx, "measure messages", errors.Join(err, open.Close())); err != nil {
 		return sample, false, err
 	}
-	text, err := json.Marshal(note)
-	if err != nil {
-		return sample, false, p.Fail(err)
-	}
-	if text, err = p.Broadcast(ctx, "measure messages", text, from); err != nil {
-		return sample, false, err
-	}
-	err = json.Unmarshal(text, &note)
+	note, err = mpi.Broadcast(ctx, p, "measure messages", note, from)
 	return p2p.Sample{Bytes: plan.Messages[0].Bytes, Time: max(1, note.Took)}, note.Spent, err
 }
 
@@ -191,17 +186,18 @@ func (s *Session) pingPong(there, back *Transfer, first bool) (took time.Duratio
 	return times[len(times)/2], at.Sync(transferLimit)
 }
 
-// TryNetworks tries all networks between the processes that share grids with this one, and measures what messages take over
-// those that are right. What it finds is kept in the user's cache, where Open finds it, and the fastest are taken from now on.
-// Where Devices.Network names one, that alone is measured. All processes call it, and get the same. What a network of a library does wrong may end the
-// program here: where it does, none takes it. Host devices have one network, which is not tried.
+// TryNetworks tries all networks between the processes that share grids with this one, and measures what messages take
+// over those that are right. What it finds is kept in the user's cache, where Open finds it, and the fastest are taken
+// from now on. Where Devices.Network names one, that alone is measured. All processes call it, and get the same. What a
+// network of a library does wrong may end the program here: where it does, none takes it. Host devices have one
+// network, which is not tried.
 func (s *Session) TryNetworks(ctx context.Context) (trials []NetworkTrial, err error) {
 	if err := s.Usable(); err != nil {
 		return nil, err
 	}
 	p := s.asked.Processes
 	switch {
-	case p == nil || s.Devices[0].HostMemory:
+	case p.IsAlone() || s.Devices[0].HostMemory:
 		return nil, nil
 	case ctx == nil:
 		return nil, p.Fail(errNoContext)
@@ -262,7 +258,7 @@ type UsedNetwork struct {
 // UsedNetworks returns what carries messages to other processes; none where this one is alone.
 func (s *Session) UsedNetworks() (all []UsedNetwork) {
 	p := s.asked.Processes
-	if p == nil {
+	if p.IsAlone() {
 		return nil
 	}
 	within, across := p.Used()

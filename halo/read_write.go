@@ -52,9 +52,8 @@ func FillContext[T any](ctx context.Context, f *Field, rows func(rank int) Row[T
 	return nil
 }
 
-// Read copies the owned points of box, global indices, to dst, x fastest
-// without gaps. The box lies in the grid, in subdomains of this process, and dst has box.Points() elements, each a point as
-// for Fill.
+// Read copies the owned points of box, global indices, to dst, x fastest without gaps. The box lies in the grid, in
+// subdomains of this process, and dst has box.Points() elements, each a point as for Fill.
 func Read[T any](dst []T, f *Field, box domain.Box) error {
 	return eachOwned(f, box, dst, func(st *stageAs[T], piece domain.Box) error { return st.read(dst, box, piece) })
 }
@@ -74,7 +73,8 @@ func ReadSubdomain[T any](dst []T, f *Field, rank int, box domain.Box) error {
 	}
 	l := f.Parts[rank].Layout
 	if full := l.Owned.Grow(l.Width); !full.Covers(box) || int64(len(dst)) != box.Points() {
-		return fmt.Errorf("halo: box %v of subdomain %d of field %q, which holds %v, with %d elements on the host", box, rank, f.Spec.Name, full, len(dst))
+		return fmt.Errorf("halo: box %v of subdomain %d of field %q, which holds %v, with %d elements on the host", box,
+			rank, f.Spec.Name, full, len(dst))
 	}
 	return staged(f, rank, func(st *stageAs[T]) error {
 		if box.Empty() {
@@ -110,7 +110,8 @@ func CopyTo(dst, src *Field) error {
 	}
 	count, _ := src.Spec.Arrays()
 	if dst.Placement != src.Placement || !dst.Spec.alike(src.Spec) {
-		return fmt.Errorf("halo: copy of field %q to %q, which has another Spec or placement", src.Spec.Name, dst.Spec.Name)
+		return fmt.Errorf("halo: copy of field %q to %q, which has another Spec or placement", src.Spec.Name,
+			dst.Spec.Name)
 	}
 	for rank, from := range src.Parts {
 		if !src.Placement.IsLocal(rank) {
@@ -144,7 +145,8 @@ func eachOwned[T any](f *Field, box domain.Box, values []T, do func(st *stageAs[
 		return err
 	}
 	if !f.Cut.Grid.Box().Covers(box) || int64(len(values)) != box.Points() {
-		return fmt.Errorf("halo: box %v of a field of %v points with %d elements on the host", box, f.Cut.Grid.Size, len(values))
+		return fmt.Errorf("halo: box %v of a field of %v points with %d elements on the host", box, f.Cut.Grid.Size,
+			len(values))
 	}
 	for rank, part := range f.Parts {
 		mine := part.Layout.Owned.Intersect(box)
@@ -167,7 +169,8 @@ func eachOwned[T any](f *Field, box domain.Box, values []T, do func(st *stageAs[
 // here returns an error if another process owns the subdomain of a rank.
 func (f *Field) here(rank int) error {
 	if p := f.Placement; !p.IsLocal(rank) {
-		return fmt.Errorf("halo: subdomain %d of field %q lies in another process, %s", rank, f.Spec.Name, p.Processes.Name(p.Owners[rank]))
+		return fmt.Errorf("halo: subdomain %d of field %q lies in another process, %s", rank, f.Spec.Name,
+			p.Processes.Name(p.Owners[rank]))
 	}
 	return nil
 }
@@ -201,7 +204,8 @@ func holdsPoints[T any](f *Field) error {
 	var zero T
 	count, want := f.Spec.Arrays()
 	if count > 1 {
-		return fmt.Errorf("halo: field %q has %d arrays, a component each: take them one by one, see Field.Component", f.Spec.Name, count)
+		return fmt.Errorf("halo: field %q has %d arrays, a component each: take them one by one, see Field.Component",
+			f.Spec.Name, count)
 	}
 	if size := int(unsafe.Sizeof(zero)); size != want {
 		return fmt.Errorf("halo: values of %d bytes for field %q with elements of %d", size, f.Spec.Name, want)
@@ -211,7 +215,8 @@ func holdsPoints[T any](f *Field) error {
 		number = number.Elem()
 	}
 	if !f.Spec.Element.madeOf(number.Kind()) {
-		return fmt.Errorf("halo: values of type %v for field %q with elements %s", reflect.TypeFor[T](), f.Spec.Name, f.Spec.Element)
+		return fmt.Errorf("halo: values of type %v for field %q with elements %s", reflect.TypeFor[T](), f.Spec.Name,
+			f.Spec.Element)
 	}
 	return nil
 }
@@ -359,9 +364,11 @@ func newCollection[T any](ctx context.Context, f *Field, box domain.Box, root in
 	case ctx == nil:
 		return nil, processes.Fail(errNoContext)
 	case root < 0 || root >= processes.Size():
-		return nil, fmt.Errorf("halo: process %d of %d is to have a box of field %q", root, processes.Size(), f.Spec.Name)
+		return nil, fmt.Errorf("halo: process %d of %d is to have a box of field %q", root, processes.Size(),
+			f.Spec.Name)
 	case !f.Cut.Grid.Box().Covers(box), processes.Rank == root && int64(len(values)) != box.Points():
-		return nil, processes.Fail(fmt.Errorf("halo: box %v of a field of %v points with %d elements on the host", box, f.Cut.Grid.Size, len(values)))
+		return nil, processes.Fail(fmt.Errorf("halo: box %v of a field of %v points with %d elements on the host", box,
+			f.Cut.Grid.Size, len(values)))
 	}
 	return &collection{f, box, processes.Rank, root}, nil
 }

@@ -271,7 +271,8 @@ func (r *Reduction) decode(all [][]byte) (Result, error) {
 		case len(b) == length:
 			whole = append(whole, b)
 		case len(b) > 0:
-			return Result{}, fmt.Errorf("halo: %s of field %q: %d bytes of %s, %d of others", r.op, r.field.Spec.Name, len(b), r.field.Placement.Processes.Name(rank), length)
+			return Result{}, fmt.Errorf("halo: %s of field %q: %d bytes of %s, %d of others", r.op, r.field.Spec.Name,
+				len(b), r.field.Placement.Processes.Name(rank), length)
 		}
 	}
 	switch {

@@ -198,7 +198,7 @@ func (s *Session) String() string {
 // paths. Where processes share grids all call it, and where one cannot plan it, all return an error.
 func (s *Session) NewExchanger(ctx context.Context, fields ...*Field) (*Exchanger, error) {
 	plan, err := s.planOf(ctx, fields)
-	if s != nil && !s.asked.Processes.IsAlone() {
+	if s != nil {
 		err = s.asked.agree(ctx, "plan an exchange", err)
 	}
 	if err != nil {
@@ -260,8 +260,9 @@ func (s *Session) Close() error {
 	return errors.Join(err, ended)
 }
 
-// Among returns the session for others to share grids with: for the processes that are given, which all call it, or for this
-// process alone where there are none. Devices and links are the session's, which stays as it was; only that one is closed.
+// Among returns the session for others to share grids with: for the processes that are given, which all call it, or for
+// this process alone where there are none. Devices and links are the session's, which stays as it was; only that one is
+// closed.
 func (s *Session) Among(ctx context.Context, processes *mpi.Processes) (*Session, error) {
 	if err := s.Usable(); err != nil {
 		return nil, err

@@ -79,9 +79,10 @@ type Spec struct {
 	Widths       []domain.Radius
 	Connectivity Connectivity
 
-	// Stagger has the axes along which the field lies between points of the grid, see domain.Staggered: its point i between
-	// the grid's points i-1 and i. Stages of a scheme.Step sweep the indices of the grid, 0 to n-1. So they never write point n,
-	// the last one that such a field has between physical faces, and it keeps what was filled. Lay the grid out so that it is a wall.
+	// Stagger has the axes along which the field lies between points of the grid, see domain.Staggered: its point i
+	// between the grid's points i-1 and i. Stages of a scheme.Step sweep the indices of the grid, 0 to n-1. So they
+	// never write point n, the last one that such a field has between physical faces, and it keeps what was filled. Lay
+	// the grid out so that it is a wall.
 	Stagger [3]bool
 }
 
@@ -124,7 +125,8 @@ func (s Spec) Equal(t Spec) bool { return s.Name == t.Name && s.alike(t) }
 // alike reports whether two specs differ in their names at most.
 func (s Spec) alike(t Spec) bool {
 	s, t = s.filled(), t.filled()
-	return s.Element == t.Element && sameType(s.Type, t.Type) && s.Components == t.Components && s.SoA == t.SoA && s.Width == t.Width &&
+	return s.Element == t.Element && sameType(s.Type,
+		t.Type) && s.Components == t.Components && s.SoA == t.SoA && s.Width == t.Width &&
 		slices.Equal(s.Widths, t.Widths) && s.Connectivity == t.Connectivity && s.Stagger == t.Stagger
 }
 
@@ -193,7 +195,8 @@ func (s Spec) checkElements() error {
 	}
 	size, _ := s.valueBytes()
 	if size == 0 {
-		return fmt.Errorf("%q is no element: float32, float64, int32, int64, complex64, complex128, or halo.Bytes(n)", s.Element)
+		return fmt.Errorf("%q is no element: float32, float64, int32, int64, complex64, complex128, or halo.Bytes(n)",
+			s.Element)
 	}
 	if s.Components < 0 || s.Connectivity < Faces || s.Connectivity > Corners {
 		return fmt.Errorf("%d components, connectivity %d", s.Components, s.Connectivity)
@@ -202,7 +205,8 @@ func (s Spec) checkElements() error {
 		return fmt.Errorf("%d arrays; up to %d are possible", s.Components, maxArrays)
 	}
 	if !s.SoA && s.Components > maxPointBytes/size {
-		return fmt.Errorf("%d components of %d bytes; a point has up to %d bytes", s.Components, size, int64(maxPointBytes))
+		return fmt.Errorf("%d components of %d bytes; a point has up to %d bytes", s.Components, size,
+			int64(maxPointBytes))
 	}
 	return nil
 }
@@ -210,7 +214,8 @@ func (s Spec) checkElements() error {
 // checkWidths checks the ghosts.
 func (s Spec) checkWidths(g domain.Grid) error {
 	if s.Widths != nil && (!s.SoA || len(s.Widths) != max(1, s.Components)) {
-		return fmt.Errorf("%d widths for %d components: a struct of arrays (SoA) can have one for each", len(s.Widths), max(1, s.Components))
+		return fmt.Errorf("%d widths for %d components: a struct of arrays (SoA) can have one for each", len(s.Widths),
+			max(1, s.Components))
 	}
 	for _, w := range append(slices.Clone(s.Widths), s.Width) {
 		if err := checkWidth(g, w, s.Stagger); err != nil {
@@ -242,7 +247,8 @@ func (s Spec) checkSize(cut *domain.Decomposition) error {
 			return err
 		}
 		if l.Bytes() > maxFieldBytes/int64(count) {
-			return fmt.Errorf("%d arrays of %d bytes over %v: a field has up to 2^60 bytes in a subdomain", count, l.Bytes(), sub.Box)
+			return fmt.Errorf("%d arrays of %d bytes over %v: a field has up to 2^60 bytes in a subdomain", count,
+				l.Bytes(), sub.Box)
 		}
 	}
 	return nil
@@ -256,10 +262,12 @@ func (s Spec) checkType() error {
 		return fmt.Errorf("an Element %s and a Type: one of them describes a value", s.Element)
 	}
 	if t.Size() == 0 || t.Extent() < 1 || t.Extent() > maxPointBytes {
-		return fmt.Errorf("values of type %v, of %d bytes over an extent of %d; an extent of 1 to %d is possible", t, t.Size(), t.Extent(), int64(maxPointBytes))
+		return fmt.Errorf("values of type %v, of %d bytes over an extent of %d; an extent of 1 to %d is possible", t,
+			t.Size(), t.Extent(), int64(maxPointBytes))
 	}
 	if t.TrueLB() < t.LB() || t.TrueUB() > t.UB() {
-		return fmt.Errorf("values of type %v: bytes from %d to %d reach out of the extent, %d to %d", t, t.TrueLB(), t.TrueUB(), t.LB(), t.UB())
+		return fmt.Errorf("values of type %v: bytes from %d to %d reach out of the extent, %d to %d", t, t.TrueLB(),
+			t.TrueUB(), t.LB(), t.UB())
 	}
 	l, err := datatype.Commit(t, 1)
 	if err == nil && l.Overlaps() {
@@ -435,7 +443,8 @@ func (d *WideHalo) Region(rank, step int) domain.Box {
 // is called for each rank with the region to be swept. Ghosts behind physical faces
 // that change with the field are set by sweep, before it sweeps. The first error
 // ends the run.
-func (d *WideHalo) Run(steps int, exchange func(step int) error, sweep func(step, rank int, region domain.Box) error) error {
+func (d *WideHalo) Run(steps int, exchange func(step int) error, sweep func(step, rank int,
+	region domain.Box) error) error {
 	if exchange == nil || sweep == nil {
 		return errors.New("halo: steps of a wide halo without an exchange or a sweep")
 	}

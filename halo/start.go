@@ -346,10 +346,11 @@ func (x *Exchanger) ExchangeRank(rank int, s *streams.Stream) error {
 	return x.queueRank(rank, s, (*pack.DirectExchange).Queue)
 }
 
-// BeginRank and EndRank are ExchangeRank in two halves, for callers whose kernels store all that the subdomain sends into the ghosts of the
-// neighbours by themselves. What is queued between the halves may store there; behind the second half the ghosts of the subdomain have come.
-// They are for subdomains that send nothing to themselves. The first half may be left out, for all ranks, where what is queued before says that all
-// neighbours have read their ghosts: it only waits for that.
+// BeginRank and EndRank are ExchangeRank in two halves, for callers whose kernels store all that the subdomain sends
+// into the ghosts of the neighbours by themselves. What is queued between the halves may store there; behind the second
+// half the ghosts of the subdomain have come. They are for subdomains that send nothing to themselves. The first half
+// may be left out, for all ranks, where what is queued before says that all neighbours have read their ghosts: it only
+// waits for that.
 func (x *Exchanger) BeginRank(rank int, s *streams.Stream) error {
 	return x.queueRank(rank, s, (*pack.DirectExchange).Begin)
 }
@@ -359,7 +360,8 @@ func (x *Exchanger) EndRank(rank int, s *streams.Stream) error {
 	return x.queueRank(rank, s, (*pack.DirectExchange).End)
 }
 
-func (x *Exchanger) queueRank(rank int, s *streams.Stream, queue func(*pack.DirectExchange, *streams.Stream) error) error {
+func (x *Exchanger) queueRank(rank int, s *streams.Stream, queue func(*pack.DirectExchange,
+	*streams.Stream) error) error {
 	switch err := x.usable(); {
 	case err != nil:
 		return err
@@ -376,8 +378,8 @@ func (x *Exchanger) queueRank(rank int, s *streams.Stream, queue func(*pack.Dire
 	return queue(x.direct[rank], s)
 }
 
-// SetLimit sets how long a GPU waits for a neighbour in exchanges that are queued from now on: two minutes if nothing is said. After the
-// limit Err returns an error. It changes nothing where IsDirect is false.
+// SetLimit sets how long a GPU waits for a neighbour in exchanges that are queued from now on: two minutes if nothing
+// is said. After the limit Err returns an error. It changes nothing where IsDirect is false.
 func (x *Exchanger) SetLimit(limit time.Duration) {
 	if x == nil {
 		return

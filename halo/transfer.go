@@ -164,7 +164,8 @@ func (x *Exchanger) agree(err error) error {
 
 // newRemote makes a message of which this process has one end ready, or none. unpack has the
 // receiver take its parts from a buffer.
-func (x *Exchanger) newRemote(m Message, unpack func(t *Transfer, m Message, in *streams.Memory) error) (*Transfer, error) {
+func (x *Exchanger) newRemote(m Message, unpack func(t *Transfer, m Message, in *streams.Memory) error) (*Transfer,
+	error) {
 	p := x.plan.Placement
 	if !p.IsLocal(m.From) && !p.IsLocal(m.To) {
 		elsewhere := fmt.Errorf("halo: the message from subdomain %d to %d is one of other processes", m.From, m.To)
@@ -201,7 +202,8 @@ func (x *Exchanger) addSender(t *Transfer, m Message) error {
 	}
 	if x.across != nil {
 		to := x.plan.Placement.Owners[m.To]
-		whom := fmt.Sprintf("the message of subdomain %d to subdomain %d in %v, to %s", m.From, m.To, m.Dir, x.across.processes.Name(to))
+		whom := fmt.Sprintf("the message of subdomain %d to subdomain %d in %v, to %s", m.From, m.To, m.Dir,
+			x.across.processes.Name(to))
 		sender, err := x.across.processes.NewSender(out.All(), to, x.across.tag(x.across.processes.Rank, to), whom)
 		if err != nil {
 			return err
@@ -227,7 +229,8 @@ func (x *Exchanger) unpackGhosts(t *Transfer, m Message, in *streams.Memory) err
 }
 
 // addReceiver has the message received and unpacked.
-func (x *Exchanger) addReceiver(t *Transfer, m Message, unpack func(t *Transfer, m Message, in *streams.Memory) error) error {
+func (x *Exchanger) addReceiver(t *Transfer, m Message, unpack func(t *Transfer, m Message,
+	in *streams.Memory) error) error {
 	in, err := x.buffer(m.To, m.Bytes)
 	if err != nil {
 		return err
@@ -237,8 +240,10 @@ func (x *Exchanger) addReceiver(t *Transfer, m Message, unpack func(t *Transfer,
 	}
 	if x.across != nil {
 		from := x.plan.Placement.Owners[m.From]
-		whom := fmt.Sprintf("the message of subdomain %d to subdomain %d in %v, from %s", m.From, m.To, m.Dir, x.across.processes.Name(from))
-		receiver, err := x.across.processes.NewReceiver(in.All(), from, x.across.tag(from, x.across.processes.Rank), whom)
+		whom := fmt.Sprintf("the message of subdomain %d to subdomain %d in %v, from %s", m.From, m.To, m.Dir,
+			x.across.processes.Name(from))
+		receiver, err := x.across.processes.NewReceiver(in.All(), from, x.across.tag(from, x.across.processes.Rank),
+			whom)
 		if err != nil {
 			return err
 		}

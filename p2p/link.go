@@ -241,7 +241,8 @@ func (l *Links) Choose(want Path, from, to *streams.Device, shape MessageShape) 
 	case !known && want != Auto:
 		return "", "", fmt.Errorf("p2p: %q is no path: %s", want, Choices(LinksFirst()))
 	case want.Traits().Access && !link.Usable:
-		return "", "", fmt.Errorf("p2p: no %s path from device %v to %v: %s; use path staged or auto", want, from, to, link.Why)
+		return "", "", fmt.Errorf("p2p: no %s path from device %v to %v: %s; use path staged or auto", want, from, to,
+			link.Why)
 	case known:
 		return want, "asked for", nil
 	case !link.Usable:

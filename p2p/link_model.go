@@ -25,7 +25,10 @@ type Curve []Sample
 // fastest counts.
 func NewCurve(samples ...Sample) Curve {
 	c := slices.Clone(Curve(samples))
-	slices.SortFunc(c, func(a, b Sample) int { return cmp.Or(cmp.Compare(a.Bytes, b.Bytes), cmp.Compare(a.Time, b.Time)) })
+	slices.SortFunc(c, func(a, b Sample) int {
+		return cmp.Or(cmp.Compare(a.Bytes, b.Bytes),
+			cmp.Compare(a.Time, b.Time))
+	})
 	c = slices.CompactFunc(c, func(a, b Sample) bool { return a.Bytes == b.Bytes })
 	for i := len(c) - 2; i >= 0; i-- {
 		c[i].Time = min(c[i].Time, c[i+1].Time)

@@ -66,7 +66,8 @@ func (r *LinkModel) parse(text []byte) error {
 		return err
 	}
 	if f.Version != linkModelVersion || !f.Machine.equal(r.machine) {
-		return fmt.Errorf("it is of version %d for %v, not of version %d for %v", f.Version, f.Machine, linkModelVersion, r.machine)
+		return fmt.Errorf("it is of version %d for %v, not of version %d for %v", f.Version, f.Machine,
+			linkModelVersion, r.machine)
 	}
 	for _, c := range f.Curves {
 		if !c.Samples.valid() || !slices.Contains(Paths(), c.Path) {

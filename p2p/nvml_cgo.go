@@ -89,7 +89,8 @@ func (n *NVML) MaxClocks(bus string) (cores, memory int, err error) {
 	}
 	c, r1 := d.GetMaxClockInfo(nvml.CLOCK_SM)
 	m, r2 := d.GetMaxClockInfo(nvml.CLOCK_MEM)
-	return int(c), int(m), errors.Join(failed("read the clock of "+bus, r1), failed("read the memory clock of "+bus, r2))
+	return int(c), int(m), errors.Join(failed("read the clock of "+bus, r1),
+		failed("read the memory clock of "+bus, r2))
 }
 
 func failed(doing string, r nvml.Return) error {

@@ -257,8 +257,8 @@ func (c *cudaDriver) holdsAtOnce(f *cudaFunction, spec *KernelSpec) error {
 	return nil
 }
 
-// announce says how much dynamic shared memory a launch of a function may have, if that and what the function has itself are
-// more than launches may have by default: never less than before, since other launches of it may be ready.
+// announce says how much dynamic shared memory a launch of a function may have, if that and what the function has
+// itself are more than launches may have by default: never less than before, since other launches of it may be ready.
 func (c *cudaDriver) announce(f cuda.Function, bytes int) error {
 	own, err := c.ctx.FunctionAttribute(f, cuda.FuncSharedSize)
 	if err != nil || bytes+own <= defaultShared {
@@ -273,8 +273,8 @@ func (c *cudaDriver) announce(f cuda.Function, bytes int) error {
 	return c.ctx.FunctionSetAttribute(f, cuda.FuncMaxDynamicShared, max(have, bytes))
 }
 
-// defaultShared are the bytes of shared memory, static and dynamic, that a thread block may have unless its function is told of
-// more.
+// defaultShared are the bytes of shared memory, static and dynamic, that a thread block may have unless its function is
+// told of more.
 const defaultShared = 48 << 10
 
 func dim3(v [3]int) (cuda.Dim3, error) {
@@ -344,11 +344,13 @@ func (q *cudaQueue) copy(dst, src Span) error {
 	case to.pinned:
 		return q.ctx.MemcpyDtoHAsync(unsafe.Pointer(&to.bytes[dst.Offset]), cuda.DevicePtr(src.Address()), n, q.stream)
 	case from.pinned:
-		return q.ctx.MemcpyHtoDAsync(cuda.DevicePtr(dst.Address()), unsafe.Pointer(&from.bytes[src.Offset]), n, q.stream)
+		return q.ctx.MemcpyHtoDAsync(cuda.DevicePtr(dst.Address()), unsafe.Pointer(&from.bytes[src.Offset]), n,
+			q.stream)
 	case a == b:
 		return q.ctx.MemcpyDtoDAsync(cuda.DevicePtr(dst.Address()), cuda.DevicePtr(src.Address()), n, q.stream)
 	}
-	return q.ctx.MemcpyPeerAsync(cuda.DevicePtr(dst.Address()), a.ctx, cuda.DevicePtr(src.Address()), b.ctx, n, q.stream)
+	return q.ctx.MemcpyPeerAsync(cuda.DevicePtr(dst.Address()), a.ctx, cuda.DevicePtr(src.Address()), b.ctx, n,
+		q.stream)
 }
 
 // copyBox takes the 3-D calls for all boxes: a 2-D one has one plane.
@@ -495,7 +497,8 @@ func (q *cudaCaptured) copy(dst, src Span) error {
 	if _, _, err := cudaEnds(to, from); err != nil {
 		return err
 	}
-	return q.ctx.MemcpyDtoDAsync(cuda.DevicePtr(dst.Address()), cuda.DevicePtr(src.Address()), uint64(dst.Length), q.stream)
+	return q.ctx.MemcpyDtoDAsync(cuda.DevicePtr(dst.Address()), cuda.DevicePtr(src.Address()), uint64(dst.Length),
+		q.stream)
 }
 
 func (q *cudaCaptured) copyBox(b box) error {

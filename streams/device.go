@@ -62,7 +62,8 @@ type Device struct {
 
 // newDevice wraps a driver.
 func newDevice(info Info, d driver) *Device {
-	return &Device{Info: info, driver: d, grace: 10 * time.Second, open: map[io.Closer]struct{}{}, peers: map[*Device]bool{}}
+	return &Device{Info: info, driver: d, grace: 10 * time.Second, open: map[io.Closer]struct{}{},
+		peers: map[*Device]bool{}}
 }
 
 // String names the device: "cuda 0", "host 3".
@@ -388,7 +389,8 @@ func (d *Device) fit(bytes int64) error {
 		return err
 	}
 	needs, has := sizes(bytes, free)
-	return d.fail(fmt.Errorf("%w: %s are needed, and %s of %s are free", ErrOutOfMemory, needs, has, Size(total)), "make room")
+	return d.fail(fmt.Errorf("%w: %s are needed, and %s of %s are free", ErrOutOfMemory, needs, has, Size(total)),
+		"make room")
 }
 
 // hostDemand is what is wanted of the host's memory.
@@ -413,7 +415,8 @@ func (n *hostDemand) fit() error {
 		return err
 	}
 	needs, has := sizes(n.bytes, m.Free)
-	return fmt.Errorf("streams: %w on the host: %s are needed, and %s of %s are available: %s", ErrOutOfMemory, needs, has, Size(m.Total), m.Source)
+	return fmt.Errorf("streams: %w on the host: %s are needed, and %s of %s are available: %s", ErrOutOfMemory, needs,
+		has, Size(m.Total), m.Source)
 }
 
 // HostInfo is the host's memory as its devices and their pinned memory share it, in bytes; zeros where it is
@@ -496,7 +499,8 @@ func (d *Device) fail(err error, doing string, args ...any) error {
 	if err == nil {
 		return nil
 	}
-	e := &Error{Device: d.String(), Doing: fmt.Sprintf(doing, args...), Err: err, Fatal: errors.Is(err, errHangs) || d.driver.fatal(err)}
+	e := &Error{Device: d.String(), Doing: fmt.Sprintf(doing, args...), Err: err, Fatal: errors.Is(err, errHangs) ||
+		d.driver.fatal(err)}
 	if e.Fatal {
 		d.dead.CompareAndSwap(nil, e)
 	}

@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// DryRun returns a device for each one of some of a platform that stands for it and only counts: what is
-// allocated on it takes address space and no memory, Held says how much it is, and what is queued is done at
-// once without being done. Kernels are made ready as for the device itself, by which modules are loaded, so
-// that what cannot be launched there is refused here. Bytes of its memory are zeros at first. It reaches the
-// peers that the device reaches, among those given. One for a device of another dry run stands for the same. CloseAll closes the devices.
+// DryRun returns a device for each one of some of a platform that stands for it and only counts: what is allocated on
+// it takes address space and no memory, Held says how much it is, and what is queued is done at once without being
+// done. Kernels are made ready as for the device itself, by which modules are loaded, so that what cannot be launched
+// there is refused here. Bytes of its memory are zeros at first. It reaches the peers that the device reaches, among
+// those given. One for a device of another dry run stands for the same. CloseAll closes the devices.
 //
 // A program that makes all ready on such devices, and runs, has told what it will hold on the real ones.
 func DryRun(devices []*Device) []*Device {

@@ -33,7 +33,8 @@ func HostPlatform(n int) *Platform {
 	ledger := newHostLedger(true)
 	memory, _ := ledger.free() // what goes wrong comes again with the first block
 	for id := range n {
-		p.infos = append(p.infos, Info{Backend: Host, Traits: hostTraits, ID: id, Name: "host (" + runtime.GOARCH + ")", Memory: memory.Total, Cores: 1})
+		p.infos = append(p.infos, Info{Backend: Host, Traits: hostTraits, ID: id, Name: "host (" + runtime.GOARCH + ")",
+			Memory: memory.Total, Cores: 1})
 	}
 	p.start = func(Info) (driver, error) { return &hostDriver{ledger: ledger}, nil }
 	return p
@@ -481,7 +482,8 @@ func (l *hostLedger) take(bytes int64) error {
 	}
 	if bytes > m.Free {
 		needs, has := sizes(bytes, m.Free)
-		return fmt.Errorf("%w: %s are needed, and %s of the host's memory are available: %s", ErrOutOfMemory, needs, has, m.Source)
+		return fmt.Errorf("%w: %s are needed, and %s of the host's memory are available: %s", ErrOutOfMemory, needs,
+			has, m.Source)
 	}
 	l.used, l.credit, l.then = l.used+bytes, (m.Free-bytes)/creditPart, time.Now().Add(creditTime)
 	return nil

@@ -277,7 +277,8 @@ func (b box) suits(limit int64) error {
 			return fmt.Errorf("%w: rows lie %d bytes apart, the device takes %d at most", ErrUnsuited, p.Pitch, limit)
 		}
 		if b.depth > 1 && p.Plane%p.Pitch != 0 {
-			return fmt.Errorf("%w: planes lie %d bytes apart, which is no whole number of rows of %d", ErrUnsuited, p.Plane, p.Pitch)
+			return fmt.Errorf("%w: planes lie %d bytes apart, which is no whole number of rows of %d", ErrUnsuited,
+				p.Plane, p.Pitch)
 		}
 	}
 	return nil

@@ -10,7 +10,8 @@ import (
 
 // reserve returns zeros that take no memory until they are written.
 func reserve(bytes int64) ([]byte, error) {
-	b, err := unix.Mmap(-1, 0, int(bytes), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE)
+	b, err := unix.Mmap(-1, 0, int(bytes), unix.PROT_READ|unix.PROT_WRITE,
+		unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s of address space: %w", ErrOutOfMemory, Size(bytes), err)
 	}

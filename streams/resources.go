@@ -67,7 +67,8 @@ func closeStreams(all []*Stream) error {
 // UploadLimit is how long Upload waits for the device.
 const UploadLimit = 30 * time.Second
 
-// Upload allocates memory on a device and fills it with the bytes of the values; none are an error. T holds no pointers. It waits until they are there.
+// Upload allocates memory on a device and fills it with the bytes of the values; none are an error. T holds no
+// pointers. It waits until they are there.
 func Upload[T any](d *Device, values []T) (m *Memory, err error) {
 	if len(values) == 0 {
 		return nil, errors.New("streams: upload of no values")
@@ -118,8 +119,8 @@ func (s *Stream) Handle() uintptr {
 	return 0
 }
 
-// Within calls do on a thread whose current CUDA context is that of the device, as libraries of CUDA find it. It is an error on a
-// host device.
+// Within calls do on a thread whose current CUDA context is that of the device, as libraries of CUDA find it. It is an
+// error on a host device.
 func (d *Device) Within(do func() error) error {
 	if err := d.usable(); err != nil {
 		return err

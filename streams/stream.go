@@ -216,7 +216,8 @@ func (e *Event) Since(start *Event) (time.Duration, error) {
 		return 0, errNoEvent
 	}
 	if start.device != e.device {
-		return 0, e.device.fail(fmt.Errorf("the other is one of device %v", start.device), "ask for the time between events")
+		return 0, e.device.fail(fmt.Errorf("the other is one of device %v", start.device),
+			"ask for the time between events")
 	}
 	if err := e.device.alive(); err != nil {
 		return 0, err

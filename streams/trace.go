@@ -12,7 +12,8 @@ import (
 // Trace is what a tracer found out.
 type Trace struct {
 	Devices []DeviceTrace // as NewTracer was given them
-	Zero    time.Time     // of the host's clock, that times count from: when the first operation began; zero where there is none
+	// of the host's clock, that times count from: when the first operation began; zero where there is none
+	Zero time.Time
 }
 
 // DeviceTrace is what the streams of one device did.
@@ -208,8 +209,8 @@ func (t *Trace) Err() error {
 	return errors.Join(errs...)
 }
 
-// Lane is a row of a trace for what is done for a device beside its streams, such as messages that a library carries. Of a device that is
-// not traced it is nil, and notes nothing. Its methods may be called from several goroutines.
+// Lane is a row of a trace for what is done for a device beside its streams, such as messages that a library carries.
+// Of a device that is not traced it is nil, and notes nothing. Its methods may be called from several goroutines.
 type Lane struct {
 	tape  *tape
 	name  string
@@ -236,8 +237,8 @@ func (d *Device) NewLane(format string, args ...any) *Lane {
 	return l
 }
 
-// Note says what was done from one time to another, if the operation's step is one to be traced. Notes of a lane come in the order of
-// their times, and one a step has room.
+// Note says what was done from one time to another, if the operation's step is one to be traced. Notes of a lane come
+// in the order of their times, and one a step has room.
 func (l *Lane) Note(o Operation, begin, end time.Time) {
 	if l == nil || !l.tape.window.holds(o.Step) {
 		return

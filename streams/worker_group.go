@@ -130,7 +130,8 @@ func (g *WorkerGroup) Await(counter *Counter, n int64) error {
 }
 
 // Caught, deferred around a call of a function that a caller gave, makes a panic in it the error, which says whose
-// function it was: what it is, as "Stage.Kernels of stage", and of which name. It allocates nothing unless there is a panic.
+// function it was: what it is, as "Stage.Kernels of stage", and of which name. It allocates nothing unless there is a
+// panic.
 func Caught(err *error, what, of string) {
 	if p := recover(); p != nil {
 		*err = fmt.Errorf("%s %q panicked: %v\n%s", what, of, p, debug.Stack())

@@ -260,9 +260,6 @@ func (g *Ghosts) Close() error {
 // processes.
 func (g *Ghosts) beyondRemote(rank int, l domain.Layout, ghosts domain.Box) (parts []domain.Box) {
 	p := g.field.Placement
-	if p.Processes.IsAlone() {
-		return nil
-	}
 	for _, dir := range domain.Directions(p.Grid.Dims) {
 		neighbour, ok := p.Neighbour(rank, dir)
 		if !ok || p.IsLocal(neighbour) {

@@ -135,7 +135,8 @@ const (
 func (f Folder) lock() (unlock func() error, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), lockLimit)
 	defer cancel()
-	l := flock.New(filepath.Join(f.path, lockName), flock.SetFlag(os.O_CREATE|os.O_RDWR|files.NoWait), flock.SetPermissions(0o644))
+	l := flock.New(filepath.Join(f.path, lockName), flock.SetFlag(os.O_CREATE|os.O_RDWR|files.NoWait),
+		flock.SetPermissions(0o644))
 	if _, err := l.TryLockContext(ctx, lockRetry); errors.Is(err, context.DeadlineExceeded) {
 		return nil, errors.New("another process has it locked")
 	}

@@ -56,7 +56,8 @@ func (h *Host) findGroups(root string) error {
 				continue
 			}
 			for path := below(m.Root, g.Path); ; path = filepath.Dir(path) {
-				h.groups = append(h.groups, group{version: version, name: filepath.Join(m.Root, path), dir: filepath.Join(root, m.MountPoint, path)})
+				h.groups = append(h.groups, group{version: version, name: filepath.Join(m.Root, path),
+					dir: filepath.Join(root, m.MountPoint, path)})
 				if path == "/" {
 					break
 				}
@@ -99,7 +100,8 @@ func (h *Host) Now() (m Memory, err error) {
 	if err != nil {
 		return m, err
 	}
-	m = Memory{Free: bytes(*info.MemAvailableBytes), Total: bytes(*info.MemTotalBytes), Resident: bytes(status.RssAnon), Source: "MemAvailable of /proc/meminfo"}
+	m = Memory{Free: bytes(*info.MemAvailableBytes), Total: bytes(*info.MemTotalBytes), Resident: bytes(status.RssAnon),
+		Source: "MemAvailable of /proc/meminfo"}
 	for _, g := range h.groups {
 		g.lower(&m)
 	}
@@ -141,8 +143,10 @@ type version struct {
 }
 
 var (
-	version1 = version{[]string{"memory.limit_in_bytes"}, "memory.usage_in_bytes", []string{"total_inactive_file", "total_active_file"}}
-	version2 = version{[]string{"memory.max", "memory.high"}, "memory.current", []string{"inactive_file", "active_file"}}
+	version1 = version{[]string{"memory.limit_in_bytes"}, "memory.usage_in_bytes",
+		[]string{"total_inactive_file", "total_active_file"}}
+	version2 = version{[]string{"memory.max", "memory.high"}, "memory.current",
+		[]string{"inactive_file", "active_file"}}
 )
 
 // lower lowers what is free to what the cgroup leaves. A file that cannot be read is no limit.

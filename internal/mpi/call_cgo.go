@@ -48,6 +48,7 @@ type arguments [9]uintptr
 
 // call calls a function of the library.
 func call(function uintptr, a arguments) int32 {
-	return int32(C.halox_mpi_call(C.uintptr_t(function), C.uintptr_t(a[0]), C.uintptr_t(a[1]), C.uintptr_t(a[2]), C.uintptr_t(a[3]),
+	return int32(C.halox_mpi_call(C.uintptr_t(function), C.uintptr_t(a[0]), C.uintptr_t(a[1]), C.uintptr_t(a[2]),
+		C.uintptr_t(a[3]),
 		C.uintptr_t(a[4]), C.uintptr_t(a[5]), C.uintptr_t(a[6]), C.uintptr_t(a[7]), C.uintptr_t(a[8])))
 }

@@ -54,7 +54,8 @@ func (c *Comm) Split(ctx context.Context, limit time.Duration, color, key int) (
 // long.
 func (c *Comm) SplitShared(ctx context.Context, limit time.Duration) (*Comm, error) {
 	h := c.library.handles
-	return c.derived(ctx, limit, fCommSplitType, arguments{uintptr(c.handle), uintptr(h.shared), 0, uintptr(h.noInfo)}, 4)
+	return c.derived(ctx, limit, fCommSplitType, arguments{uintptr(c.handle), uintptr(h.shared), 0, uintptr(h.noInfo)},
+		4)
 }
 
 // derived calls a function that writes a new communicator, as argument number out. The call
@@ -110,7 +111,8 @@ func (c *Comm) LargestTag() (int, error) {
 	}
 	defer l.frames.give(f)
 	f.put(0)
-	if err := l.call(fCommGetAttr, "", arguments{uintptr(l.handles.world), uintptr(l.handles.tagBound), f.request(), f.flag()}); err != nil {
+	if err := l.call(fCommGetAttr, "", arguments{uintptr(l.handles.world), uintptr(l.handles.tagBound), f.request(),
+		f.flag()}); err != nil {
 		return 0, err
 	}
 	at := *(*uintptr)(unsafe.Pointer(&f.bytes[0]))
@@ -194,7 +196,8 @@ func (c *Comm) broadcast(ctx context.Context, limit time.Duration, b []byte, roo
 	}
 	copy(m.Bytes, b)
 	err = c.together(ctx, limit, fIbcast, func(f frame) arguments {
-		return arguments{addressOf(m.Bytes), uintptr(len(b)), uintptr(c.library.handles.byteType), uintptr(root), uintptr(c.handle), f.request()}
+		return arguments{addressOf(m.Bytes), uintptr(len(b)), uintptr(c.library.handles.byteType), uintptr(root),
+			uintptr(c.handle), f.request()}
 	})
 	if err != nil {
 		return err // MPI may still write into the memory
@@ -216,7 +219,8 @@ func (c *Comm) Allgather(ctx context.Context, limit time.Duration, b []byte) ([]
 		total += n
 	}
 	if total > int64(c.library.most) {
-		return nil, fmt.Errorf("MPI_Iallgatherv with all ranks: %d bytes together; at most %d are possible", total, c.library.most)
+		return nil, fmt.Errorf("MPI_Iallgatherv with all ranks: %d bytes together; at most %d are possible", total,
+			c.library.most)
 	}
 	return c.allgather(ctx, limit, b, lengths, int(total))
 }
@@ -245,7 +249,8 @@ func (c *Comm) allgatherLengths(ctx context.Context, limit time.Duration, n int)
 
 // allgather gathers pieces of known lengths. The memory has the counts, the places, this
 // process's piece and all pieces.
-func (c *Comm) allgather(ctx context.Context, limit time.Duration, b []byte, lengths []int64, total int) ([][]byte, error) {
+func (c *Comm) allgather(ctx context.Context, limit time.Duration, b []byte, lengths []int64, total int) ([][]byte,
+	error) {
 	countsAt, placesAt, mineAt := 0, 4*c.size, 8*c.size
 	allAt := mineAt + len(b)
 	m, err := NewMemory(allAt + max(1, total))
@@ -261,7 +266,8 @@ func (c *Comm) allgather(ctx context.Context, limit time.Duration, b []byte, len
 	copy(m.Bytes[mineAt:], b)
 	base, kind := addressOf(m.Bytes), uintptr(c.library.handles.byteType)
 	err = c.together(ctx, limit, fIallgatherv, func(f frame) arguments {
-		return arguments{base + uintptr(mineAt), uintptr(len(b)), kind, base + uintptr(allAt), base + uintptr(countsAt), base + uintptr(placesAt), kind, uintptr(c.handle), f.request()}
+		return arguments{base + uintptr(mineAt), uintptr(len(b)), kind, base + uintptr(allAt), base + uintptr(countsAt),
+			base + uintptr(placesAt), kind, uintptr(c.handle), f.request()}
 	})
 	if err != nil {
 		return nil, err // MPI may still write into the memory

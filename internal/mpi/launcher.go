@@ -95,11 +95,12 @@ func (l Launcher) Check(size int, library string) error {
 	if l.Name == "srun" {
 		remedy = "try srun --mpi=pmix or --mpi=pmi2 (srun --mpi=list shows which there are), or the library's own mpirun"
 	}
-	return fmt.Errorf("%s started %d processes, but for %s there are %d: they do not know each other; %s", l.Name, l.Size, library, size, remedy)
+	return fmt.Errorf("%s started %d processes, but for %s there are %d: they do not know each other; %s", l.Name,
+		l.Size, library, size, remedy)
 }
 
-// Alone returns an environment without what launchers have set in it: a program that is started with it is alone for MPI, and
-// keeps what a user has set for a library.
+// Alone returns an environment without what launchers have set in it: a program that is started with it is alone for
+// MPI, and keeps what a user has set for a library.
 func Alone(environment []string) (rest []string) {
 	for _, v := range environment {
 		name, _, _ := strings.Cut(v, "=")
@@ -110,8 +111,8 @@ func Alone(environment []string) (rest []string) {
 	return rest
 }
 
-// ofLaunchers are the beginnings of variables that launchers set. Of Open MPI's parameters these are those that tell a process
-// how to find its launcher.
+// ofLaunchers are the beginnings of variables that launchers set. Of Open MPI's parameters these are those that tell a
+// process how to find its launcher.
 var ofLaunchers = []string{
 	"PMI_", "PMIX_", "PMI2_", "PRTE_", "HYDI_", "HYDRA_", "MPI_LOCAL", "SLURM_", "OMPI_COMM_", "OMPI_UNIVERSE", "OMPI_APP_",
 	"OMPI_FIRST_", "OMPI_NUM_", "OMPI_COMMAND", "OMPI_ARGV", "OMPI_FILE_", "OMPI_MCA_orte_", "OMPI_MCA_ess", "OMPI_MCA_pmix",

@@ -425,8 +425,8 @@ const (
 // ofCUDA is MPIX_GPU_SUPPORT_CUDA.
 const ofCUDA = 0
 
-// SaysGPU reports whether the library says that messages may lie in the memory of CUDA devices, and names the function by
-// which it does, or that it has none. Libraries have been wrong both ways. MPI must run.
+// SaysGPU reports whether the library says that messages may lie in the memory of CUDA devices, and names the function
+// by which it does, or that it has none. Libraries have been wrong both ways. MPI must run.
 func (l *Library) SaysGPU() (says bool, by string, err error) {
 	if at := symbolOf(l.loaded, queryGPU); at != 0 {
 		f, err := l.frames.take()

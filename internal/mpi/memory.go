@@ -105,8 +105,8 @@ func (f frame) handle(h handles) Handle {
 // put writes the handle at the beginning of the frame.
 func (f frame) put(h Handle) { *(*uint64)(unsafe.Pointer(&f.bytes[0])) = uint64(h) }
 
-// waits limits how many loops of a process poll MPI without sleeping. Libraries make progress within calls alone, so while all loops sleep a
-// large message rests. One loop that polls makes progress for the messages of all.
+// waits limits how many loops of a process poll MPI without sleeping. Libraries make progress within calls alone, so
+// while all loops sleep a large message rests. One loop that polls makes progress for the messages of all.
 type waits struct{ most, spinning atomic.Int32 }
 
 // take reports whether one more loop may poll without sleeping, until give.
@@ -120,9 +120,10 @@ func (w *waits) take() bool {
 
 func (w *waits) give() { w.spinning.Add(-1) }
 
-// pace is how a loop that polls for an event waits between two polls. If it may poll without sleeping it keeps its thread for spinFor, and yields to other
-// goroutines now and then: to yield takes a lock, and may wake a thread. Else it yields for yieldFor. Then it sleeps a share of the time that it
-// has waited, so that it finds out late by no more than that.
+// pace is how a loop that polls for an event waits between two polls. If it may poll without sleeping it keeps its
+// thread for spinFor, and yields to other goroutines now and then: to yield takes a lock, and may wake a thread. Else
+// it yields for yieldFor. Then it sleeps a share of the time that it has waited, so that it finds out late by no more
+// than that.
 type pace struct {
 	waits   *waits
 	began   time.Time
@@ -166,20 +167,20 @@ func (p *pace) end() {
 	}
 }
 
-// Spin lets at most so many waits at a time poll without sleeping, for up to 50 ms each, and as many calls of Linger; before it is called no wait
-// does for longer than 50 us. Libraries that carry large messages in pieces make progress within calls alone, and so need it. It costs a core for
-// each such wait.
+// Spin lets at most so many waits at a time poll without sleeping, for up to 50 ms each, and as many calls of Linger;
+// before it is called no wait does for longer than 50 us. Libraries that carry large messages in pieces make progress
+// within calls alone, and so need it. It costs a core for each such wait.
 func (l *Library) Spin(most int) {
 	l.waits.most.Store(int32(most))
 	l.idle.most.Store(int32(most))
 }
 
-// lingerFor is how long a thread without work polls for more: longer than most steps take. A thread that sleeps takes as long to wake as a message of
-// some 100 KiB takes to arrive.
+// lingerFor is how long a thread without work polls for more: longer than most steps take. A thread that sleeps takes
+// as long to wake as a message of some 100 KiB takes to arrive.
 const lingerFor = 2 * time.Millisecond
 
-// Linger polls came without sleeping, for up to 2 ms, and reports whether it returned true. It returns false at once where as many other calls poll
-// as Spin allows.
+// Linger polls came without sleeping, for up to 2 ms, and reports whether it returned true. It returns false at once
+// where as many other calls poll as Spin allows.
 func (l *Library) Linger(came func() bool) bool {
 	if !l.idle.take() {
 		return false

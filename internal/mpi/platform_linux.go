@@ -64,7 +64,8 @@ func (s *signals) restore() error {
 }
 
 func signalAction(n int, to, was *disposition) error {
-	_, _, e := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(n), uintptr(unsafe.Pointer(to)), uintptr(unsafe.Pointer(was)), maskBytes, 0, 0)
+	_, _, e := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(n), uintptr(unsafe.Pointer(to)),
+		uintptr(unsafe.Pointer(was)), maskBytes, 0, 0)
 	if e != 0 {
 		return e
 	}

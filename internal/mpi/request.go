@@ -71,7 +71,8 @@ func (c *Comm) IsendAt(r *Request, address uintptr, bytes, to, tag int) error {
 		return err
 	}
 	return r.inPieces(address, bytes, func(at uintptr, n int, f frame) arguments {
-		return arguments{at, uintptr(n), uintptr(c.library.handles.byteType), uintptr(to), uintptr(tag), uintptr(c.handle), f.request()}
+		return arguments{at, uintptr(n), uintptr(c.library.handles.byteType), uintptr(to), uintptr(tag),
+			uintptr(c.handle), f.request()}
 	})
 }
 
@@ -170,11 +171,14 @@ func (r *Request) Wait(ctx context.Context, limit time.Duration) error {
 	if done, err := r.Test(); done || err != nil {
 		return err
 	}
-	return r.comm.library.Await(ctx, limit, r.Test, func() error { return &LateError{functionNames[r.fn], r.with(), limit} })
+	return r.comm.library.Await(ctx, limit, r.Test, func() error {
+		return &LateError{functionNames[r.fn], r.with(),
+			limit}
+	})
 }
 
-// Await looks again and again until done says so or fails, at most that long: then it returns what late does. When the context
-// ends it returns its cause too.
+// Await looks again and again until done says so or fails, at most that long: then it returns what late does. When the
+// context ends it returns its cause too.
 func (l *Library) Await(ctx context.Context, limit time.Duration, done func() (bool, error), late func() error) error {
 	p := newPace(&l.waits)
 	defer p.end()

@@ -36,9 +36,9 @@ func (l *Library) Init(ctx context.Context, limit time.Duration) (*Comm, error) 
 	return l.adopt(ctx, limit, l.handles.world)
 }
 
-// Lend returns a copy of a communicator of a program that has started MPI itself, with
-// MPI_THREAD_MULTIPLE, and that ends it, after Free. All processes of the communicator must
-// call it, and it waits for them, at most that long. The handle is that of the library's own interface: an int in MPICH, else a pointer.
+// Lend returns a copy of a communicator of a program that has started MPI itself, with MPI_THREAD_MULTIPLE, and that
+// ends it, after Free. All processes of the communicator must call it, and it waits for them, at most that long. The
+// handle is that of the library's own interface: an int in MPICH, else a pointer.
 func (l *Library) Lend(ctx context.Context, limit time.Duration, comm Handle) (*Comm, error) {
 	begun, err := l.begun()
 	if err != nil {
@@ -155,7 +155,8 @@ func (l *Library) initThread() error {
 // manyThreads refuses a library that only one thread at a time may call.
 func (l *Library) manyThreads(provided int) error {
 	if provided < int(l.handles.multiple) {
-		return fmt.Errorf("%s provides thread level %d; halox needs MPI_THREAD_MULTIPLE, %d", l, provided, l.handles.multiple)
+		return fmt.Errorf("%s provides thread level %d; halox needs MPI_THREAD_MULTIPLE, %d", l, provided,
+			l.handles.multiple)
 	}
 	return nil
 }

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Sleep sleeps by the kernel's timer. That of Go makes a millisecond of less where the process is idle, as one is that waits for
-// others.
+// Sleep sleeps by the kernel's timer. That of Go makes a millisecond of less where the process is idle, as one is that
+// waits for others.
 func Sleep(d time.Duration) {
 	if d >= time.Millisecond {
 		time.Sleep(d)

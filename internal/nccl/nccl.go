@@ -1,11 +1,11 @@
 // Package nccl binds NVIDIA's NCCL, which is opened at run time: nothing of it is needed to build.
 //
-// Of NCCL it has messages between the two ranks of a communicator. Communicators do not block: what Begin, Send and Receive have
-// begun is under way until Ready says otherwise, so that every wait can have a limit. Whoever waited too long calls Abort, which
-// also ends what runs on the device.
+// Of NCCL it has messages between the two ranks of a communicator. Communicators do not block: what Begin, Send and
+// Receive have begun is under way until Ready says otherwise, so that every wait can have a limit. Whoever waited too
+// long calls Abort, which also ends what runs on the device.
 //
-// NCCL finds the device by the CUDA context of the calling thread, see streams.Device.Within. It needs cgo and Linux; elsewhere
-// Open returns [ErrUnsupported].
+// NCCL finds the device by the CUDA context of the calling thread, see streams.Device.Within. It needs cgo and Linux;
+// elsewhere Open returns [ErrUnsupported].
 package nccl
 
 import (
@@ -74,8 +74,8 @@ func StartLog() (*Log, error) {
 // via finds what NCCL says of a connection: "Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM".
 var via = regexp.MustCompile(`(?m) -> \d+\[[0-9a-f]+\](?: \[\w+\])? via ([\w/.-]+)`)
 
-// Transports returns over what NCCL has connected devices until now, in its words, each once: "P2P/CUMEM", "NET/IB/0". It is nil
-// where that is not known.
+// Transports returns over what NCCL has connected devices until now, in its words, each once: "P2P/CUMEM", "NET/IB/0".
+// It is nil where that is not known.
 func (l *Log) Transports() (all []string) {
 	if l.path == "" {
 		return nil

@@ -2,7 +2,8 @@ package mpi
 
 import "github.com/prometheus/procfs"
 
-// hostCores returns how many cores this host has, whatever this process is bound to; ok is false where that is not known.
+// hostCores returns how many cores this host has, whatever this process is bound to; ok is false where that is not
+// known.
 func hostCores() (n int, ok bool) {
 	fs, err := procfs.NewDefaultFS()
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// whole carries a message as it lies in the memory of the device, of which MPI is given the address. The host waits until what
-// was queued before is done: MPI knows nothing of streams.
+// whole carries a message as it lies in the memory of the device, of which MPI is given the address. The host waits
+// until what was queued before is done: MPI knows nothing of streams.
 type whole struct {
 	*message
 	sends   bool
@@ -36,7 +36,8 @@ func (w *whole) carry() error {
 	return w.over()
 }
 
-// travel gives MPI the span, and waits until it is done. MPI copies to and from the GPU in the context of the thread that calls it.
+// travel gives MPI the span, and waits until it is done. MPI copies to and from the GPU in the context of the thread
+// that calls it.
 func (w *whole) travel() error {
 	began := time.Now()
 	if err := w.hand(); err != nil {
@@ -83,16 +84,16 @@ const (
 // childLimit is how long what a child waits for may take, and the child itself a little longer.
 const childLimit = 30 * time.Second
 
-// probeLengths are those of the messages by which MPI is tried: libraries send short ones at once and ask before longer ones,
-// some in pieces.
+// probeLengths are those of the messages by which MPI is tried: libraries send short ones at once and ask before longer
+// ones, some in pieces.
 var probeLengths = []int64{8, 1000, 16 << 10, 96<<10 + 8, 1<<20 + 24}
 
 // probeSaid is what a probe that went well prints: an exit code alone may be that of another program.
 const probeSaid = "halox: MPI takes device memory"
 
-// TakeProbe is what a program of Options.Probe does: alone, it starts MPI, sends messages from memory of a device to other
-// memory of that device, and compares what has come. It tells out what came of it, and returns the exit code. Where MPI does
-// not take device memory it may crash instead.
+// TakeProbe is what a program of Options.Probe does: alone, it starts MPI, sends messages from memory of a device to
+// other memory of that device, and compares what has come. It tells out what came of it, and returns the exit code.
+// Where MPI does not take device memory it may crash instead.
 func TakeProbe(out io.Writer) (exit int) {
 	if err := takeProbe(); err != nil {
 		fmt.Fprintln(out, err)
@@ -202,8 +203,8 @@ func (t *trial) close() error {
 // errWrong says that bytes are not those that were sent.
 var errWrong = errors.New("they arrived wrong")
 
-// exchange sends messages of all lengths to one rank while it receives as many from another, also where some arrive wrong: the
-// other ranks wait for them.
+// exchange sends messages of all lengths to one rank while it receives as many from another, also where some arrive
+// wrong: the other ranks wait for them.
 func (t *trial) exchange(to, from int) (wrong error) {
 	for _, n := range probeLengths {
 		err := t.one(to, from, n)
@@ -275,8 +276,8 @@ func fill(b []byte, from, to int) {
 	}
 }
 
-// TryDevice returns an error, on all processes, unless MPI takes memory of the devices right, each process giving one of its
-// own. All call it. It goes on only where all went well before:
+// TryDevice returns an error, on all processes, unless MPI takes memory of the devices right, each process giving one
+// of its own. All call it. It goes on only where all went well before:
 //
 //   - the library says that it takes such memory; believed without that where insist is set;
 //   - a process that each one starts, see Options.Probe, sends itself messages of several lengths, and they arrive unchanged;
@@ -321,7 +322,8 @@ func (p *Processes) askChild(ctx context.Context, d *streams.Device) error {
 	ctx, stop := context.WithTimeout(ctx, 2*childLimit)
 	defer stop()
 	c := exec.CommandContext(ctx, p.options.Probe[0], p.options.Probe[1:]...)
-	c.Env = append(binding.Alone(os.Environ()), probeLibrary+"="+p.library.File(), fmt.Sprintf("%s=%d", probeDevice, d.ID), probeBackend+"="+string(d.Backend))
+	c.Env = append(binding.Alone(os.Environ()), probeLibrary+"="+p.library.File(),
+		fmt.Sprintf("%s=%d", probeDevice, d.ID), probeBackend+"="+string(d.Backend))
 	c.WaitDelay = time.Second
 	var said bytes.Buffer
 	c.Stdout, c.Stderr = &said, &said

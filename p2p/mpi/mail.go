@@ -19,8 +19,8 @@ const (
 	atOnce      = 4 // parcels to one process that MPI has
 )
 
-// Mail carries records of bytes between this process and all others during a turn, which all begin and end: from each to
-// each in order. Records that are put while MPI has enough to send go together. Several goroutines may put; one
+// Mail carries records of bytes between this process and all others during a turn, which all begin and end: from each
+// to each in order. Records that are put while MPI has enough to send go together. Several goroutines may put; one
 // calls Begin, Take, End and Close.
 type Mail struct {
 	processes *Processes
@@ -182,8 +182,8 @@ func (m *Mail) push(b *mailbox) error {
 }
 
 // Take has take called for the records that have come, those of each process in the order in which they were put, and
-// reports whether there were some. Records are those of mail until take returns; take may call Put. After a failure of any process it
-// returns that.
+// reports whether there were some. Records are those of mail until take returns; take may call Put. After a failure of
+// any process it returns that.
 func (m *Mail) Take(take func(from int, record []byte) error) (some bool, err error) {
 	if err := m.processes.Err(); err != nil {
 		return false, err
@@ -302,8 +302,8 @@ func (m *Mail) Close() error {
 	return nil
 }
 
-// Wire carries bytes of host memory between this process and another by MPI alone: what it takes bounds what messages between
-// their devices take. One thread uses it.
+// Wire carries bytes of host memory between this process and another by MPI alone: what it takes bounds what messages
+// between their devices take. One thread uses it.
 type Wire struct {
 	processes  *Processes
 	other, tag int

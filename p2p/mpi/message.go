@@ -28,15 +28,17 @@ type message struct {
 	resources  streams.Resources
 }
 
-// A carrier takes the bytes of a message from its span to the other process, or brings them from there into its span. Each
-// engine has its own. The thread of the message alone calls it, but for quiet, which is called when that has ended.
+// A carrier takes the bytes of a message from its span to the other process, or brings them from there into its span.
+// Each engine has its own. The thread of the message alone calls it, but for quiet, which is called when that has
+// ended.
 type carrier interface {
-	// carry makes one turn, behind what was queued before the event ready of the message. It calls over once all that this
-	// side does with the span is queued on the stream, and returns when the next turn may begin. Every wait in it has the
-	// limit of the processes, and ends with their first failure.
+	// carry makes one turn, behind what was queued before the event ready of the message. It calls over once all that
+	// this side does with the span is queued on the stream, and returns when the next turn may begin. Every wait in it
+	// has the limit of the processes, and ends with their first failure.
 	carry() error
 
-	// progress has the network go on with what comes for turns that are not asked for yet. An error is that of the next turn.
+	// progress has the network go on with what comes for turns that are not asked for yet. An error is that of the next
+	// turn.
 	progress()
 
 	// quiet reports whether nobody else may use memory of the carrier or the span any more, so that it can be freed.
@@ -100,8 +102,8 @@ func (m *message) run(c carrier) {
 	}()
 }
 
-// next waits for the turn that is asked for next; it is the last where ok is false. Between the steps of GPUs it polls: host devices
-// need their cores to compute.
+// next waits for the turn that is asked for next; it is the last where ok is false. Between the steps of GPUs it polls:
+// host devices need their cores to compute.
 func (m *message) next() (step int64, ok bool) {
 	came := func() bool {
 		select {
@@ -131,7 +133,8 @@ func (m *message) fail(err error) {
 
 // sent notes for a trace that the network has had the message since some time.
 func (m *message) sent(since time.Time) {
-	m.lane.Note(streams.Operation{Name: "message", Work: streams.CopyWork, Step: m.stream.Step(), Bytes: m.span.Length}, since, time.Now())
+	m.lane.Note(streams.Operation{Name: "message", Work: streams.CopyWork, Step: m.stream.Step(), Bytes: m.span.Length},
+		since, time.Now())
 }
 
 // begin has a turn begin, of the step of a stream, unless the thread has ended by a failure.
@@ -178,9 +181,10 @@ func (m *message) close() error {
 	return m.resources.Close()
 }
 
-// pieces carry messages through a ring of buffers of pinned memory, so that a piece is copied while MPI has the one before. Pieces are
-// numbered from the first message on, through all turns: the buffers of one turn are filled while MPI still has the last pieces of the turn
-// before. Every wait also looks at MPI, which may carry what it has within calls alone.
+// pieces carry messages through a ring of buffers of pinned memory, so that a piece is copied while MPI has the one
+// before. Pieces are numbered from the first message on, through all turns: the buffers of one turn are filled while
+// MPI still has the last pieces of the turn before. Every wait also looks at MPI, which may carry what it has within
+// calls alone.
 type pieces struct {
 	*message
 	slots []*slot
@@ -217,9 +221,10 @@ func newPieces(m *message) (p *pieces, err error) {
 	return p, nil
 }
 
-// pieceSize returns the bytes of a piece, at most so many; the last of a message may be shorter. Nothing hides the copy of the first piece at the sender
-// and that of the last at the receiver, so pieces are to be short. Each piece costs handshakes and calls of the driver, so there are to be few. The sum
-// of both is least for pieces as long as the root of the message times fairPiece.
+// pieceSize returns the bytes of a piece, at most so many; the last of a message may be shorter. Nothing hides the copy
+// of the first piece at the sender and that of the last at the receiver, so pieces are to be short. Each piece costs
+// handshakes and calls of the driver, so there are to be few. The sum of both is least for pieces as long as the root
+// of the message times fairPiece.
 func pieceSize(length, most int64) int64 {
 	size := min(length, most, max(leastPiece, int64(math.Sqrt(float64(length)*fairPiece))))
 	return ceilDiv(length, ceilDiv(length, size))
@@ -323,7 +328,8 @@ func (p *pieces) quiet() bool {
 	return true
 }
 
-// inPieces receive. Buffers that are free are always MPI's to receive into, so that pieces come before the turn that takes them is asked for.
+// inPieces receive. Buffers that are free are always MPI's to receive into, so that pieces come before the turn that
+// takes them is asked for.
 type inPieces struct {
 	*pieces
 	posted int // pieces that MPI has got buffers for
@@ -397,8 +403,8 @@ type outPieces struct {
 	began time.Time // when MPI got the first piece of the turn
 }
 
-// carry sends all pieces: while MPI has some, the next is copied. It ends when MPI is done with them, or before where the next turn is asked
-// for: the waits of that one go on with what is left.
+// carry sends all pieces: while MPI has some, the next is copied. It ends when MPI is done with them, or before where
+// the next turn is asked for: the waits of that one go on with what is left.
 func (p *outPieces) carry() error {
 	if p.lost != nil {
 		return p.lost
@@ -440,7 +446,8 @@ func (p *outPieces) fetch(i, end int) error {
 	return nil
 }
 
-// send gives a piece to MPI, once it is copied. It waits for MPI first: to ask the driver for the copy takes time from MPI.
+// send gives a piece to MPI, once it is copied. It waits for MPI first: to ask the driver for the copy takes time from
+// MPI.
 func (p *outPieces) send(i int) error {
 	if err := p.done(i - mostSent); err != nil {
 		return err

@@ -15,10 +15,10 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// linked carries a message by NCCL, which knows messages by their order alone. So both ends agree on it for each message, by
-// notes over MPI: the receiver says that the span may be written, and the sender, when the message is packed and no other of
-// the pair is under way, which number it has. Only then do both queue it. No stream ever waits for another process that has
-// not begun, and what is not over in time is ended by its communicator.
+// linked carries a message by NCCL, which knows messages by their order alone. So both ends agree on it for each
+// message, by notes over MPI: the receiver says that the span may be written, and the sender, when the message is
+// packed and no other of the pair is under way, which number it has. Only then do both queue it. No stream ever waits
+// for another process that has not begun, and what is not over in time is ended by its communicator.
 type linked struct {
 	*message
 	pairs  *pairs
@@ -104,7 +104,8 @@ func (l *linked) receive() error {
 	return l.together()
 }
 
-// together is what both ends do once they have agreed: the message is queued, and is over when the device is done with it.
+// together is what both ends do once they have agreed: the message is queued, and is over when the device is done with
+// it.
 func (l *linked) together() error {
 	if err := l.pair.begin(); err != nil {
 		return err
@@ -153,7 +154,8 @@ func (l *linked) done(r *binding.Request) error {
 	return r.Wait(l.processes.failure.ctx, l.limit)
 }
 
-// note sends a note. The sender's and the receiver's have communicators of their own, as messages in both directions have one tag.
+// note sends a note. The sender's and the receiver's have communicators of their own, as messages in both directions
+// have one tag.
 func (l *linked) note(id nccl.ID, number uint64) error {
 	copy(l.notes.Bytes, id[:])
 	binary.LittleEndian.PutUint64(l.notes.Bytes[len(id):], number)
@@ -195,10 +197,10 @@ func (l *linked) quiet() bool {
 // tryLimit is how long a message may take by which NCCL is tried. Connections of the first take seconds.
 const tryLimit = 20 * time.Second
 
-// TryNCCL returns an error, on all processes, unless NCCL carries messages between their devices right, each process giving one
-// of its own: it opens the library that the variable HALOX_NCCL names, else libnccl.so.2, and sends messages of several lengths
-// to the processes whose distance in rank is 1, 2, 4 and so on. All processes call it. What NCCL fails of here is no failure of
-// the processes.
+// TryNCCL returns an error, on all processes, unless NCCL carries messages between their devices right, each process
+// giving one of its own: it opens the library that the variable HALOX_NCCL names, else libnccl.so.2, and sends messages
+// of several lengths to the processes whose distance in rank is 1, 2, 4 and so on. All processes call it. What NCCL
+// fails of here is no failure of the processes.
 func (p *Processes) TryNCCL(ctx context.Context, d *streams.Device) error {
 	if p.pairs != nil {
 		return nil

@@ -13,8 +13,8 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// pairs are communicators of NCCL, each for the messages from one device to one device of another process: so no message
-// waits for one in the other direction, and two ends agree on the order of one sequence alone.
+// pairs are communicators of NCCL, each for the messages from one device to one device of another process: so no
+// message waits for one in the other direction, and two ends agree on the order of one sequence alone.
 type pairs struct {
 	library *nccl.Library
 	log     *nccl.Log

@@ -20,8 +20,9 @@ type Options struct {
 	Limit time.Duration // how long one waits for another at most; 0: a minute
 	Piece int64         // largest piece of a message, of which up to three are under way; 0: 8 MiB
 
-	// Probe is a program with arguments that calls TakeProbe and ends with its exit code, such as "halox probe-mpi". It is
-	// started to find out whether MPI takes device memory, which may crash. Without it network Device is not to be had.
+	// Probe is a program with arguments that calls TakeProbe and ends with its exit code, such as "halox probe-mpi". It
+	// is started to find out whether MPI takes device memory, which may crash. Without it network Device is not to be
+	// had.
 	Probe []string
 }
 
@@ -61,8 +62,8 @@ type Processes struct {
 	ended   bool // MPI is, by Close
 }
 
-// Alone returns the group of this process alone. No MPI is opened, collective calls return at once, and a failure is only
-// returned, not kept: the next call starts afresh.
+// Alone returns the group of this process alone. No MPI is opened, collective calls return at once, and a failure is
+// only returned, not kept: the next call starts afresh.
 func Alone() *Processes { return alone() }
 
 var alone = sync.OnceValue(func() *Processes {
@@ -198,7 +199,8 @@ func (o Options) common() (c commonOptions) {
 }
 
 func (c commonOptions) String() string {
-	return fmt.Sprintf("a limit of %v and pieces of %d bytes", time.Duration(binary.LittleEndian.Uint64(c[:])), binary.LittleEndian.Uint64(c[8:]))
+	return fmt.Sprintf("a limit of %v and pieces of %d bytes", time.Duration(binary.LittleEndian.Uint64(c[:])),
+		binary.LittleEndian.Uint64(c[8:]))
 }
 
 // introduce tells the others the name of this host, counts hosts, and returns the options of all processes.
@@ -227,13 +229,15 @@ func (p *Processes) introduce(ctx context.Context) (all []commonOptions, err err
 func (p *Processes) compare(all []commonOptions) error {
 	for rank, other := range all {
 		if other != all[p.Rank] {
-			return fmt.Errorf("mpi: %s has %v, and %s %v: all processes must give the same", p.Name(rank), other, p.Name(p.Rank), all[p.Rank])
+			return fmt.Errorf("mpi: %s has %v, and %s %v: all processes must give the same", p.Name(rank), other,
+				p.Name(p.Rank), all[p.Rank])
 		}
 	}
 	return nil
 }
 
-// spinners returns how many waits of this process may poll without sleeping: a few where it has cores to itself, none where processes share them.
+// spinners returns how many waits of this process may poll without sleeping: a few where it has cores to itself, none
+// where processes share them.
 func (p *Processes) spinners() int {
 	const most, coresEach = 4, 4
 	beside := 0
@@ -337,8 +341,8 @@ const (
 	NCCL   Network = "nccl"       // by NCCL, which MPI tells the order of messages
 )
 
-// Networks returns all networks but Auto, in the order in which they are shown. Of networks that take equally long the first
-// is taken.
+// Networks returns all networks but Auto, in the order in which they are shown. Of networks that take equally long the
+// first is taken.
 func Networks() []Network { return slices.Clone(networks) }
 
 // networks are those but Auto. A new one has its line here, and its carriers in a file of its own, see newCarrier.

@@ -8,8 +8,8 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// Use has messages that are made from now on carried by one network between processes of one host, and by one between hosts.
-// Without it both are Pieces. All processes must call it, with the same.
+// Use has messages that are made from now on carried by one network between processes of one host, and by one between
+// hosts. Without it both are Pieces. All processes must call it, with the same.
 func (p *Processes) Use(within, across Network) error {
 	for _, n := range []Network{within, across} {
 		if !slices.Contains(networks, n) {
@@ -134,8 +134,8 @@ func (p *Processes) NewReceiver(dst streams.Span, from, tag int, whom string) (*
 	return &Receiver{message: m}, nil
 }
 
-// Expect begins to receive one message, in the step of the stream that Receive will have wait. What Done was called for last is
-// waited for before the span is written.
+// Expect begins to receive one message, in the step of the stream that Receive will have wait. What Done was called for
+// last is waited for before the span is written.
 func (t *Receiver) Expect(s *streams.Stream) {
 	t.expected++
 	t.begin(s)

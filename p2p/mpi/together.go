@@ -45,7 +45,8 @@ func Gather[T any](ctx context.Context, p *Processes, what string, mine T) ([]T,
 	return all, nil
 }
 
-// Broadcast returns, on all processes, what the root gives; what others give is ignored. All must call it, see [Gather].
+// Broadcast returns, on all processes, what the root gives; what others give is ignored. All must call it, see
+// [Gather].
 func Broadcast[T any](ctx context.Context, p *Processes, what string, mine T, root int) (T, error) {
 	if p.IsAlone() {
 		return mine, nil
@@ -68,9 +69,9 @@ func Broadcast[T any](ctx context.Context, p *Processes, what string, mine T, ro
 	return got, nil
 }
 
-// Gather returns what each process has given, by rank. All must call it; what says for what, in
-// errors. It waits for the others at most as long as the limit. Where processes meet for different things, as they do that
-// have not made the same collective calls before, all get an error that says who is where.
+// Gather returns what each process has given, by rank. All must call it; what says for what, in errors. It waits for
+// the others at most as long as the limit. Where processes meet for different things, as they do that have not made the
+// same collective calls before, all get an error that says who is where.
 func (p *Processes) Gather(ctx context.Context, what string, b []byte) (all [][]byte, err error) {
 	if p.IsAlone() {
 		return [][]byte{b}, nil
@@ -93,7 +94,8 @@ func (p *Processes) gather(ctx context.Context, what string, b []byte) ([][]byte
 	}
 	for rank, other := range all {
 		if !bytes.HasPrefix(other, mine[:head]) {
-			return nil, fmt.Errorf("%s has come for %q, and %s for %q: all must make the same calls in the same order", p.Name(rank), forWhat(other), p.Name(p.Rank), what)
+			return nil, fmt.Errorf("%s has come for %q, and %s for %q: all must make the same calls in the same order",
+				p.Name(rank), forWhat(other), p.Name(p.Rank), what)
 		}
 		all[rank] = other[head:]
 	}
@@ -147,9 +149,9 @@ func (p *Processes) together(ctx context.Context, what string, call func(context
 // Agree returns nil on all processes if all give nil, else an error on all. All must call it: it is how processes do
 // something together that each may fail at.
 //
-// Without kinds the error joins that of this process and those of the others, as *[RemoteError], each text once.
-// With kinds it is the worst error alone: kinds are in ascending order, errors that wrap none of them are worse, and the
-// end of a context is the worst. Where this process has an error of the worst kind it gets its own, else a *[RemoteError]
+// Without kinds the error joins that of this process and those of the others, as *[RemoteError], each text once. With
+// kinds it is the worst error alone: kinds are in ascending order, errors that wrap none of them are worse, and the end
+// of a context is the worst. Where this process has an error of the worst kind it gets its own, else a *[RemoteError]
 // that wraps the kind.
 func (p *Processes) Agree(ctx context.Context, what string, mine error, kinds ...error) error {
 	if p.IsAlone() {
@@ -185,8 +187,8 @@ type outcome struct {
 	Text string
 }
 
-// kindOf returns 0 for nil, the place of the first kind that the error wraps from 1 on, the next number for other errors,
-// and the one after that for the end of a context.
+// kindOf returns 0 for nil, the place of the first kind that the error wraps from 1 on, the next number for other
+// errors, and the one after that for the end of a context.
 func kindOf(err error, kinds []error) int {
 	switch {
 	case err == nil:
@@ -228,8 +230,9 @@ func (p *Processes) remote(rank int, o outcome, kinds []error) error {
 	return e
 }
 
-// First returns the first n of the processes, with ranks, hosts and tags of their own; nil on the others. All processes call it.
-// Those that get them close them before these. Where these have opened NCCL, messages of those take Pieces before Use. A failure of any of these processes ends what those wait for too.
+// First returns the first n of the processes, with ranks, hosts and tags of their own; nil on the others. All processes
+// call it. Those that get them close them before these. Where these have opened NCCL, messages of those take Pieces
+// before Use. A failure of any of these processes ends what those wait for too.
 func (p *Processes) First(ctx context.Context, n int) (*Processes, error) {
 	if n < 1 || n > p.Size() {
 		return nil, fmt.Errorf("mpi: the first %d of %d processes", n, p.Size())
@@ -295,8 +298,8 @@ func (p *Processes) Close() error {
 	return p.library.Finalize(ctx, p.options.Limit)
 }
 
-// Disconnect ends what networks hold on devices, which comes before those are closed. Messages must be closed before. Messages that
-// are made afterwards need Use again, where they are to take another network than Pieces.
+// Disconnect ends what networks hold on devices, which comes before those are closed. Messages must be closed before.
+// Messages that are made afterwards need Use again, where they are to take another network than Pieces.
 func (p *Processes) Disconnect() error {
 	if p == nil || p.pairs == nil {
 		return nil
@@ -319,7 +322,10 @@ func (p *Processes) meetAtEnd(ctx context.Context) error {
 		return err
 	}
 	// MPI may keep a last note until it is called again, and MPI_Finalize waits for who waits for that.
-	return p.together(ctx, "end together", func(ctx context.Context) error { return p.control.Barrier(ctx, p.options.Limit) })
+	return p.together(ctx, "end together", func(ctx context.Context) error {
+		return p.control.Barrier(ctx,
+			p.options.Limit)
+	})
 }
 
 // awaitLeave waits until nothing is under way between the threads that listen.
@@ -343,9 +349,9 @@ const (
 	grace    = 2 * time.Second
 )
 
-// Abort ends this process and all others, with that exit code, after a failure. It waits a little,
-// so that what was printed is seen, and other ranks than 0 longer, so that rank 0 can speak. Where a program has lent its
-// communicator it does nothing: how its processes end is the program's. Nor does it where Close has ended MPI.
+// Abort ends this process and all others, with that exit code, after a failure. It waits a little, so that what was
+// printed is seen, and other ranks than 0 longer, so that rank 0 can speak. Where a program has lent its communicator
+// it does nothing: how its processes end is the program's. Nor does it where Close has ended MPI.
 func (p *Processes) Abort(code int) {
 	if p == nil || p.control == nil || p.lent || p.ended {
 		return
@@ -366,7 +372,8 @@ const bytesTag = 1
 // piece. Between two processes the calls are in the same order on both. Where it fails all
 // processes are told.
 func (p *Processes) SendBytes(ctx context.Context, what string, b []byte, to int) error {
-	return p.inPieces(ctx, fmt.Sprintf("%s, to %s", what, p.Name(to)), b, func(r *binding.Request, memory, piece []byte) (func(), error) {
+	return p.inPieces(ctx, fmt.Sprintf("%s, to %s", what, p.Name(to)), b, func(r *binding.Request, memory,
+		piece []byte) (func(), error) {
 		copy(memory, piece)
 		return func() {}, p.control.Isend(r, memory, to, bytesTag)
 	})
@@ -374,13 +381,15 @@ func (p *Processes) SendBytes(ctx context.Context, what string, b []byte, to int
 
 // ReceiveBytes fills b with what a process sends by SendBytes.
 func (p *Processes) ReceiveBytes(ctx context.Context, what string, b []byte, from int) error {
-	return p.inPieces(ctx, fmt.Sprintf("%s, from %s", what, p.Name(from)), b, func(r *binding.Request, memory, piece []byte) (func(), error) {
-		return func() { copy(piece, memory) }, p.control.Irecv(r, memory, from, bytesTag)
-	})
+	return p.inPieces(ctx, fmt.Sprintf("%s, from %s", what, p.Name(from)), b,
+		func(r *binding.Request, memory, piece []byte) (func(), error) {
+			return func() { copy(piece, memory) }, p.control.Irecv(r, memory, from, bytesTag)
+		})
 }
 
 // inPieces begins a request for each piece of the bytes, waits for it, and ends it.
-func (p *Processes) inPieces(ctx context.Context, what string, b []byte, begin func(r *binding.Request, memory, piece []byte) (end func(), err error)) error {
+func (p *Processes) inPieces(ctx context.Context, what string, b []byte, begin func(r *binding.Request, memory,
+	piece []byte) (end func(), err error)) error {
 	return p.together(ctx, what, func(ctx context.Context) error {
 		size := min(int64(len(b)), p.options.Piece)
 		if size == 0 {

@@ -62,7 +62,8 @@ type peer struct {
 }
 
 // newWatch starts the thread. All processes must call it.
-func newWatch(ctx context.Context, control *binding.Comm, hosts []string, limit time.Duration, f *failure) (*watch, error) {
+func newWatch(ctx context.Context, control *binding.Comm, hosts []string, limit time.Duration, f *failure) (*watch,
+	error) {
 	comm, err := control.Dup(ctx, limit)
 	if err != nil {
 		return nil, err
@@ -282,7 +283,8 @@ func (w *watch) count(gap time.Duration) {
 			continue // it has called Close, and waits for this process
 		}
 		if p.silent += gap; p.silent > w.patience() {
-			w.fail(fmt.Errorf("mpi: %s has said nothing for %v: it has ended, or hangs", nameOf(p.rank, w.hosts), w.patience()))
+			w.fail(fmt.Errorf("mpi: %s has said nothing for %v: it has ended, or hangs", nameOf(p.rank, w.hosts),
+				w.patience()))
 			return
 		}
 	}

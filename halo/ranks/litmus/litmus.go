@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 	_ "embed"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -81,13 +80,11 @@ func (t Tests) run(ctx context.Context, one test, devices []*streams.Device) err
 	if t.Seed == 0 {
 		t.Seed = rand.Uint32()
 	}
-	if !t.Processes.IsAlone() {
-		seed, err := t.Processes.Broadcast(ctx, "the seed of litmus tests", binary.LittleEndian.AppendUint32(nil, t.Seed), 0)
-		if err != nil {
-			return err
-		}
-		t.Seed = binary.LittleEndian.Uint32(seed)
+	seed, err := mpi.Broadcast(ctx, t.Processes, "the seed of litmus tests", t.Seed, 0)
+	if err != nil {
+		return err
 	}
+	t.Seed = seed
 	if err := t.seeded(ctx, one, devices); err != nil {
 		return fmt.Errorf("seed %d: %w", t.Seed, err)
 	}
@@ -96,9 +93,6 @@ func (t Tests) run(ctx context.Context, one test, devices []*streams.Device) err
 
 // agree has all processes fail where one does.
 func (t Tests) agree(ctx context.Context, what string, err error) error {
-	if t.Processes.IsAlone() {
-		return err
-	}
 	return t.Processes.Agree(ctx, "litmus tests: "+what, err)
 }
 
