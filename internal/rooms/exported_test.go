@@ -45,6 +45,7 @@ var public = map[string][]string{
 	"halo/packing":   {"Transfer.Path"},
 	"results":        {"Row.Has"},
 	"results/field":  {"Writer.Abort", "Writer.Write"},
+	"results/output": {"Register", "Run.Chunks"}, // for new formats
 	"results/plot":   {"Panels"},
 	"results/trace":  {"Trace.Hidden"},
 	"solvers":        {"Solver.Field", "Solver.Read"},
