@@ -128,6 +128,8 @@ func inFlow(n *yaml.Node, depth int) *yaml.Node {
 	switch {
 	case n.Kind == yaml.ScalarNode && n.ShortTag() == "!!str":
 		c.Style = yaml.DoubleQuotedStyle
+	case n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null":
+		c.Value = "null"
 	case n.Kind == yaml.AliasNode:
 		return &yaml.Node{Kind: yaml.ScalarNode, Value: "*" + n.Value}
 	case len(n.Content) > 0 && depth == 0:

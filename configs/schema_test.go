@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/halox/halox/configs"
+	"github.com/halox/halox/halo/boundary"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/p2p/mpi"
 	"github.com/halox/halox/solvers/scheme"
@@ -18,6 +19,10 @@ import (
 func TestReference(t *testing.T) {
 	const page = "../docs/reference/config.md"
 	o := options
+	o.Boundaries = nil
+	for _, k := range boundary.Kinds() {
+		o.Boundaries = append(o.Boundaries, configs.BoundaryKind{Name: configs.FaceKind(k), Value: k.HasValues()})
+	}
 	o.Paths, o.Networks = texts(p2p.Paths()), texts(mpi.Networks())
 	for _, name := range scheme.All() {
 		needs, err := scheme.NeedsOf(name)

@@ -325,7 +325,7 @@ func TestBoundaryRefusals(t *testing.T) {
 		spec       halo.Spec
 		left       boundary.Condition
 	}{
-		{"no kind", "dirichlet, neumann, repeat or custom", star(3), boundary.Condition{Kind: "wall"}},
+		{"no kind", `must be one of ["" "custom" "dirichlet" "neumann" "repeat"], got "wall"`, star(3), boundary.Condition{Kind: "wall"}},
 		{"too many values", "2 values for 1 components", star(3), number(1, 2)},
 		{"a fraction for whole numbers", "1.5 is no int32", whole, number(1.5)},
 		{"too large a number", "is no int32", whole, number(1 << 31)},

@@ -46,7 +46,7 @@ func newSource[T float32 | float64](p *Problem, bad *atomic.Pointer[notFinite], 
 func (p *Problem) values() []*stencil.Expression {
 	v := make([]*stencil.Expression, len(p.Walls))
 	for i := range domain.Faces(p.Grid.Dims) {
-		if p.Walls[i].Kind == Dirichlet {
+		if p.Walls[i].Kind.HasValues() {
 			v[i] = p.Walls[i].Value
 		}
 	}
@@ -137,13 +137,16 @@ func (p *Problem) resolve(at domain.Vec) (which int, q domain.Vec) {
 		if at[a] >= n {
 			face++
 		}
-		switch p.Walls[face].Kind {
-		case Periodic:
+		kind := p.Walls[face].Kind
+		from, copied := kind.Source(max(-1-at[a], at[a]-n))
+		switch {
+		case kind == Periodic:
 			at[a] = (at[a] + n) % n
-		case Neumann:
-			at[a] = max(at[a], -1-at[a])
-			at[a] = min(at[a], 2*n-1-at[a])
-		case Dirichlet:
+		case copied && at[a] < 0:
+			at[a] = from
+		case copied:
+			at[a] = n - 1 - from
+		case kind.HasValues():
 			which = face
 		}
 	}

@@ -10,6 +10,8 @@ package solvers
 import (
 	"errors"
 	"fmt"
+	"math"
+	"slices"
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
@@ -86,7 +88,11 @@ func (p *Problem) checkParts() error {
 		if (w.Kind == Periodic) != p.Grid.Periodic[face.Axis()] {
 			return fmt.Errorf("solvers: face %v and its axis disagree about being periodic", face)
 		}
-		if w.Kind == Dirichlet && w.Value == nil {
+		if w.Kind != Periodic && !slices.Contains(boundary.Kinds(), w.Kind) {
+			return fmt.Errorf("solvers: the kind of face %v must be one of %q, or periodic, got %q",
+				face, boundary.Kinds(), w.Kind)
+		}
+		if w.Kind.HasValues() && w.Value == nil {
 			return fmt.Errorf("solvers: the wall %v has no value", face)
 		}
 		if p.corners() > halo.Faces && w.moves() {
@@ -112,11 +118,12 @@ func (p *Problem) checkParts() error {
 func (p *Problem) boundary() (all boundary.Faces) {
 	for i, face := range domain.Faces(p.Grid.Dims) {
 		c := &all[i]
-		switch w := p.Walls[i]; w.Kind {
-		case Neumann:
-			c.Kind = boundary.Neumann
-		case Dirichlet:
-			c.Kind, c.Odd = boundary.Dirichlet, p.radius(face.Axis()) > 1
+		w := p.Walls[i]
+		if w.Kind == Periodic {
+			continue
+		}
+		if c.Kind = w.Kind; w.Kind.HasValues() {
+			c.Odd = p.radius(face.Axis()) > 1
 			if w.moves() {
 				c.Profile, c.Uniform = p.profile(w.Value), !w.Value.Varies()
 			}
@@ -171,10 +178,7 @@ func (p *Problem) CheckWalls(cut *domain.Decomposition) error {
 		if side.Positive() {
 			wall, layers = p.Walls[2*a+1], r.Plus[a]
 		}
-		if wall.Kind != Neumann {
-			continue
-		}
-		if err := boundary.CheckMirror(cut, side, layers); err != nil {
+		if err := boundary.CheckMirror(cut, side, wall.Kind, layers); err != nil {
 			return fmt.Errorf("face %v: %w", side, err)
 		}
 	}
@@ -228,45 +232,50 @@ func (p *Problem) Coordinate(axis, index int) float64 {
 	return c.At(axis, index)
 }
 
-// Wall is what lies behind one face of the grid.
+// Wall is the boundary condition of one face of the grid.
 type Wall struct {
 	Kind  WallKind
-	Value *stencil.Expression // of a Dirichlet wall; may use t
+	Value *stencil.Expression // of a kind that has values; may use t
 }
 
-// WallKind is a kind of boundary condition.
-type WallKind int
+// WallKind is a kind of boundary condition: one of boundary.Kinds, or Periodic.
+type WallKind = boundary.Kind
 
-// The kinds of walls; Axis says where they lie. A Dirichlet wall lies where the first ghosts do: these have its value
-// at their own place and, where that changes with time, at the time of the field that they belong to. Where the stencil
+// WallKinds returns the kinds that a face of a problem may have besides Periodic.
+func WallKinds() []WallKind { return boundary.Kinds() }
+
+// The kinds of walls; Axis says where they lie. A Dirichlet wall lies where the first ghosts do: these have its value at
+// their own place and, where that changes with time, at the time of the field that they belong to. Where the stencil
 // reaches two points, ghosts of the second layer are twice the first less the owned point before it, as of a field that
 // is odd about the wall. Behind a Neumann wall ghosts are the owned points as far from it as they are, so that nothing
 // flows through and sums are kept. Behind a Periodic face lies the other end of the grid.
 //
-// Stencils of second order keep it between all of them. Those of fourth order keep it at Neumann walls, and at
-// Dirichlet walls across which the second derivative of the field is 0, as it is where the wall's value is a constant.
-// At other Dirichlet walls they are of second order.
+// Stencils of second order keep it between all of them. Those of fourth order keep it at Neumann walls, and at Dirichlet
+// walls across which the second derivative of the field is 0, as it is where the wall's value is a constant. At other
+// Dirichlet walls they are of second order.
 //
-// In edges and corners, periodic axes are followed first, then Neumann ones; of several Dirichlet walls that of the
-// last axis counts.
+// In edges and corners, periodic axes are followed first, then Neumann ones; of several Dirichlet walls that of the last
+// axis counts.
 const (
-	Dirichlet WallKind = iota
-	Neumann
-	Periodic
+	Dirichlet          = boundary.Dirichlet
+	Neumann            = boundary.Neumann
+	Periodic  WallKind = "periodic"
 )
 
 // moves reports whether the wall's value changes with time.
-func (w Wall) moves() bool { return w.Kind == Dirichlet && w.Value.Uses("t") }
+func (w Wall) moves() bool { return w.Kind.HasValues() && w.Value.Uses("t") }
 
-// distance returns how many spacings an end of an axis lies beyond the nearest point.
-func (k WallKind) distance(end int) float64 {
-	switch k {
-	case Neumann:
-		return 0.5
-	case Periodic:
+// distance returns how many spacings an end of an axis lies beyond the nearest point. Problem.check finds kinds that
+// are not known.
+func distance(k WallKind, end int) float64 {
+	if k == Periodic {
 		return float64(end)
 	}
-	return 1
+	d, err := k.Distance()
+	if err != nil {
+		return math.NaN()
+	}
+	return d
 }
 
 // Axis is the points of one axis of a grid, with what lies behind its two ends. It runs from its end 0, at coordinate
@@ -280,8 +289,8 @@ type Axis struct {
 
 // UnitSpacing returns the distance between points with which the axis is 1 long.
 func (a Axis) UnitSpacing() float64 {
-	return 1 / (a.shift() + float64(a.Points-1) + a.Ends[1].distance(1))
+	return 1 / (a.shift() + float64(a.Points-1) + distance(a.Ends[1], 1))
 }
 
 // shift returns how many spacings the first point lies from end 0.
-func (a Axis) shift() float64 { return a.Ends[0].distance(0) }
+func (a Axis) shift() float64 { return distance(a.Ends[0], 0) }

@@ -34,7 +34,7 @@ func valued(t *testing.T, size []int, initial string) *Problem {
 	}
 	p.Initial = parse(initial)
 	for i := range p.Walls {
-		p.Walls[i].Value = parse("0")
+		p.Walls[i] = Wall{Dirichlet, parse("0")}
 	}
 	return p
 }

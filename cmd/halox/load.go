@@ -75,13 +75,16 @@ func configStencils() (all []configs.StencilKind) {
 }
 
 // configBoundaries tells the config which boundary conditions there are.
-func configBoundaries() []configs.BoundaryKind {
-	return []configs.BoundaryKind{{Name: "neumann"}, {Name: configs.Dirichlet, Value: true}}
+func configBoundaries() (all []configs.BoundaryKind) {
+	for _, k := range solvers.WallKinds() {
+		all = append(all, configs.BoundaryKind{Name: configs.FaceKind(k), Value: k.HasValues()})
+	}
+	return all
 }
 
 // unitSpacing tells the config how points lie between the ends of an axis.
 func unitSpacing(points int, ends [2]configs.FaceKind) float64 {
-	return solvers.Axis{Points: points, Ends: [2]solvers.WallKind{wallKind(ends[0]), wallKind(ends[1])}}.UnitSpacing()
+	return solvers.Axis{Points: points, Ends: [2]solvers.WallKind{solvers.WallKind(ends[0]), solvers.WallKind(ends[1])}}.UnitSpacing()
 }
 
 // texts returns names as a config has them.
@@ -132,22 +135,12 @@ func newProblem(c *configs.Run) (*solvers.Problem, error) {
 }
 
 func newWall(f configs.Face) (solvers.Wall, error) {
-	kind := wallKind(f.Kind)
-	if kind != solvers.Dirichlet {
+	kind := solvers.WallKind(f.Kind)
+	if !kind.HasValues() {
 		return solvers.Wall{Kind: kind}, nil
 	}
 	value, err := stencil.Parse(f.Value)
 	return solvers.Wall{Kind: kind, Value: value}, err
-}
-
-func wallKind(k configs.FaceKind) solvers.WallKind {
-	switch k {
-	case configs.Periodic:
-		return solvers.Periodic
-	case "neumann":
-		return solvers.Neumann
-	}
-	return solvers.Dirichlet
 }
 
 // waitLimit is how long a run waits for a device or a thread that makes no

@@ -10,6 +10,7 @@ package boundary
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"runtime"
 	"slices"
@@ -26,13 +27,11 @@ import (
 // Kind is a kind of boundary condition.
 type Kind string
 
-// The kinds. Ghosts of a Given face keep what the caller put there. A Dirichlet face gives
-// its ghosts values: the face lies where the first layer does, one spacing from the nearest
-// point. A Neumann face gives them the values of the owned points as far from the
-// face as they are: the first ghost that of the first point, the second that of the second,
-// so that nothing flows through the face, which lies half a spacing from the nearest point. A
-// Repeat face gives all layers the value of the owned point
-// next to the face. A Custom face has a kernel of the caller's own.
+// The kinds. Ghosts of a Given face keep what the caller put there. A Dirichlet face gives its ghosts values: the face
+// lies where the first layer does, one spacing from the nearest point. A Neumann face gives them the values of the owned
+// points as far from the face as they are: the first ghost that of the first point, the second that of the second, so
+// that nothing flows through the face, which lies half a spacing from the nearest point. A Repeat face gives all layers
+// the value of the owned point next to the face. A Custom face has a user kernel.
 const (
 	Given     Kind = ""
 	Dirichlet Kind = "dirichlet"
@@ -40,6 +39,71 @@ const (
 	Repeat    Kind = "repeat"
 	Custom    Kind = "custom"
 )
+
+// A rule is how ghosts of a kind follow from values of the face or from owned points. It serves launches, stores of
+// kernels that sweep, initial fields and configs: a new kind is an entry in rules. A kind without an entry is an error.
+type rule struct {
+	distance float64         // of the face from the nearest point, in spacings
+	values   bool            // the face has values: Values or a Profile, or ghosts that the caller sets
+	source   func(n int) int // the owned layer, from 0, that the n-th layer of ghosts is a copy of; nil: of none
+	named    bool            // a config can name it
+}
+
+var rules = map[Kind]rule{
+	Given:     {distance: 1},
+	Dirichlet: {distance: 1, values: true, named: true},
+	Neumann:   {distance: 0.5, source: func(n int) int { return n }, named: true},
+	Repeat:    {distance: 0.5, source: func(int) int { return 0 }, named: true},
+	Custom:    {distance: 1},
+}
+
+// Kinds returns the kinds that a config can name, sorted.
+func Kinds() (all []Kind) {
+	for k, r := range rules {
+		if r.named {
+			all = append(all, k)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// HasValues reports whether a face of the kind has values.
+func (k Kind) HasValues() bool { return rules[k].values }
+
+// Distance returns how many spacings the face lies from the nearest owned point. A kind that is not known is an error.
+func (k Kind) Distance() (float64, error) {
+	r, ok := rules[k]
+	if !ok {
+		return 0, k.unknown()
+	}
+	return r.distance, nil
+}
+
+// Source returns the owned layer, counted from the face, that the n-th layer of ghosts is a copy of, from 0; ok is
+// false of a kind whose ghosts are not copies.
+func (k Kind) Source(n int) (layer int, ok bool) {
+	r := rules[k]
+	if r.source == nil {
+		return 0, false
+	}
+	return r.source(n), true
+}
+
+// depth returns how many owned layers so many layers of ghosts are copies of.
+func (k Kind) depth(layers int) (depth int) {
+	for n := range layers {
+		if from, ok := k.Source(n); ok {
+			depth = max(depth, from+1)
+		}
+	}
+	return depth
+}
+
+func (k Kind) unknown() error {
+	all := slices.Sorted(maps.Keys(rules))
+	return fmt.Errorf("boundary: the kind must be one of %q, got %q", all, k)
+}
 
 // Condition is the boundary condition of one face.
 type Condition struct {
@@ -127,20 +191,11 @@ func (f *Faces) Steady() bool {
 func (c *Condition) moves() bool { return c.Kind == Dirichlet && c.Profile != nil }
 
 // mirrors reports whether ghosts are copies of owned points.
-func (c *Condition) mirrors() bool { return c.Kind == Neumann || c.Kind == Repeat }
+func (c *Condition) mirrors() bool { return rules[c.Kind].source != nil }
 
 // changes reports whether ghosts change from step to step.
 func (c *Condition) changes() bool {
 	return c.mirrors() || c.moves() || c.Kind == Custom || c.Kind == Dirichlet && c.Odd
-}
-
-// source returns the distance from the face of the owned layer that the n-th layer of ghosts,
-// counted from 0, gets its values from.
-func (c *Condition) source(n int) int {
-	if c.Kind == Repeat {
-		return 0
-	}
-	return n
 }
 
 // check returns an error unless the field can have the condition at a face, behind which steps reach so far.
@@ -150,9 +205,10 @@ func (c *Condition) check(f *halo.Field, side domain.Direction, reach Reach) err
 	}
 	real := f.Spec.Element == halo.Float32 || f.Spec.Element == halo.Float64
 	components, layers := max(1, f.Spec.Components), layersAt(reach.Width, side)
+	_, known := rules[c.Kind]
 	switch {
-	case c.Kind != Given && c.Kind != Dirichlet && c.Kind != Custom && !c.mirrors():
-		return fail("no kind %q: dirichlet, neumann, repeat or custom", c.Kind)
+	case !known:
+		return fail("%w", c.Kind.unknown())
 	case c.Kind != Dirichlet && (c.Profile != nil || len(c.Values) > 0):
 		return fail("kind %q with Values or a Profile, which dirichlet faces have", c.Kind)
 	case c.Profile != nil && len(c.Values) > 0:
@@ -178,18 +234,16 @@ func (c *Condition) check(f *halo.Field, side domain.Direction, reach Reach) err
 			"its own kernel sets no ghosts beyond those of neighbours: steps between exchanges must be 1",
 		)
 	}
-	if c.Kind != Neumann {
-		return nil
-	}
-	if err := CheckMirror(f.Cut, side, layers); err != nil {
+	if err := CheckMirror(f.Cut, side, c.Kind, layers); err != nil {
 		return fail("%w", err)
 	}
 	return nil
 }
 
-// CheckMirror returns an error unless all subdomains at a side of the grid have the layers that a Neumann face mirrors
-// there.
-func CheckMirror(cut *domain.Decomposition, side domain.Direction, layers int) error {
+// CheckMirror returns an error unless all subdomains at a side of the grid own the layers that so many layers of ghosts
+// of a kind are copies of.
+func CheckMirror(cut *domain.Decomposition, side domain.Direction, k Kind, layers int) error {
+	layers = k.depth(layers)
 	a := side.Axis()
 	for _, s := range cut.Subdomains {
 		if have := s.Box.Size()[a]; !inside(cut, s.Rank, side) && have < layers {

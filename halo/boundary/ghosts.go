@@ -111,10 +111,14 @@ func (g *Ghosts) slab(rank int, l domain.Layout, side domain.Direction) domain.B
 // layers, and only the sweep of the boundary region may read them.
 func (g *Ghosts) Layers(rank int) (layers domain.Radius) {
 	for _, side := range g.sidesOf(rank, (*Condition).changes) {
+		width := layersAt(g.reach.Width, side)
+		if width > 0 {
+			width = max(width, g.faces.At(side).Kind.depth(width))
+		}
 		if a := side.Axis(); side.Positive() {
-			layers.Plus[a] = g.reach.Width.Plus[a]
+			layers.Plus[a] = width
 		} else {
-			layers.Minus[a] = g.reach.Width.Minus[a]
+			layers.Minus[a] = width
 		}
 	}
 	return layers

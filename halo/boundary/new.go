@@ -371,11 +371,12 @@ func (r *refresher) mirror(ghosts domain.Box, side domain.Direction) (*streams.K
 // mirrored is the copy of the owned points that a layer of ghosts gets its values from.
 func (r *refresher) mirrored(ghosts domain.Box, side domain.Direction) pack.Copy {
 	a, l := side.Axis(), r.array.Layout
+	source := rules[r.ghosts.faces.At(side).Kind].source
 	from := ghosts
 	if side.Positive() {
-		from.Lo[a] = l.Owned.Hi[a] - 1 - r.ghosts.faces.At(side).source(ghosts.Lo[a]-l.Owned.Hi[a])
+		from.Lo[a] = l.Owned.Hi[a] - 1 - source(ghosts.Lo[a]-l.Owned.Hi[a])
 	} else {
-		from.Lo[a] = l.Owned.Lo[a] + r.ghosts.faces.At(side).source(l.Owned.Lo[a]-1-ghosts.Lo[a])
+		from.Lo[a] = l.Owned.Lo[a] + source(l.Owned.Lo[a]-1-ghosts.Lo[a])
 	}
 	from.Hi[a] = from.Lo[a] + 1
 	return pack.Copy{

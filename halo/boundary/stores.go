@@ -58,8 +58,8 @@ func (g *Ghosts) Stores(
 	for _, side := range g.sidesOf(rank, (*Condition).mirrors) {
 		for _, s := range all {
 			for n := range layersAt(g.reach.Width, side) {
-				if g.reads(s.dir, side) {
-					all = append(all, s.behind(owned, side, g.faces.At(side).source(n), n))
+				if from, ok := g.faces.At(side).Kind.Source(n); ok && g.reads(s.dir, side) {
+					all = append(all, s.behind(owned, side, from, n))
 				}
 			}
 		}
