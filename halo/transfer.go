@@ -94,9 +94,7 @@ func (x *Exchanger) addBuffers(t *Transfer, m Message) error {
 	t.out.copies = x.copies(m, boxes, func(src, _ kernels.Array, p Part) pack.Copy {
 		return pack.Pack(out.Span(p.Offset, p.Bytes), src, p.Send)
 	})
-	t.in.copies = x.copies(m, boxes, func(_, dst kernels.Array, p Part) pack.Copy {
-		return pack.Unpack(dst, p.Ghost, in.Span(p.Offset, p.Bytes))
-	})
+	t.in.copies = x.unpackCopies(m, boxes, in)
 	for _, parts := range typed {
 		if err := x.addTyped(t, m, parts, out, in); err != nil {
 			return err
@@ -214,12 +212,17 @@ func (x *Exchanger) addSender(t *Transfer, m Message) error {
 	return x.ready(&t.out)
 }
 
+// unpackCopies returns the copies of the parts of a message into the ghosts.
+func (x *Exchanger) unpackCopies(m Message, boxes []Part, in *streams.Memory) []pack.Copy {
+	return x.copies(m, boxes, func(_, dst kernels.Array, p Part) pack.Copy {
+		return pack.Unpack(dst, p.Ghost, in.Span(p.Offset, p.Bytes))
+	})
+}
+
 // unpackGhosts has the parts of a message unpacked into the ghosts.
 func (x *Exchanger) unpackGhosts(t *Transfer, m Message, in *streams.Memory) error {
 	boxes, typed := x.typedParts(m)
-	t.in.copies = x.copies(m, boxes, func(_, dst kernels.Array, p Part) pack.Copy {
-		return pack.Unpack(dst, p.Ghost, in.Span(p.Offset, p.Bytes))
-	})
+	t.in.copies = x.unpackCopies(m, boxes, in)
 	for _, parts := range typed {
 		if err := x.addTypedIn(t, m, parts, in); err != nil {
 			return err

@@ -190,8 +190,8 @@ func TestLaunchedOutputFails(t *testing.T) {
 		folder := filepath.Join(t.TempDir(), "out")
 		r := launchHalox(t, in, 3, []string{spoilVariable + "=" + folder}, "run", config, "-q",
 			"--set", "output.field="+filepath.Join(folder, "u.npy"), "--set", "stop.iterations=500")
-		r.Fails(t, "create field")
-		if n := strings.Count(r.Out, "create field"); n != 1 {
+		r.Fails(t, "write field")
+		if n := strings.Count(r.Out, "write field"); n != 1 {
 			t.Errorf("it is said %d times:\n%s", n, r.Out)
 		}
 	})

@@ -53,15 +53,6 @@ func manyProcesses(p *mpi.Processes) string {
 	return fmt.Sprintf("%d processes on %d hosts", p.Size(), hosts)
 }
 
-// interrupted returns an error on all processes if one was told to stop.
-func (g *processGroup) interrupted(ctx context.Context) error {
-	all, err := mpi.Gather(context.Background(), g.Processes, "see whether to go on", ctx.Err() != nil)
-	if slices.Contains(all, true) {
-		return errInterrupted
-	}
-	return err
-}
-
 // speaks reports whether this process prints and writes: rank 0 does.
 func (g *processGroup) speaks() bool { return g.Rank == 0 }
 

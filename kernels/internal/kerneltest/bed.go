@@ -47,18 +47,6 @@ func fill[T float32 | float64](v []T) {
 	}
 }
 
-// Fastest times the launches, queued one after the other and waited for.
-func (d *Bed) Fastest(launches ...*streams.Kernel) float64 {
-	return Fastest(d.B, func() error {
-		for _, k := range launches {
-			if err := d.Stream.Launch(k); err != nil {
-				return err
-			}
-		}
-		return d.Stream.Sync(Limit)
-	})
-}
-
 // Fastest runs the step over and over and returns the shortest time in
 // nanoseconds: whatever else a machine does only ever makes one longer.
 func Fastest(b *testing.B, step func() error) float64 {
