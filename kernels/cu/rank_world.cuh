@@ -102,19 +102,19 @@ enum CommandKind {
 // What a kernel is launched with. memories are what each device has for its ranks, all laid out alike: see
 // DeviceMemory.
 struct World {
-	i64 limit;                  // of any wait, in ns
-	i64 ranks, devices, device; // ranks of each device; this device
-	i64 edges;                  // of a rank in the trees of its communicators, see rank_tree.cuh
-	u64 reciprocal;             // of ranks: 2^32 over it, rounded up
-	u64 served;                 // the devices that it reaches by its proxy alone, a bit each
-	u64 windows[2];             // those that the host made, a bit each, by communicator
-	void *data;                 // of this device
-	Control *control;           // of this device
-	const u64 *ended;           // of this device, in its memory: not 0 once the host has ended the run
-	LogLine *log;               // of this device, in host memory
-	Command *commands;          // of this device, in host memory, for its proxy
-	const ChannelEnd *ends;     // MAX_ENDS of each rank of this device; null: none has any
-	char *memories[MAX_DEVICES];  // as this device reaches them, or its proxy, or that of another process
+	i64 limit;                   // of any wait, in ns
+	i64 ranks, devices, device;  // ranks of each device; this device
+	i64 edges;                   // of a rank in the trees of its communicators, see rank_tree.cuh
+	u64 reciprocal;              // of ranks: 2^32 over it, rounded up
+	u64 served;                  // the devices that it reaches by its proxy alone, a bit each
+	u64 windows[2];              // those that the host made, a bit each, by communicator
+	void *data;                  // of this device
+	Control *control;            // of this device
+	const u64 *ended;            // of this device, in its memory: not 0 once the host has ended the run
+	LogLine *log;                // of this device, in host memory
+	Command *commands;           // of this device, in host memory, for its proxy
+	const ChannelEnd *ends;      // MAX_ENDS of each rank of this device; null: none has any
+	char *memories[MAX_DEVICES]; // as this device reaches them, or its proxy, or that of another process
 };
 
 // The first lines of the memory that a device has for its ranks. Lines of 128 bytes keep counts apart that are polled
