@@ -75,9 +75,9 @@ type BoundaryKind struct {
 	Value bool
 }
 
-// A key is an entry of the schema: all that is known of one key of a config. Decoding, which goes by the type of the field
-// of Run that has the name, defaults, messages, the names of environment variables, the reference page and completion
-// follow from it. What is left are checks of how keys go together.
+// A key is an entry of the schema: all that is known of one key of a config. Decoding, which goes by the type of the
+// field of Run that has the name, defaults, messages, the names of environment variables, the reference page and
+// completion follow from it. What is left are checks of how keys go together.
 type key struct {
 	name  string // the path to it, with dots: "grid.size"
 	def   string // the default as it would be written in YAML; "" if it has none

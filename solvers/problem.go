@@ -244,18 +244,18 @@ type WallKind = boundary.Kind
 // WallKinds returns the kinds that a face of a problem may have besides Periodic.
 func WallKinds() []WallKind { return boundary.Kinds() }
 
-// The kinds of walls; Axis says where they lie. A Dirichlet wall lies where the first ghosts do: these have its value at
-// their own place and, where that changes with time, at the time of the field that they belong to. Where the stencil
+// The kinds of walls; Axis says where they lie. A Dirichlet wall lies where the first ghosts do: these have its value
+// at their own place and, where that changes with time, at the time of the field that they belong to. Where the stencil
 // reaches two points, ghosts of the second layer are twice the first less the owned point before it, as of a field that
 // is odd about the wall. Behind a Neumann wall ghosts are the owned points as far from it as they are, so that nothing
 // flows through and sums are kept. Behind a Periodic face lies the other end of the grid.
 //
-// Stencils of second order keep it between all of them. Those of fourth order keep it at Neumann walls, and at Dirichlet
-// walls across which the second derivative of the field is 0, as it is where the wall's value is a constant. At other
-// Dirichlet walls they are of second order.
+// Stencils of second order keep it between all of them. Those of fourth order keep it at Neumann walls, and at
+// Dirichlet walls across which the second derivative of the field is 0, as it is where the wall's value is a constant.
+// At other Dirichlet walls they are of second order.
 //
-// In edges and corners, periodic axes are followed first, then Neumann ones; of several Dirichlet walls that of the last
-// axis counts.
+// In edges and corners, periodic axes are followed first, then Neumann ones; of several Dirichlet walls that of the
+// last axis counts.
 const (
 	Dirichlet          = boundary.Dirichlet
 	Neumann            = boundary.Neumann

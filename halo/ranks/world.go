@@ -36,11 +36,12 @@ type Program struct {
 	Threads int            // of a rank, a multiple of 32
 	Shared  int            // bytes of dynamic shared memory of a rank
 
-	// What a rank does on a CPU device. It returns as soon as a wait or another call of the rank returns false. Nil: CPU
-	// devices are rejected.
+	// What a rank does on a CPU device. It returns as soon as a wait or another call of the rank returns false. Nil:
+	// CPU devices are rejected.
 	Host func(r *Rank)
 
-	// Errors by the code that a rank ends a run with, see Rank.Fail. The error of the run wraps that of its code, if any.
+	// Errors by the code that a rank ends a run with, see Rank.Fail. The error of the run wraps that of its code, if
+	// any.
 	Errors map[int64]error
 }
 
@@ -71,8 +72,8 @@ type Options struct {
 	// multiprocessor of a GPU, or, if both are 0, as many as fit at the same time. A core of a CPU device counts as a
 	// multiprocessor, with one rank by default; all CPU devices of a world have up to 65536 ranks together.
 	Ranks, PerMultiprocessor int
-	// If not 0, the ranks of a device are a multiple of Multiple: Ranks must be one, and any other number is rounded down,
-	// but to no less than Multiple. If not 0, a device has at most AtMost ranks.
+	// If not 0, the ranks of a device are a multiple of Multiple: Ranks must be one, and any other number is rounded
+	// down, but to no less than Multiple. If not 0, a device has at most AtMost ranks.
 	Multiple, AtMost int
 
 	// The processes whose devices form the world, see New; nil: this process only. Ranks of different processes reach
@@ -80,12 +81,12 @@ type Options struct {
 	Processes *mpi.Processes
 
 	Limit time.Duration // of every wait of a rank; 0 is 20 seconds. More than 100 years are 100 years
-	// Notifications keep their window and source, and a rank can wait for those that match (Gysi, Bär and Hoefler 2016).
-	// This is slower than counts by tag.
+	// Notifications keep their window and source, and a rank can wait for those that match (Gysi, Bär and Hoefler
+	// 2016). This is slower than counts by tag.
 	Queues bool
 
-	// All GPUs reach each other through a proxy, a goroutine that copies for their ranks, also those that could store to
-	// each other directly. GPUs that cannot always use it. CPU devices do not need it.
+	// All GPUs reach each other through a proxy, a goroutine that copies for their ranks, also those that could store
+	// to each other directly. GPUs that cannot always use it. CPU devices do not need it.
 	Proxy bool
 
 	Checks bool // check the arguments of every call, which costs time

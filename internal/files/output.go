@@ -37,8 +37,8 @@ func follow(path string) (string, error) {
 	return "", errors.New("too many symbolic links")
 }
 
-// straight returns a path without "..": where the folder is there, that which the system finds, behind links too; else that of the
-// names alone, so that all who name the folder mean the same.
+// straight returns a path without "..": where the folder is there, that which the system finds, behind links too; else
+// that of the names alone, so that all who name the folder mean the same.
 func straight(path string) string {
 	folder, name := filepath.Split(path)
 	if !slices.Contains(strings.Split(filepath.ToSlash(folder), "/"), "..") {

@@ -27,8 +27,8 @@ func (m Model) ErrorsOf(p Problem, samples []Sample) Errors {
 	return summed(off)
 }
 
-// ErrorsOfUnseen compares measured steps with models that were fitted without any of their size, but for the smallest and
-// the largest: nobody has said how a step ends beyond these. There are no samples where too few are left.
+// ErrorsOfUnseen compares measured steps with models that were fitted without any of their size, but for the smallest
+// and the largest: nobody has said how a step ends beyond these. There are no samples where too few are left.
 func ErrorsOfUnseen(p Problem, samples []Sample) Errors {
 	var sizes []int64
 	for _, s := range samples {
@@ -130,8 +130,8 @@ func Fit(p Problem, samples []Sample) (Model, error) {
 	return modelOf(best), nil
 }
 
-// begins returns where searches begin: messages from a store over a link to threads that sleep and a slow network, and caches that
-// hold little or much of the most points that were measured.
+// begins returns where searches begin: messages from a store over a link to threads that sleep and a slow network, and
+// caches that hold little or much of the most points that were measured.
 func begins(least, point, most float64) (all [][]float64) {
 	for _, sent := range []struct{ message, rate float64 }{{1e-6, 150e9}, {15e-6, 10e9}, {200e-6, 1e9}} {
 		for _, hidden := range []float64{-1, 2} {
@@ -145,8 +145,8 @@ func begins(least, point, most float64) (all [][]float64) {
 	return all
 }
 
-// modelOf returns the model of an unbounded vector: times and rates are above 0, a share is from 0 to 1, and a point from
-// memory takes no less than one from the caches.
+// modelOf returns the model of an unbounded vector: times and rates are above 0, a share is from 0 to 1, and a point
+// from memory takes no less than one from the caches.
 func modelOf(x []float64) Model {
 	bounded := func(v float64) float64 { return math.Exp(min(max(v, -60), 60)) }
 	return Model{

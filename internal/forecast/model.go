@@ -13,9 +13,9 @@ import (
 )
 
 // Model says how long a step takes. A device sweeps all its points in the larger of two times: the least that a step
-// takes, and that of its points, of which each takes Near where all fit into the caches; of more points than Cached those
-// beyond take Point. Where it has neighbours, Together is added, and of its exchange what lasts longer
-// than the share Hidden of the sweep:
+// takes, and that of its points, of which each takes Near where all fit into the caches; of more points than Cached
+// those beyond take Point. Where it has neighbours, Together is added, and of its exchange what lasts longer than the
+// share Hidden of the sweep:
 //
 //	step = sweep + Together + max(0, exchange - Hidden sweep)
 //	exchange = messages Message + max(bytes within the host / Within, network)
@@ -80,8 +80,8 @@ type Step struct {
 	Beyond         bool          // a device has fewer points than any that was measured
 }
 
-// Strong returns steps of one grid on more and more hosts, up to the first number that it cannot be cut for, whose error it
-// returns too.
+// Strong returns steps of one grid on more and more hosts, up to the first number that it cannot be cut for, whose
+// error it returns too.
 func Strong(p Problem, on Machine, hosts []int, by []Candidate) ([]Step, error) {
 	return curve(hosts, func(n int) (Step, error) {
 		c, err := p.CutOver(n, on.Devices)
@@ -97,8 +97,8 @@ func Weak(p Problem, on Machine, hosts []int, by []Candidate) ([]Step, error) {
 	}, func(first, s Step) float64 { return 1 })
 }
 
-// curve returns a step for each number of hosts, with its efficiency: ideal is the part of the first step's time that it would
-// take at best.
+// curve returns a step for each number of hosts, with its efficiency: ideal is the part of the first step's time that
+// it would take at best.
 func curve(hosts []int, step func(n int) (Step, error), ideal func(first, s Step) float64) (all []Step, err error) {
 	for _, n := range hosts {
 		s, err := step(n)
@@ -184,8 +184,8 @@ type Cut struct {
 	Hosts, Devices domain.Vec // parts
 }
 
-// CutOver returns the cut over so many hosts of so many devices, as processes on them have it: that of the problem where it
-// is one of so many parts, else that of domain.NestedParts.
+// CutOver returns the cut over so many hosts of so many devices, as processes on them have it: that of the problem
+// where it is one of so many parts, else that of domain.NestedParts.
 func (p Problem) CutOver(hosts, devices int) (Cut, error) {
 	cut := func() (outer, inner domain.Vec, err error) {
 		return domain.NestedParts(p.Grid, hosts, devices, p.Width)
@@ -200,8 +200,8 @@ func (p Problem) CutOver(hosts, devices int) (Cut, error) {
 	return Cut{over, parts}, nil
 }
 
-// grown returns the problem that gives each of so many hosts the grid of this one, by about as many along each axis, and its
-// cut.
+// grown returns the problem that gives each of so many hosts the grid of this one, by about as many along each axis,
+// and its cut.
 func (p Problem) grown(hosts, devices int) (Problem, Cut, error) {
 	all := factors(hosts, p.Grid.Dims)
 	over := slices.MinFunc(all, func(a, b domain.Vec) int { return cmp.Compare(a[0]+a[1]+a[2], b[0]+b[1]+b[2]) })
@@ -234,8 +234,8 @@ type load struct {
 	fromHost int64 // bytes that its host sends to others
 }
 
-// loadOf returns the work of the busiest device: one at a face of its host, where other hosts are beyond it. Of bytes within the
-// host, those of a device between two others are more; it sends as many messages.
+// loadOf returns the work of the busiest device: one at a face of its host, where other hosts are beyond it. Of bytes
+// within the host, those of a device between two others are more; it sends as many messages.
 func (p Problem) loadOf(c Cut) (l load) {
 	var box domain.Vec
 	for a, n := range p.Grid.Size {

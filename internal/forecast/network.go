@@ -24,8 +24,8 @@ type Network struct {
 	Message   time.Duration // what a message takes the hosts beside that: to pack it, to hand it to MPI, to unpack it
 }
 
-// networks are those with a name. Bandwidths are what MPI reaches of the line rate; latencies are those of small messages
-// between two hosts under one switch, as makers and OSU's benchmarks give them.
+// networks are those with a name. Bandwidths are what MPI reaches of the line rate; latencies are those of small
+// messages between two hosts under one switch, as makers and OSU's benchmarks give them.
 func networks() []Network {
 	const us, gb = time.Microsecond, 1e9
 	return []Network{

@@ -152,8 +152,8 @@ func libraryForCPU() (string, error) {
 	return nvrtc, nil
 }
 
-// optionsOfCompiler are those by which all for the CPU is compiled. Without -fno-gnu-unique, __shared__ variables of one name in
-// two programs would be one.
+// optionsOfCompiler are those by which all for the CPU is compiled. Without -fno-gnu-unique, __shared__ variables of
+// one name in two programs would be one.
 var optionsOfCompiler = strings.Fields(
 	"-std=c++17 -Og -w -fPIC -pthread -ffp-contract=off -fno-strict-aliasing -fno-gnu-unique",
 )

@@ -17,12 +17,12 @@ import (
 	"github.com/halox/halox/kernels"
 )
 
-// Long reports whether tests run whole, as make test-long has them. Otherwise long lists, and products of lists, are tested in part,
-// see Some and Turn.
+// Long reports whether tests run whole, as make test-long has them. Otherwise long lists, and products of lists, are
+// tested in part, see Some and Turn.
 func Long() bool { return os.Getenv("HALOX_TEST_LONG") != "" }
 
-// Instrumented reports whether a tool such as compute-sanitizer instruments kernels: HALOX_TEST_INSTRUMENTED. Tests then do no more rounds on
-// GPUs than on the CPU.
+// Instrumented reports whether a tool such as compute-sanitizer instruments kernels: HALOX_TEST_INSTRUMENTED. Tests
+// then do no more rounds on GPUs than on the CPU.
 func Instrumented() bool { return os.Getenv("HALOX_TEST_INSTRUMENTED") != "" }
 
 // Seed decides which cases Some, Again and Turn take: HALOX_TEST_SEED, which make has count the commits, else 0.
@@ -37,8 +37,8 @@ func Seed() int {
 // generations of GPUs that halox runs on.
 var generations = []string{"sm_80", "sm_90", "sm_100"}
 
-// Generations returns those that the i-th of some programs is compiled for: all of them if tests are long, else one, by turns and by
-// the seed.
+// Generations returns those that the i-th of some programs is compiled for: all of them if tests are long, else one, by
+// turns and by the seed.
 func Generations(i int) []string {
 	if Long() {
 		return generations
@@ -49,9 +49,9 @@ func Generations(i int) []string {
 // rank and processes are those of Share.
 var rank, processes = 0, 1
 
-// Share has GPUs open a share of the GPUs of this host in this process, which is one of several that run a test together: as
-// many in each. Where there are fewer GPUs than processes GPUs skips: kernels of two processes that wait for each other take turns on a GPU, a turn
-// for each message.
+// Share has GPUs open a share of the GPUs of this host in this process, which is one of several that run a test
+// together: as many in each. Where there are fewer GPUs than processes GPUs skips: kernels of two processes that wait
+// for each other take turns on a GPU, a turn for each message.
 func Share(r, of int) { rank, processes = r, of }
 
 // shareOf returns the ids of the share of n devices: none where they do not suffice.
@@ -94,8 +94,8 @@ func SlowNVRTC(t testing.TB, takes time.Duration, refuses string) Slow {
 	return s
 }
 
-// NoCompiler returns a compiler that compiles nothing, and takes no time for it, for a driver of package cudafake that runs no
-// kernels.
+// NoCompiler returns a compiler that compiles nothing, and takes no time for it, for a driver of package cudafake that
+// runs no kernels.
 func NoCompiler(t testing.TB) *kernels.Compiler {
 	t.Helper()
 	return kernels.NewCompiler(kernels.Options{NVRTC: SlowNVRTC(t, 0, "").Library, Cache: t.TempDir()})
@@ -123,8 +123,8 @@ func (s Slow) Compiled(t testing.TB) (names []string, together int) {
 	return names, together
 }
 
-// Some returns n elements of a list, and all if tests are long, see Long. They are spread over the list, each taken from a part of
-// its own; which element of its part that is depends on the seed, so that each has its turn, see Seed.
+// Some returns n elements of a list, and all if tests are long, see Long. They are spread over the list, each taken
+// from a part of its own; which element of its part that is depends on the seed, so that each has its turn, see Seed.
 func Some[T any](n int, all []T) []T {
 	if Long() {
 		return all
@@ -132,8 +132,9 @@ func Some[T any](n int, all []T) []T {
 	return some(n, all)
 }
 
-// Again returns all elements, but n of them, chosen as by Some, where tests run again: under the race detector and without cgo. It
-// is for cases whose threads are the same, and which cgo does not change. Again(n, Some(m, all)) thins both.
+// Again returns all elements, but n of them, chosen as by Some, where tests run again: under the race detector and
+// without cgo. It is for cases whose threads are the same, and which cgo does not change. Again(n, Some(m, all)) thins
+// both.
 func Again[T any](n int, all []T) []T {
 	if again {
 		return some(n, all)
@@ -141,9 +142,9 @@ func Again[T any](n int, all []T) []T {
 	return all
 }
 
-// Turn reports whether the i-th of several cases is to run: each n-th, all if tests are long, but each m-th where tests run again,
-// see Again. Where cases are products of lists, i is a sum of places in these, so that each element of each list has its turn;
-// with the seed each case has.
+// Turn reports whether the i-th of several cases is to run: each n-th, all if tests are long, but each m-th where tests
+// run again, see Again. Where cases are products of lists, i is a sum of places in these, so that each element of each
+// list has its turn; with the seed each case has.
 func Turn(i, n, m int) bool {
 	switch {
 	case again:
@@ -162,9 +163,9 @@ func Numbers(n int) (all []int) {
 	return all
 }
 
-// InTurn skips a test unless the seed has the i-th of n turns. It is for tests that take long and whose faults other tests mostly find
-// too. Each turn comes once in the n seeds from a multiple of n. InTurn skips nothing if tests are long, where tests run again, and
-// without a seed, as for who works on a package.
+// InTurn skips a test unless the seed has the i-th of n turns. It is for tests that take long and whose faults other
+// tests mostly find too. Each turn comes once in the n seeds from a multiple of n. InTurn skips nothing if tests are
+// long, where tests run again, and without a seed, as for who works on a package.
 func InTurn(t testing.TB, i, n int) {
 	t.Helper()
 	if !again && !Long() && Seed() > 0 && turnOf(Seed(), n) != i {
@@ -172,9 +173,9 @@ func InTurn(t testing.TB, i, n int) {
 	}
 }
 
-// turnOf returns which of n turns a seed has: the seed, its n-th part, and half, a quarter and so on of that, all added, modulo n.
-// The seeds of a turn have all remainders modulo any number, so that Some and Turn reach all cases of a test that has turns. With seed
-// modulo n they would reach a part.
+// turnOf returns which of n turns a seed has: the seed, its n-th part, and half, a quarter and so on of that, all
+// added, modulo n. The seeds of a turn have all remainders modulo any number, so that Some and Turn reach all cases of
+// a test that has turns. With seed modulo n they would reach a part.
 func turnOf(seed, n int) int {
 	turn := seed
 	for rest := seed / n; rest > 0; rest /= 2 {
@@ -183,8 +184,8 @@ func turnOf(seed, n int) int {
 	return turn % n
 }
 
-// Once skips a test where tests run again, see Again: one whose threads are those of other tests of its package, or that runs
-// compilers of C++ or CUDA and no threads of Go, and whose numbers cgo does not change.
+// Once skips a test where tests run again, see Again: one whose threads are those of other tests of its package, or
+// that runs compilers of C++ or CUDA and no threads of Go, and whose numbers cgo does not change.
 func Once(t testing.TB) {
 	t.Helper()
 	if again {

@@ -110,8 +110,8 @@ func (in Installation) arguments() []string {
 	return []string{"--allow-run-as-root", "--oversubscribe", "--bind-to", "none"}
 }
 
-// local returns the arguments with which a launcher starts ranks on its own host alone without ssh, which Open MPI 4 asks for
-// even there.
+// local returns the arguments with which a launcher starts ranks on its own host alone without ssh, which Open MPI 4
+// asks for even there.
 func (in Installation) local() []string {
 	if in.Name != systemName {
 		return nil
@@ -119,7 +119,8 @@ func (in Installation) local() []string {
 	return []string{"--mca", "plm", "isolated"}
 }
 
-// Alone returns the environment of a process that no launcher starts, for the same reason: MPI_Init of Open MPI 4 starts a daemon then.
+// Alone returns the environment of a process that no launcher starts, for the same reason: MPI_Init of Open MPI 4
+// starts a daemon then.
 func (in Installation) Alone() []string {
 	if in.Name != systemName {
 		return nil
@@ -235,8 +236,8 @@ type Result struct {
 	Late bool      // the limit was reached
 	Left []int     // processes that were still there when the launcher had ended, and were killed
 	Said time.Time // when the words that a job waits for were said; zero where they were not
-	// After these words: when the last rank had ended, and whether the launcher had to be ended a while after that, as one that
-	// waits for a host that it cannot reach.
+	// After these words: when the last rank had ended, and whether the launcher had to be ended a while after that, as
+	// one that waits for a host that it cannot reach.
 	Ended time.Time
 	Hung  bool
 }
@@ -361,8 +362,8 @@ func endAll(id string, count func([]int) []int) (left []int) {
 	return counted
 }
 
-// ranksAmong returns those of some processes that run the test program; others are launchers, and what they have started for
-// themselves.
+// ranksAmong returns those of some processes that run the test program; others are launchers, and what they have
+// started for themselves.
 func ranksAmong(pids []int, self string) []int {
 	return slices.DeleteFunc(pids, func(pid int) bool {
 		program, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))

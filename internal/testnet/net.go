@@ -1,5 +1,6 @@
-// Package testnet makes hosts for tests of one machine: network namespaces with names of their own, whose links go to a bridge.
-// What goes over a link is counted, and links can be slowed down and cut. It takes root, and the programs ip and tc of iproute2.
+// Package testnet makes hosts for tests of one machine: network namespaces with names of their own, whose links go to a
+// bridge. What goes over a link is counted, and links can be slowed down and cut. It takes root, and the programs ip
+// and tc of iproute2.
 package testnet
 
 import (
@@ -32,7 +33,8 @@ type Host struct {
 	net   *Net
 }
 
-// New makes so many hosts. They end with the test. It skips the test where make test-netns has not started it, or namespaces cannot be had.
+// New makes so many hosts. They end with the test. It skips the test where make test-netns has not started it, or
+// namespaces cannot be had.
 func New(t *testing.T, hosts int) *Net {
 	t.Helper()
 	if os.Getenv(Variable) == "" {

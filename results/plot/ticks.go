@@ -108,8 +108,8 @@ func (p places) Ticks(lo, hi float64) (all []plot.Tick) {
 	return all
 }
 
-// binaries marks a logarithmic axis at every first, second, fifth, tenth or twentieth power of two, 1 KiB among them, so
-// that there are at most seven marks. Where fewer than two lie on it, it marks it as decades does.
+// binaries marks a logarithmic axis at every first, second, fifth, tenth or twentieth power of two, 1 KiB among them,
+// so that there are at most seven marks. Where fewer than two lie on it, it marks it as decades does.
 type binaries struct{}
 
 // Ticks implements [plot.Ticker].

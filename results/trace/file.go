@@ -156,9 +156,8 @@ func (f *file) name(kind string, process, thread int, name string, place int) {
 	}
 }
 
-// Read gives back the trace in the file at path, with question marks for what cannot be shown. Of a file that holds something
-// else the error is [errNotTrace]; one of more than 1 GiB, a device and a pipe are errors
-// too.
+// Read gives back the trace in the file at path, with question marks for what cannot be shown. Of a file that holds
+// something else the error is [errNotTrace]; one of more than 1 GiB, a device and a pipe are errors too.
 func Read(path string) (*Trace, error) {
 	data, err := files.Read(path, maxBytes)
 	if err != nil {

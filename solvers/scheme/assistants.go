@@ -56,8 +56,8 @@ func (x *Runner) sendsAgain(stage, before int, step int64) bool {
 	return false
 }
 
-// remoteWithoutCredit reports whether a message that would need credit comes from another process. That sends when it likes:
-// the message waits in a buffer of its own. What puts it in place is to wait for the receiver's sweep.
+// remoteWithoutCredit reports whether a message that would need credit comes from another process. That sends when it
+// likes: the message waits in a buffer of its own. What puts it in place is to wait for the receiver's sweep.
 func (x *Runner) remoteWithoutCredit(stage, message int) bool {
 	return !x.place.IsLocal(x.plans[stage].Messages[message].From) && x.needsCredit(stage, message)
 }
@@ -99,8 +99,8 @@ func (r *run) giveCredit(d *subdomain, s *streams.Stream, stage int, n int64) er
 	return nil
 }
 
-// takeCredit lets the stream of a sender wait until the ghosts that a message brings are free. There are no credits of a scheme whose
-// messages all go to other processes.
+// takeCredit lets the stream of a sender wait until the ghosts that a message brings are free. There are no credits of
+// a scheme whose messages all go to other processes.
 func (r *run) takeCredit(s *streams.Stream, stage, message int, n int64) error {
 	if r.credits == nil {
 		return nil

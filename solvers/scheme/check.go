@@ -204,8 +204,8 @@ func (o Options) checkNorms(s *Step) error {
 	return nil
 }
 
-// Where processes share the grid each has a Runner of all its subdomains, with launches, streams and workers for its own.
-// What may differ between processes, time, contexts and errors, they agree on: each decides then as all others do.
+// Where processes share the grid each has a Runner of all its subdomains, with launches, streams and workers for its
+// own. What may differ between processes, time, contexts and errors, they agree on: each decides then as all others do.
 
 // isShared reports whether other processes take part in what is done with a placement. In a dry run none does.
 func isShared(p *halo.Placement) bool { return !p.Processes.IsAlone() && !p.FirstDevice().IsDry() }

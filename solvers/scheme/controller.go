@@ -23,8 +23,8 @@ type proposal struct {
 	interval int64 // steps of the next interval, where one ends
 }
 
-// agreement is what the controllers of all processes agree on: the pace and the intervals of rank 0, an end where any has
-// ended, and the norms of all.
+// agreement is what the controllers of all processes agree on: the pace and the intervals of rank 0, an end where any
+// has ended, and the norms of all.
 type agreement struct {
 	place *halo.Placement
 	local []int
@@ -169,14 +169,14 @@ func (r round) String() string {
 // controller decides how a run goes on. The workers meet at its barrier after every
 // round; the last to arrive decides for all, from the norms that they collected.
 //
-// The norms of a step are looked at one step later, so that the devices have
-// work while the host waits for them. Where they end the run, the levels of
-// their step are still there: the step after it wrote others. Where it would not, see
-// keepsLevels, no step is queued before they are looked at. Of a divider it is a launch that follows, not a step. Norms of steps within
-// a launch are looked at before the next one: if they end the run, that launch is made again up to there, from what it has read.
+// The norms of a step are looked at one step later, so that the devices have work while the host waits for them. Where
+// they end the run, the levels of their step are still there: the step after it wrote others. Where it would not, see
+// keepsLevels, no step is queued before they are looked at. Of a divider it is a launch that follows, not a step. Norms
+// of steps within a launch are looked at before the next one: if they end the run, that launch is made again up to
+// there, from what it has read.
 //
-// Where processes share the grid each has a controller. Those agree on what they decide from, once a round, and so decide
-// alike.
+// Where processes share the grid each has a controller. Those agree on what they decide from, once a round, and so
+// decide alike.
 type controller struct {
 	options Options
 	step    *Step
@@ -413,7 +413,8 @@ func (c *controller) plan(issued, pace int64) {
 	c.begin(round{first: issued + 1, last: last, check: some && last == c.nextCheck(issued), drain: some && last == c.intervals.end})
 }
 
-// divided returns the next round of a divider. While norms are under way it is one launch, which leaves the level that they are of.
+// divided returns the next round of a divider. While norms are under way it is one launch, which leaves the level that
+// they are of.
 func (c *controller) divided(issued, pace int64) round {
 	end := min(c.limit, c.intervals.end)
 	d := c.divider.divide(ask{
@@ -422,7 +423,8 @@ func (c *controller) divided(issued, pace int64) round {
 	return round{first: issued + 1, last: d.last, check: len(d.looks) > 0, drain: d.last == c.intervals.end, division: d}
 }
 
-// farthest returns the last step of a round with checks within it: one whose norms are wanted, about as far as the pace says.
+// farthest returns the last step of a round with checks within it: one whose norms are wanted, about as far as the pace
+// says.
 func (c *controller) farthest(issued, pace int64) int64 {
 	every := c.options.CheckEvery
 	if c.mostChecks == 0 || every > pace {
@@ -439,8 +441,8 @@ func (c *controller) farthest(issued, pace int64) int64 {
 	return end
 }
 
-// judgeWithin takes the norms within a round. Where they may have ended the steps, and so left the fields as they were before the round, it plans
-// the steps up to there again, with norms by which the run goes on or ends.
+// judgeWithin takes the norms within a round. Where they may have ended the steps, and so left the fields as they were
+// before the round, it plans the steps up to there again, with norms by which the run goes on or ends.
 func (c *controller) judgeWithin() (again bool, err error) {
 	ended, next := c.checked[0].ended, c.nextCheck(c.round.first-1)
 	for n := range c.checked[0].norms {

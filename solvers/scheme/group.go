@@ -10,10 +10,10 @@ import (
 	"github.com/halox/halox/kernels"
 )
 
-// A group is the steps between two exchanges, see Step.Group. Steps whose number is a multiple of the group's length end
-// one, so that a run may begin and end within a group: owned points are whole after every step, and a run begins with an
-// exchange. Every stage of a group but the last sweeps its subdomain and as many layers towards neighbours as all stages
-// after it read. The last sweeps owned points, and what the next group reads is exchanged after it.
+// A group is the steps between two exchanges, see Step.Group. Steps whose number is a multiple of the group's length
+// end one, so that a run may begin and end within a group: owned points are whole after every step, and a run begins
+// with an exchange. Every stage of a group but the last sweeps its subdomain and as many layers towards neighbours as
+// all stages after it read. The last sweeps owned points, and what the next group reads is exchanged after it.
 
 // ends reports whether a step, or a phase, ends its group.
 func (s *Step) ends(n int64) bool { return n%int64(s.group()) == 0 }
@@ -34,7 +34,8 @@ func (st *Stage) reach() (all domain.Radius) {
 	return all
 }
 
-// growth returns how many layers towards neighbours a stage of step n, or of its phase, sweeps: what the rest of the group reads.
+// growth returns how many layers towards neighbours a stage of step n, or of its phase, sweeps: what the rest of the
+// group reads.
 func (s *Step) growth(n int64, stage int) (layers domain.Radius) {
 	k := s.group()
 	if k == 1 {
@@ -53,8 +54,9 @@ func (s *Step) grows(n int64, stage int) bool {
 	return s.group() > 1 && (!s.ends(n) || stage < len(s.Stages)-1)
 }
 
-// apart reports whether no kernel that stores into ghosts of neighbours needs to know of a stage of step n: the first of a group waits
-// for what neighbours have stored, the last stores, and the one before it says that ghosts have been read.
+// apart reports whether no kernel that stores into ghosts of neighbours needs to know of a stage of step n: the first
+// of a group waits for what neighbours have stored, the last stores, and the one before it says that ghosts have been
+// read.
 func (s *Step) apart(n int64, stage int) bool {
 	k, stages := s.group(), len(s.Stages)
 	place := int((n-1)%int64(k)+int64(k))%k*stages + stage
@@ -107,8 +109,8 @@ func (s *Step) checkWide(v *Variable) error {
 	return nil
 }
 
-// newGhosts makes the ghosts of a field of a variable behind physical faces ready: as far as a step reads them, where those of
-// neighbours are wider.
+// newGhosts makes the ghosts of a field of a variable behind physical faces ready: as far as a step reads them, where
+// those of neighbours are wider.
 func (s *Step) newGhosts(c *kernels.Compiler, v *Variable, f *halo.Field) (*boundary.Ghosts, error) {
 	if s.group() == 1 {
 		return boundary.New(c, f, v.Boundary)

@@ -11,7 +11,8 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// suitsAll returns ErrUnsuited where a scheme cannot run the step on one of the processes: paths may differ within them.
+// suitsAll returns ErrUnsuited where a scheme cannot run the step on one of the processes: paths may differ within
+// them.
 func (x *Runner) suitsAll(def *definition, o Options) error {
 	err := def.suits(x, o)
 	agreed := x.place.Agree(context.Background(), "see whether the scheme suits", err)
@@ -44,8 +45,8 @@ func (x *Runner) compareRuns(name Scheme, o Options) error {
 	return nil
 }
 
-// alsoLost adds to the error of a lost device the names of others that are lost. Where GPUs reach each other's memory CUDA loses several when one
-// fails, and the one that a run hears of first need not be the one that failed.
+// alsoLost adds to the error of a lost device the names of others that are lost. Where GPUs reach each other's memory
+// CUDA loses several when one fails, and the one that a run hears of first need not be the one that failed.
 func alsoLost(err error, devices []*streams.Device) error {
 	var first *streams.Error
 	if !errors.As(err, &first) || !first.Fatal {
@@ -177,8 +178,8 @@ func (f *fences) collectNorms(r *run, l look, to []taken) error {
 // hold no whole step, and the runner runs no more. A run that has diverged is no error either: Result.Stopped says so,
 // where norms are taken, see Options.
 //
-// Where processes share the grid all call it, with the same options. They make the same steps and come to the same norms, to
-// the bit. Where the context of one ends, all stop at the same step. Where one fails, all return an error.
+// Where processes share the grid all call it, with the same options. They make the same steps and come to the same
+// norms, to the bit. Where the context of one ends, all stop at the same step. Where one fails, all return an error.
 func (x *Runner) Run(ctx context.Context, o Options) (Result, error) {
 	if !x.running.CompareAndSwap(false, true) {
 		return Result{}, errors.New("scheme: a run of this runner is under way")

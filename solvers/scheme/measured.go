@@ -108,8 +108,8 @@ func (s *Step) keepsLevels() bool {
 	return true
 }
 
-// keeps reports whether a step writes a level of the variable in whose field nothing lies that the step, or the step after it,
-// needs. What a stage reads of the level that the step has not written yet is the oldest one.
+// keeps reports whether a step writes a level of the variable in whose field nothing lies that the step, or the step
+// after it, needs. What a stage reads of the level that the step has not written yet is the oldest one.
 func (s *Step) keeps(v *Variable) bool {
 	oldest, written := 0, false
 	for _, st := range s.Stages {

@@ -227,7 +227,8 @@ func (st *Stage) launch(l *sweep.Launch, length float64) Launch {
 // changes reports whether what a stage is given depends on the step, beside the moment.
 func (st *Stage) changes() bool { return st.Changing || st.Parameters != nil }
 
-// nextArrays returns those that the next step accesses; ok is false where variables are not at one level, which no step begins with.
+// nextArrays returns those that the next step accesses; ok is false where variables are not at one level, which no step
+// begins with.
 func (d *subdomain) nextArrays(x *Runner, st *Stage) (arrays sweep.Arrays, ok bool) {
 	level, err := x.step.newest(0)
 	if err != nil {

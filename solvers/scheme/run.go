@@ -96,8 +96,8 @@ func (d *subdomain) newKernels(x *Runner, st *Stage, n int64, made *stageLaunche
 	return nil
 }
 
-// measureFields takes the norms of a variable from its fields after a step, over the points that stages sweep: no stage takes them
-// on its way. What it makes is closed with owner.
+// measureFields takes the norms of a variable from its fields after a step, over the points that stages sweep: no stage
+// takes them on its way. What it makes is closed with owner.
 func (d *subdomain) measureFields(x *Runner, variable int, n int64, owner *streams.Resources) (total, error) {
 	v := x.step.Measured[variable]
 	real, _ := v.real()

@@ -180,7 +180,8 @@ func (x *Runner) addOnce(plan *halo.Plan) error {
 	return nil
 }
 
-// addGhosts makes the ghosts behind physical faces ready, of variables of which ghosts are read, or sent after a group of steps.
+// addGhosts makes the ghosts behind physical faces ready, of variables of which ghosts are read, or sent after a group
+// of steps.
 func (x *Runner) addGhosts() error {
 	for _, v := range x.step.variables() {
 		if !x.step.readsAround(v) && (x.step.group() == 1 || !x.step.writes(v)) {

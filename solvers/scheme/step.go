@@ -179,11 +179,11 @@ type Step struct {
 	Sums     sums.Mode   // how sums of norms and reductions are taken, also those of point functions
 
 	// Group is how many steps are made between two exchanges, 0 for 1. With more, a step exchanges nothing between its
-	// stages, and all stages but the last of a group sweep ghosts too, as far as the rest of the group needs them. So every
-	// variable has ghosts, with edges and corners, Group times as wide as the stages of a step reach together: those of a
-	// halo.WideHalo. Boxes of kernels of the caller's own then reach beyond the subdomain, and along periodic axes beyond the grid.
-	// Faces with kernels of their own, staggered variables, and point functions that ask where a point lies along a periodic
-	// axis, are refused.
+	// stages, and all stages but the last of a group sweep ghosts too, as far as the rest of the group needs them. So
+	// every variable has ghosts, with edges and corners, Group times as wide as the stages of a step reach together:
+	// those of a halo.WideHalo. Boxes of kernels of the caller's own then reach beyond the subdomain, and along
+	// periodic axes beyond the grid. Faces with kernels of their own, staggered variables, and point functions that ask
+	// where a point lies along a periodic axis, are refused.
 	Group int
 }
 
@@ -198,14 +198,14 @@ type Stage struct {
 	// Point, where set, is what one point computes: halox sweeps it itself, under every scheme.
 	Point *sweep.Point
 
-	// Parameters, where set, returns a pointer to the parameters of the point function in a step, which is not nil and of
-	// the type of Point.Parameters. It is called by several threads, more than once for a step, and also while the step is made
-	// ready, for the first steps: so it answers for any step from 1 on, and has no side effects.
+	// Parameters, where set, returns a pointer to the parameters of the point function in a step, which is not nil and
+	// of the type of Point.Parameters. It is called by several threads, more than once for a step, and also while the
+	// step is made ready, for the first steps: so it answers for any step from 1 on, and has no side effects.
 	Parameters func(step int64) any
 
-	// Kernels, where set, makes a launch ready that sweeps a region of one subdomain; it returns one or an error. Changing
-	// says that what it queues depends on the step or on time: schemes that queue steps
-	// beforehand then refuse it.
+	// Kernels, where set, makes a launch ready that sweeps a region of one subdomain; it returns one or an error.
+	// Changing says that what it queues depends on the step or on time: schemes that queue steps beforehand then refuse
+	// it.
 	Kernels  func(Region) (Launch, error)
 	Changing bool
 }
@@ -314,8 +314,8 @@ func (s *Step) sent(i int) (all []Access) {
 	return all
 }
 
-// sentByGroup returns what is exchanged after stage i at the end of a group: after the last all levels that the next group
-// reads before it writes them.
+// sentByGroup returns what is exchanged after stage i at the end of a group: after the last all levels that the next
+// group reads before it writes them.
 func (s *Step) sentByGroup(i int) (all []Access) {
 	if i < len(s.Stages)-1 {
 		return nil

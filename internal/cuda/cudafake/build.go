@@ -118,8 +118,8 @@ func build(cc string, args []string) (library []byte, err error) {
 	return os.ReadFile(file)
 }
 
-// entry is where a library is kept for other processes, in the folder .cache of the module that the test runs in: it is named
-// after all that decides what is built. Nothing is kept where there is no module.
+// entry is where a library is kept for other processes, in the folder .cache of the module that the test runs in: it is
+// named after all that decides what is built. Nothing is kept where there is no module.
 func entry(cc string, args []string) (kept cache.Entry, ok bool) {
 	root, err := os.Getwd()
 	for err == nil {

@@ -7,54 +7,52 @@ package cudafake
 // #include <stdlib.h>
 //
 // typedef struct {
-//	char name[64];
-//	int device;
-//	unsigned grid[3], block[3], shared;
-//	int early, cooperative;
-//	unsigned arg_size;
-//	unsigned char arg[4096];
+// 	char name[64];
+// 	int device;
+// 	unsigned grid[3], block[3], shared;
+// 	int early, cooperative;
+// 	unsigned arg_size;
+// 	unsigned char arg[4096];
 // } launch;
 //
 // typedef struct {
-//	void (*fail)(const char *, int, long, long);
-//	void (*kill)(int, int);
-//	long (*calls)(const char *);
-//	long (*live)(int);
-//	void (*set_link)(int, int, int);
-//	long (*streams)(int);
-//	unsigned (*primary_flags)(int);
-//	long (*launches)(void);
-//	const launch *(*launch)(long);
-//	const char *(*ran)(long);
+// 	void (*fail)(const char *, int, long, long);
+// 	void (*kill)(int, int);
+// 	long (*calls)(const char *);
+// 	long (*live)(int);
+// 	void (*set_link)(int, int, int);
+// 	long (*streams)(int);
+// 	unsigned (*primary_flags)(int);
+// 	long (*launches)(void);
+// 	const launch *(*launch)(long);
+// 	const char *(*ran)(long);
 // } knobs;
 //
 // static int knobs_open(knobs *k, const char *path) {
-//	void *l = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-//	if (!l) return 0;
-//	k->fail = dlsym(l, "fake_fail");
-//	k->kill = dlsym(l, "fake_kill");
-//	k->calls = dlsym(l, "fake_calls");
-//	k->live = dlsym(l, "fake_live");
-//	k->set_link = dlsym(l, "fake_set_link");
-//	k->streams = dlsym(l, "fake_streams");
-//	k->primary_flags = dlsym(l, "fake_primary_flags");
-//	k->launches = dlsym(l, "fake_launches");
-//	k->launch = dlsym(l, "fake_launch");
-//	k->ran = dlsym(l, "fake_ran");
-//	return k->fail && k->kill && k->calls && k->live &&
-//		k->set_link && k->streams && k->primary_flags && k->launches && k->launch && k->ran;
+// 	void *l = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+// 	if (!l) return 0;
+// 	k->fail = dlsym(l, "fake_fail");
+// 	k->kill = dlsym(l, "fake_kill");
+// 	k->calls = dlsym(l, "fake_calls");
+// 	k->live = dlsym(l, "fake_live");
+// 	k->set_link = dlsym(l, "fake_set_link");
+// 	k->streams = dlsym(l, "fake_streams");
+// 	k->primary_flags = dlsym(l, "fake_primary_flags");
+// 	k->launches = dlsym(l, "fake_launches");
+// 	k->launch = dlsym(l, "fake_launch");
+// 	k->ran = dlsym(l, "fake_ran");
+// 	return k->fail && k->kill && k->calls && k->live &&
+// 		k->set_link && k->streams && k->primary_flags && k->launches && k->launch && k->ran;
 // }
 //
-// static void knobs_fail(knobs *k, const char *call, int code, long skip, long times) { k->fail(call, code, skip, times); }
-// static void knobs_kill(knobs *k, int device, int code) { k->kill(device, code); }
-// static long knobs_calls(knobs *k, const char *call) { return k->calls(call); }
-// static long knobs_live(knobs *k, int kind) { return k->live(kind); }
-// static void knobs_set_link(knobs *k, int from, int to, int link) { k->set_link(from, to, link); }
-// static long knobs_streams(knobs *k, int priority) { return k->streams(priority); }
-// static unsigned knobs_primary_flags(knobs *k, int device) { return k->primary_flags(device); }
-// static long knobs_launches(knobs *k) { return k->launches(); }
-// static const char *knobs_ran(knobs *k, long i) { return k->ran(i); }
-// static const launch *knobs_launch(knobs *k, long i) { return k->launch(i); }
+// static void knobs_fail(knobs *k, const char *call, int code, long skip, long times) { k->fail(call, code, skip,
+// times); } static void knobs_kill(knobs *k, int device, int code) { k->kill(device, code); } static long
+// knobs_calls(knobs *k, const char *call) { return k->calls(call); } static long knobs_live(knobs *k, int kind) {
+// return k->live(kind); } static void knobs_set_link(knobs *k, int from, int to, int link) { k->set_link(from, to,
+// link); } static long knobs_streams(knobs *k, int priority) { return k->streams(priority); } static unsigned
+// knobs_primary_flags(knobs *k, int device) { return k->primary_flags(device); } static long knobs_launches(knobs *k) {
+// return k->launches(); } static const char *knobs_ran(knobs *k, long i) { return k->ran(i); } static const launch
+// *knobs_launch(knobs *k, long i) { return k->launch(i); }
 import "C"
 
 import (

@@ -1,8 +1,8 @@
 // Package ncclfake builds an NCCL library that needs no GPU, for tests of what calls NCCL through internal/nccl.
 //
 // Its device memory is memory of the host, as that of package cudafake. Messages go through sockets of the host between
-// processes, in order, and a message is queued, for NCCL, when it has arrived. The variable NCCLFAKE of a process has it hang,
-// fail or corrupt what it carries: see nccl.c.
+// processes, in order, and a message is queued, for NCCL, when it has arrived. The variable NCCLFAKE of a process has
+// it hang, fail or corrupt what it carries: see nccl.c.
 package ncclfake
 
 import (

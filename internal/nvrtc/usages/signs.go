@@ -14,9 +14,9 @@ var (
 	extremum = regexp.MustCompile(`(max|min)\.s32\s+(%r\d+), (\S+), (\S+);`)
 )
 
-// LostSigns returns where an image has the largest or smallest of three integers, one of them negated, as max(a, max(b, -c)). Of these
-// NVRTC 13.0 to 13.3 make one instruction for sm_90 and later, and lose the sign; where one of the three is 0 they make another, which is right.
-// The image was compiled with -lineinfo: it has its PTX then.
+// LostSigns returns where an image has the largest or smallest of three integers, one of them negated, as max(a, max(b,
+// -c)). Of these NVRTC 13.0 to 13.3 make one instruction for sm_90 and later, and lose the sign; where one of the three
+// is 0 they make another, which is right. The image was compiled with -lineinfo: it has its PTX then.
 func LostSigns(image []byte) (found []string) {
 	text := bytes.ReplaceAll(image, []byte{0}, []byte{'\n'})
 	starts := body.FindAllIndex(text, -1)
