@@ -83,12 +83,13 @@ func (d *subdomain) kernelBoxes(x *Runner, stage int, n int64) (boundary []domai
 }
 
 // inward returns how deep the boundary region is towards a neighbour where ghosts are swept: these and what reads them,
-// or nothing in a stage apart from neighbours.
+// or nothing in a stage apart from neighbours. Every other stage has a boundary region, even if it neither reads nor
+// sweeps ghosts: its blocks tell the neighbour that the ghosts are free to be overwritten.
 func inward(layers, ghosts int, apart bool) int {
 	if apart {
 		return 0
 	}
-	return layers + ghosts
+	return max(1, layers+ghosts)
 }
 
 // unsuited returns the error of kernels that cannot be made as one of the scheme.

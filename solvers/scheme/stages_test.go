@@ -319,6 +319,7 @@ func (s *randomStep) point(st randomStage) *sweep.Point {
 	reads, writes := s.names(st)
 	var b strings.Builder
 	b.WriteString("template <typename P> __device__ __forceinline__ void mixed(P &p) {\n\tunsigned long long sum = (unsigned long long)p.step();\n")
+	b.WriteString("#ifdef LATE\n\tif (threadIdx.x == 0) for (const i64 begun = nanoseconds(); nanoseconds() - begun < LATE;) __nanosleep(1000);\n#endif\n")
 	for i, a := range st.reads {
 		for _, o := range a.offsets() {
 			fmt.Fprintf(&b, "\tsum = sum * 31 + (unsigned long long)p.at(%s, %d, %d, %d);\n", reads[i], o[0], o[1], o[2])
