@@ -26,3 +26,9 @@ func diamond(inverse []float64, _ bool) Stencil {
 	}
 	return s.centred()
 }
+
+// Words returns the variables, functions and operators of expressions.
+func Words() []string {
+	return slices.Concat(variableNames(), functionNames(), slices.Collect(maps.Keys(binaryOperators)),
+		slices.Collect(maps.Keys(unaryOperators)), slices.Collect(maps.Keys(comparisons)))
+}

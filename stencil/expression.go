@@ -3,20 +3,11 @@
 package stencil
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"math"
 	"slices"
 	"strings"
-	"unicode"
-	"unicode/utf8"
-
-	"github.com/expr-lang/expr/ast"
-	"github.com/expr-lang/expr/builtin"
-	"github.com/expr-lang/expr/conf"
-	"github.com/expr-lang/expr/file"
-	"github.com/expr-lang/expr/parser"
 )
 
 // An Expression is a scalar field given as text: a formula in the coordinates x, y, z, the 0-based global indices
@@ -28,13 +19,11 @@ type Expression struct {
 	program program
 }
 
-// Parse reads an expression. A number alone is an expression too. The result has to be a number, not a condition.
+// Parse reads an expression, which must be a number, not a condition. parser.go has the grammar: numbers, the variables
+// above, function calls, + - * / % (with the sign of its first operand), ^ or ** for powers, comparisons, and, or, not
+// (also written &&, ||, !), the choices c ? a : b and if c { a } else { b }, and parentheses. There are no comments.
 //
-// Operators are + - * / % (the sign of the first operand), ^ and ** (powers), comparisons, and, or, not, && || !, and
-// the choices c ? a : b and if c { a } else { b }. An error about a name lists those that there are.
-//
-// What is wrong comes back as a *ParseError: one line with the column and what is allowed. Parse never panics; it takes
-// at most 4096 bytes.
+// An error is a *ParseError of one line, with the column and what is allowed there. Parse takes at most 4096 bytes.
 func Parse(src string) (*Expression, error) {
 	tree, err := parseTree(src)
 	if err != nil {
@@ -80,29 +69,15 @@ func (e *ParseError) Error() string {
 	return e.Message
 }
 
-// newParseError makes the error for the character at the 0-based offset into src.
+// newParseError returns the error about what follows so many bytes of the source.
 func newParseError(src string, offset int, format string, args ...any) *ParseError {
 	e := &ParseError{Line: 1, Column: 1, Message: fmt.Sprintf(format, args...)}
-	for _, c := range src {
-		if offset--; offset < 0 {
-			break
-		}
+	for _, c := range src[:offset] {
 		if e.Column++; c == '\n' {
 			e.Line, e.Column = e.Line+1, 1
 		}
 	}
 	return e
-}
-
-// oneLine makes text from elsewhere fit for one printed line.
-func oneLine(text string) string {
-	text = strings.Join(strings.Fields(text), " ")
-	return strings.Map(func(c rune) rune {
-		if !unicode.IsPrint(c) {
-			return '?'
-		}
-		return c
-	}, text)
 }
 
 // list joins names for a message.
@@ -149,10 +124,8 @@ func functionNames() []string { return slices.Sorted(maps.Keys(functions)) }
 var functions = map[string]*operation{
 	"abs": unary("abs", math.Abs), "sign": unary("sign", sign),
 	"sqrt": unary("sqrt", math.Sqrt), "cbrt": unary("cbrt", math.Cbrt),
-	"exp": unary(
-		"exp",
-		math.Exp,
-	), "log": unary("log", math.Log), "log2": unary("log2", math.Log2), "log10": unary("log10", math.Log10),
+	"exp": unary("exp", math.Exp), "log": unary("log", math.Log),
+	"log2": unary("log2", math.Log2), "log10": unary("log10", math.Log10),
 	"sin": unary("sin", math.Sin), "cos": unary("cos", math.Cos), "tan": unary("tan", math.Tan),
 	"asin": unary("asin", math.Asin), "acos": unary("acos", math.Acos), "atan": unary("atan", math.Atan),
 	"sinh": unary("sinh", math.Sinh), "cosh": unary("cosh", math.Cosh), "tanh": unary("tanh", math.Tanh),
@@ -162,22 +135,18 @@ var functions = map[string]*operation{
 	"min": least, "max": greatest,
 }
 
-// binaryOperators lists every spelling; what the library knows beyond them is refused.
 var binaryOperators = map[string]*operation{
-	"+": sum, "-": difference, "*": product, "/": quotient, "%": modulo, "^": power, "**": power,
-	"<": comparison(
-		"<",
-		func(a, b float64) bool { return a < b },
-	), "<=": comparison("<=", func(a, b float64) bool { return a <= b }),
-	">": comparison(
-		">",
-		func(a, b float64) bool { return a > b },
-	), ">=": comparison(">=", func(a, b float64) bool { return a >= b }),
-	"==": comparison(
-		"==",
-		func(a, b float64) bool { return a == b },
-	), "!=": comparison("!=", func(a, b float64) bool { return a != b }),
+	"+": sum, "-": difference, "*": product, "/": quotient, "%": modulo, "^": power,
 	"and": both, "&&": both, "or": either, "||": either,
+}
+
+var comparisons = map[string]*operation{
+	"<":  comparison("<", func(a, b float64) bool { return a < b }),
+	"<=": comparison("<=", func(a, b float64) bool { return a <= b }),
+	">":  comparison(">", func(a, b float64) bool { return a > b }),
+	">=": comparison(">=", func(a, b float64) bool { return a >= b }),
+	"==": comparison("==", func(a, b float64) bool { return a == b }),
+	"!=": comparison("!=", func(a, b float64) bool { return a != b }),
 }
 
 // unaryOperators has no plus, which leaves no trace in a program.
@@ -237,11 +206,8 @@ func (b *builder) apply(op *operation, args ...int) int {
 }
 
 // translate checks names, numbers of arguments and kinds, and turns the tree into a program.
-//
-// The library's own type checker is not asked: it tells integers from floats, and has types that a field has no use
-// for.
-func translate(src string, tree ast.Node) (program, error) {
-	t := translator{source: src, seen: map[ast.Node]operand{}}
+func translate(src string, tree *node) (program, error) {
+	t := translator{source: src}
 	root := t.want(tree, number, "the result")
 	if t.err != nil {
 		return program{}, t.err
@@ -249,11 +215,10 @@ func translate(src string, tree ast.Node) (program, error) {
 	return program{steps: t.steps, root: root}, nil
 }
 
-// A translator is one translation. After the first error it goes on, but its results mean nothing.
+// A translator is one translation. After the first error it continues, but its results mean nothing.
 type translator struct {
 	builder
 	source string
-	seen   map[ast.Node]operand // a < b < c shares b, and nested ones would double the work at every level
 	err    error
 }
 
@@ -263,15 +228,15 @@ type operand struct {
 	kind kind
 }
 
-func (t *translator) fail(n ast.Node, format string, args ...any) operand {
+func (t *translator) fail(n *node, format string, args ...any) operand {
 	if t.err == nil {
-		t.err = newParseError(t.source, n.Location().From, format, args...)
+		t.err = newParseError(t.source, n.at, format, args...)
 	}
 	return operand{at: t.number(0)}
 }
 
 // want translates n, which must be of that kind; role is what messages call it.
-func (t *translator) want(n ast.Node, k kind, role string) int {
+func (t *translator) want(n *node, k kind, role string) int {
 	o := t.node(n)
 	if o.kind != k && t.err == nil {
 		t.fail(n, "%s must be %s, not %s%s", role, k, o.kind, conditionHint(k))
@@ -286,101 +251,79 @@ func conditionHint(wanted kind) string {
 	return ": write a comparison, such as x < 0.5"
 }
 
-func (t *translator) node(n ast.Node) operand {
-	o, ok := t.seen[n]
-	if !ok {
-		o = t.fresh(n)
-		t.seen[n] = o
-	}
-	return o
-}
-
-func (t *translator) fresh(n ast.Node) operand {
-	switch n := n.(type) {
-	case *ast.IntegerNode:
-		return operand{at: t.number(float64(n.Value))}
-	case *ast.FloatNode:
-		return operand{at: t.number(n.Value)}
-	case *ast.BoolNode:
-		return t.truth(n.Value)
-	case *ast.IdentifierNode:
-		return t.identifier(n)
-	case *ast.UnaryNode:
-		return t.unary(n)
-	case *ast.BinaryNode:
-		return t.binary(n)
-	case *ast.ConditionalNode:
-		return t.choice(n)
-	case *ast.CallNode:
+func (t *translator) node(n *node) operand {
+	switch n.kind {
+	case numberNode:
+		return operand{at: t.number(n.value)}
+	case truthNode:
+		return operand{t.number(n.value), condition}
+	case nameNode:
+		return t.name(n)
+	case callNode:
 		return t.call(n)
+	case comparisonsNode:
+		return t.comparisons(n)
+	case choiceNode:
+		return t.choice(n)
 	}
-	return t.fail(n, "%s is not allowed: an expression has numbers, variables, functions and operators", describe(n))
+	switch {
+	case len(n.operands) == 2:
+		return t.apply(binaryOperators[n.text], n.operands, "an operand of "+n.text)
+	case n.text == "+":
+		return operand{at: t.want(n.operands[0], number, "the operand of +")}
+	}
+	return t.apply(unaryOperators[n.text], n.operands, "the operand of "+n.text)
 }
 
-func (t *translator) truth(value bool) operand {
-	if value {
-		return operand{t.number(1), condition}
-	}
-	return operand{t.number(0), condition}
-}
-
-func (t *translator) identifier(n *ast.IdentifierNode) operand {
-	at := slices.IndexFunc(variables, func(v variable) bool { return v.name == n.Value })
+func (t *translator) name(n *node) operand {
+	at := slices.IndexFunc(variables, func(v variable) bool { return v.name == n.text })
 	if at >= 0 {
 		return operand{at: t.variable(variables[at])}
 	}
-	if _, ok := functions[n.Value]; ok {
-		return t.fail(n, "the function %s needs its arguments in parentheses", n.Value)
+	if _, ok := functions[n.text]; ok {
+		return t.fail(n, "the function %s needs its arguments in parentheses", n.text)
 	}
-	return t.fail(n, "unknown name %q: the variables are %s", n.Value, list(variableNames()))
+	return t.fail(n, "unknown name %q: the variables are %s", n.text, list(variableNames()))
 }
 
-func (t *translator) unary(n *ast.UnaryNode) operand {
-	if n.Operator == "+" {
-		return operand{at: t.want(n.Node, number, "the operand of +")}
+// comparisons translates a < b < c as a < b and b < c.
+func (t *translator) comparisons(n *node) operand {
+	var all, before int
+	for i, o := range n.operands {
+		value := t.want(o, number, "an operand of "+n.text)
+		if i > 0 {
+			one := t.builder.apply(comparisons[strings.Fields(n.text)[i-1]], before, value)
+			if i == 1 {
+				all = one
+			} else {
+				all = t.builder.apply(both, all, one)
+			}
+		}
+		before = value
 	}
-	op, ok := unaryOperators[n.Operator]
-	if !ok {
-		return t.fail(n, "the operator %s is not allowed", n.Operator)
-	}
-	return t.apply(op, []ast.Node{n.Node}, "the operand of "+n.Operator)
+	return operand{all, condition}
 }
 
-func (t *translator) binary(n *ast.BinaryNode) operand {
-	op, ok := binaryOperators[n.Operator]
-	if !ok {
-		return t.fail(n, "the operator %s is not allowed: + - * / %% ^ **, comparisons, and, or, not", n.Operator)
-	}
-	return t.apply(op, []ast.Node{n.Left, n.Right}, "an operand of "+n.Operator)
-}
-
-func (t *translator) choice(n *ast.ConditionalNode) operand {
-	if n.Exp1 == n.Cond {
-		return t.fail(n, "a ?: b is not allowed: write c ? a : b")
-	}
+func (t *translator) choice(n *node) operand {
 	op := choice
-	if t.node(n.Exp1).kind == condition {
+	holds := t.want(n.operands[0], condition, "what is chosen by")
+	first := t.node(n.operands[1])
+	if first.kind == condition {
 		op = choiceOfConditions
 	}
-	cond := t.want(n.Cond, condition, "what is before ?")
-	first := t.want(n.Exp1, op.result, "a choice")
-	second := t.want(n.Exp2, op.result, "a choice beside "+op.result.String())
-	return operand{t.builder.apply(op, cond, first, second), op.result}
+	second := t.want(n.operands[2], op.result, "the other choice")
+	return operand{t.builder.apply(op, holds, first.at, second), op.result}
 }
 
-func (t *translator) call(n *ast.CallNode) operand {
-	callee, ok := n.Callee.(*ast.IdentifierNode)
+func (t *translator) call(n *node) operand {
+	op, ok := functions[n.text]
 	if !ok {
-		return t.fail(n, "a method call is not allowed: the functions are %s", list(functionNames()))
+		return t.fail(n, "unknown function %q: the functions are %s", n.text, list(functionNames()))
 	}
-	op, ok := functions[callee.Value]
-	if !ok {
-		return t.fail(n, "unknown function %q: the functions are %s", callee.Value, list(functionNames()))
+	if wanted, ok := arity(op, len(n.operands)); !ok {
+		return t.fail(n, "%s takes %s, not %d", op.name, wanted, len(n.operands))
 	}
-	if wanted, ok := arity(op, len(n.Arguments)); !ok {
-		return t.fail(n, "%s takes %s, not %d", op.name, wanted, len(n.Arguments))
-	}
-	return t.apply(op, n.Arguments, "an argument of "+op.name)
+	return t.apply(op, n.operands, "an argument of "+op.name)
 }
 
 // arity says how many arguments op takes, and whether n will do.
@@ -395,7 +338,7 @@ func arity(op *operation, n int) (wanted string, ok bool) {
 }
 
 // apply translates op on nodes, as many as it takes; those beyond two of a folding operation are taken in one by one.
-func (t *translator) apply(op *operation, nodes []ast.Node, role string) operand {
+func (t *translator) apply(op *operation, nodes []*node, role string) operand {
 	args := make([]int, len(nodes))
 	for n, node := range nodes {
 		args[n] = t.want(node, op.params[min(n, len(op.params)-1)], role)
@@ -405,85 +348,4 @@ func (t *translator) apply(op *operation, nodes []ast.Node, role string) operand
 		at = t.builder.apply(op, at, next)
 	}
 	return operand{at, op.result}
-}
-
-// describe names what a node is, for a message.
-func describe(n ast.Node) string {
-	switch n.(type) {
-	case *ast.StringNode, *ast.BytesNode:
-		return "a string"
-	case *ast.NilNode:
-		return "nil"
-	case *ast.ArrayNode, *ast.SliceNode:
-		return "a list"
-	case *ast.MapNode:
-		return "a map"
-	case *ast.MemberNode, *ast.ChainNode:
-		return "a member or an index"
-	case *ast.VariableDeclaratorNode:
-		return "let"
-	case *ast.SequenceNode:
-		return "a sequence with ;"
-	}
-	return "this"
-}
-
-// maxLength is the longest expression accepted, in bytes. It bounds the depth of the tree as well.
-const maxLength = 4096
-
-// maxNodes bounds the nodes of a tree, and with them the scratch rows of an Evaluator.
-const maxNodes = 1000
-
-// parseTree gives the syntax tree of src, which is as yet unchecked.
-func parseTree(src string) (ast.Node, error) {
-	switch {
-	case len(src) > maxLength:
-		return nil, &ParseError{Message: fmt.Sprintf("it has %d bytes: at most %d are allowed", len(src), maxLength)}
-	case !utf8.ValidString(src):
-		return nil, &ParseError{Message: "it is not valid UTF-8"}
-	case strings.TrimSpace(src) == "":
-		return nil, &ParseError{Message: "it is empty: a number or a formula in " + list(variableNames())}
-	}
-	tree, err := parseGuarded(src)
-	var at *file.Error
-	switch {
-	case err == nil:
-		return tree, nil
-	case errors.As(err, &at):
-		return nil, newParseError(src, at.From, "%s", complaint(at.Message))
-	}
-	return nil, &ParseError{Message: oneLine(err.Error())}
-}
-
-// parseGuarded calls the library's parser. A defect of it that panics must cost its user this expression, not the run.
-func parseGuarded(src string) (root ast.Node, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("it cannot be parsed: %v", p)
-		}
-	}()
-	tree, err := parser.ParseWithConfig(src, parserConfig())
-	if err != nil {
-		return nil, err
-	}
-	return tree.Node, nil
-}
-
-// complaint is the parser's message in one line.
-func complaint(message string) string {
-	return strings.ReplaceAll(oneLine(message), "unexpected token EOF", "the expression ends too early")
-}
-
-// parserConfig makes every call an ordinary one. The library's own functions, some of which (map, filter) have a syntax
-// of their own, are then unknown names like any other.
-func parserConfig() *conf.Config {
-	c := conf.CreateNew()
-	c.MaxNodes = maxNodes
-	for name := range builtin.Index {
-		c.Functions[name] = &builtin.Function{Name: name}
-	}
-	for name := range functions {
-		c.Functions[name] = &builtin.Function{Name: name}
-	}
-	return c
 }
