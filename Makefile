@@ -32,7 +32,10 @@ NOCGO_RUN := Launched|CtrlC|Samples|Devices
 # with each commit, and all in time. Without a seed, or with 0, no test waits for its turn.
 export HALOX_TEST_SEED ?= $(shell git rev-list --count HEAD 2>/dev/null)
 
-.PHONY: help build run test test-long race nocgo test-mpi test-netns lint format-cuda nvrtc mpi bundle linkprobe clean
+# go-nvml binds every function of NVML, also those that its header deprecates.
+export CGO_CFLAGS ?= -O2 -g -Wno-deprecated-declarations
+
+.PHONY: help build run test test-long race nocgo test-mpi test-netns lint outdated format-cuda nvrtc mpi bundle linkprobe clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "%-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -78,6 +81,9 @@ lint: ## check the format, the code and its imports; the format of CUDA where ma
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...
 	HALOX_TEST_SEED=0 $(GO) test ./internal/rooms
+
+outdated: ## print direct dependencies that have a newer version
+	@$(GO) list -m -u -f '{{if and .Update (not .Indirect)}}{{.Path}} {{.Version}} -> {{.Update.Version}}{{end}}' all | grep . || echo none
 
 format-cuda: $(CLANG_FORMAT) ## format the CUDA sources, by clang-format, which it gets into .tools
 	$(FORMAT_CUDA) -i

@@ -239,7 +239,7 @@ func TestTOMLIsReadAsYAML(t *testing.T) {
 		})
 	}
 	for text, says := range map[string]string{
-		"solver = 'heat'\nsolver = 'heat'": "c.toml: not TOML: key solver is already defined", "[grid]\nsize = [8, 8\n": "c.toml:3: not TOML: ", "[stop]\n[stop]": "c.toml: not TOML: table stop already exists",
+		"solver = 'heat'\nsolver = 'heat'": "c.toml:2: not TOML: key solver is already defined", "[grid]\nsize = [8, 8\n": "c.toml:2: not TOML: ", "[stop]\n[stop]": "c.toml:2: not TOML: table stop already exists",
 	} {
 		if _, err := configs.Parse("c.toml", []byte(text), allNames); err == nil ||
 			!strings.Contains(err.Error(), says) {

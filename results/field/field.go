@@ -11,7 +11,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/sbinet/npyio/npy"
+	"codeberg.org/sbinet/npyio/npy"
 
 	"github.com/halox/halox/internal/files"
 )

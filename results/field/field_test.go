@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sbinet/npyio/npy"
+	"codeberg.org/sbinet/npyio/npy"
 	"pgregory.net/rapid"
 
 	"github.com/halox/halox/results/field"
