@@ -9,9 +9,9 @@ import (
 	"io"
 	"math"
 	"os"
+	"regexp"
+	"strconv"
 	"strings"
-
-	"codeberg.org/sbinet/npyio/npy"
 
 	"github.com/halox/halox/internal/files"
 )
@@ -37,15 +37,16 @@ func (t DType) bytes() int {
 	}
 }
 
+const magic = "\x93NUMPY"
+
 // header is the head of a .npy file of version 1.0: magic, version, length
 // and a Python dictionary, padded so that the numbers begin at a multiple of 64.
-// It is made here because npyio writes whole arrays only.
 func header(shape []int, dtype DType) []byte {
 	const prefix = 10 // bytes before the dictionary
 	dict := fmt.Sprintf("{'descr': '%s', 'fortran_order': False, 'shape': %s, }", dtype, tuple(shape))
 	padding := 63 - (prefix+len(dict))%64
 	dict += strings.Repeat(" ", padding) + "\n"
-	header := append(npy.Magic[:], 1, 0)
+	header := append([]byte(magic), 1, 0)
 	header = binary.LittleEndian.AppendUint16(header, uint16(len(dict)))
 	return append(header, dict...)
 }
@@ -91,18 +92,17 @@ func Read(path string) (shape []int, values []float64, err error) {
 }
 
 func read(file *os.File) ([]int, []float64, error) {
-	header, err := readHeader(file)
+	shape, dtype, fortran, err := readHeader(file)
 	if err != nil {
 		return nil, nil, err
 	}
-	shape, dtype := header.Descr.Shape, DType(header.Descr.Type)
 	total, err := volume(shape)
 	if err != nil {
 		return nil, nil, err
 	}
-	if dtype.bytes() == 0 || header.Descr.Fortran {
+	if dtype.bytes() == 0 || fortran {
 		return nil, nil, fmt.Errorf("its type is %q, Fortran order %t; want %q or %q in C order",
-			dtype, header.Descr.Fortran, Float64, Float32)
+			dtype, fortran, Float64, Float32)
 	}
 	if err := checkRest(file, total*dtype.bytes()); err != nil {
 		return nil, nil, err
@@ -111,19 +111,51 @@ func read(file *os.File) ([]int, []float64, error) {
 	return shape, values, err
 }
 
-// readHeader leaves the file at the first number. The parser of npyio may index
-// past the end of a header that is not one; here that is an error.
-func readHeader(file *os.File) (header npy.Header, err error) {
-	defer func() {
-		if recover() != nil {
-			err = npy.ErrInvalidNumPyFormat
-		}
-	}()
-	reader, err := npy.NewReader(file)
+// The entries of a header, a Python dictionary. The description of a record type is a list, which is taken whole.
+var (
+	descrEntry   = regexp.MustCompile(`['"]descr['"]\s*:\s*(?:['"]([^'"]*)['"]|(\[[^\n]*\]))`)
+	fortranEntry = regexp.MustCompile(`['"]fortran_order['"]\s*:\s*(True|False)`)
+	shapeEntry   = regexp.MustCompile(`['"]shape['"]\s*:\s*\(([0-9,\s]*)\)`)
+)
+
+// readHeader reads a header of version 1, 2 or 3, and leaves the file at the first number.
+func readHeader(file *os.File) (shape []int, dtype DType, fortran bool, err error) {
+	info, err := file.Stat()
 	if err != nil {
-		return npy.Header{}, err
+		return nil, "", false, err
 	}
-	return reader.Header, nil
+	var start [8]byte
+	if _, err := io.ReadFull(file, start[:]); err != nil || string(start[:6]) != magic {
+		return nil, "", false, errors.New("not a NumPy file")
+	}
+	size := make([]byte, 2)
+	if start[6] > 1 {
+		size = make([]byte, 4)
+	}
+	if _, err := io.ReadFull(file, size); err != nil {
+		return nil, "", false, errors.New("the file ends within its header")
+	}
+	n := int64(binary.LittleEndian.Uint32(append(size, 0, 0)))
+	if n > info.Size() {
+		return nil, "", false, fmt.Errorf("the file of %d bytes names a header of %d", info.Size(), n)
+	}
+	dictionary := make([]byte, n)
+	if _, err := io.ReadFull(file, dictionary); err != nil {
+		return nil, "", false, errors.New("the file ends within its header")
+	}
+	descr, order := descrEntry.FindSubmatch(dictionary), fortranEntry.FindSubmatch(dictionary)
+	axes := shapeEntry.FindSubmatch(dictionary)
+	if descr == nil || order == nil || axes == nil {
+		return nil, "", false, errors.New("its header lacks descr, fortran_order or shape")
+	}
+	for _, axis := range strings.FieldsFunc(string(axes[1]), func(r rune) bool { return r < '0' || r > '9' }) {
+		n, err := strconv.Atoi(axis)
+		if err != nil {
+			return nil, "", false, fmt.Errorf("its shape (%s) is too large", axes[1])
+		}
+		shape = append(shape, n)
+	}
+	return shape, DType(descr[1]) + DType(descr[2]), string(order[1]) == "True", nil
 }
 
 // checkRest compares what is left of the file with the bytes that it should
