@@ -118,6 +118,7 @@ bundle: ## build bundle/halox-gpu.tar.gz: halox and all test programs, for a GPU
 	for p in $(DEVICE_TESTS); do $(GO) test -c -ldflags "-s -w" -o bundle/halox-gpu/$$(echo $$p | tr / -).test ./$$p || exit 1; done
 	$(GO) build -ldflags "-s -w" -o bundle/halox-gpu/examples/ $(addprefix ./examples/,wave grayscott acoustic lbm reduction power particles diffusion)
 	cp configs/*.yaml scripts/gpu-check.sh scripts/linkprobe.cu scripts/contexts.cu scripts/nvshmem.cu bundle/halox-gpu/
+	GO=$(GO) scripts/licenses.sh bundle/halox-gpu/licenses
 	mkdir bundle/halox-gpu/files # what tests read, where each looks for it
 	tar -c --exclude=rapid results/testdata results/h200x4/performance/schemes-float64.json configs/heat3d.yaml $(wildcard $(DEVICE_TESTS:=/testdata)) | tar -x -C bundle/halox-gpu/files
 	tar -C bundle -czf bundle/halox-gpu.tar.gz halox-gpu
