@@ -3,6 +3,9 @@ package stencil_test
 import (
 	"fmt"
 	"math"
+	"os"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/halox/halox/stencil"
@@ -107,4 +110,54 @@ func TestAsStar(t *testing.T) {
 			}
 		}
 	}
+}
+
+// The reference page has the weights of every kind, as fractions.
+func TestPageHasWeights(t *testing.T) {
+	page, err := os.ReadFile("../docs/reference/stencils.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := "| Dimensions | Stencil | Order | Center | Weight of a point at these offsets |\n|---|---|---|---|---|\n"
+	for _, dims := range []int{2, 3} {
+		for _, kind := range stencil.Kinds(dims) {
+			s, err := stencil.HeatOf(kind, equalSpacing(dims, 1), 1, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			weights, names := map[string]float64{}, []string(nil)
+			for _, g := range s.Groups {
+				for _, o := range g.Offsets() {
+					distances := []int{abs(o[0]), abs(o[1]), abs(o[2])}
+					slices.Sort(distances)
+					slices.Reverse(distances)
+					name := strings.ReplaceAll(strings.Trim(fmt.Sprint(distances[:dims]), "[]"), " ", ",")
+					if weights[name] += 0; weights[name] == 0 {
+						names = append(names, name)
+					}
+					weights[name] = g.Weight
+				}
+			}
+			table += fmt.Sprintf("| %d | %v | %v | %s |", dims, kind, orders[kind], fraction(s.Centre-1))
+			for i, name := range names {
+				table += fmt.Sprintf("%s (%s) %s", map[bool]string{true: ",", false: ""}[i > 0], name, fraction(weights[name]))
+			}
+			table += " |\n"
+		}
+	}
+	if !strings.Contains(string(page), table) {
+		t.Errorf("docs/reference/stencils.md lacks this table:\n%s", table)
+	}
+}
+
+func abs(n int) int { return max(n, -n) }
+
+// fraction writes a number as a fraction with a small denominator.
+func fraction(v float64) string {
+	for d := 1; d <= 5000; d++ {
+		if n := math.Round(v * float64(d)); math.Abs(v*float64(d)-n) < 1e-9 {
+			return strings.TrimSuffix(fmt.Sprintf("%d/%d", int(n), d), "/1")
+		}
+	}
+	return fmt.Sprint(v)
 }
