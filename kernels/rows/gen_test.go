@@ -8,34 +8,36 @@ import (
 	"testing"
 )
 
-// The arguments are those of the go:generate line; were they not, the first
-// lines of the files would differ.
+// The assembly of this package and of package sums is what their generators write. The arguments are those of the
+// go:generate lines; were they not, the first lines of the files would differ.
 func TestGeneratedFilesAreCurrent(t *testing.T) {
 	if testing.Short() {
-		t.Skip("SKIPPED: builds the generator")
+		t.Skip("SKIPPED: builds the generators")
 	}
-	folder := t.TempDir()
-	generator := filepath.Join(folder, "generator.exe")
-	if out, err := exec.Command("go", "build", "-o", generator, "./gen").CombinedOutput(); err != nil {
-		t.Fatalf("building the generator: %v\n%s", err, out)
-	}
-	const assembly, stubs = "rows_amd64.s", "rows_amd64.go"
-	generate := exec.Command(generator, "-pkg", "rows", "-out", assembly, "-stubs", stubs)
-	generate.Dir = folder
-	if out, err := generate.CombinedOutput(); err != nil {
-		t.Fatalf("generating: %v\n%s", err, out)
-	}
-	for _, name := range []string{assembly, stubs} {
-		want, err := os.ReadFile(filepath.Join(folder, name))
-		if err != nil {
-			t.Fatal(err)
+	for _, pkg := range []string{"rows", "sums"} {
+		folder, home := t.TempDir(), filepath.Join("..", pkg)
+		generator := filepath.Join(folder, "generator.exe")
+		if out, err := exec.Command("go", "build", "-o", generator, "../"+pkg+"/gen").CombinedOutput(); err != nil {
+			t.Fatalf("building the generator: %v\n%s", err, out)
 		}
-		got, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
+		files := []string{pkg + "_amd64.s", pkg + "_amd64.go"}
+		generate := exec.Command(generator, "-pkg", pkg, "-out", files[0], "-stubs", files[1])
+		generate.Dir = folder
+		if out, err := generate.CombinedOutput(); err != nil {
+			t.Fatalf("generating: %v\n%s", err, out)
 		}
-		if !bytes.Equal(got, want) {
-			t.Errorf("%s is not what ./gen writes: run go generate", name)
+		for _, name := range files {
+			want, err := os.ReadFile(filepath.Join(folder, name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := os.ReadFile(filepath.Join(home, name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !bytes.Equal(got, want) {
+				t.Errorf("%s is not what %s/gen writes: run go generate", name, pkg)
+			}
 		}
 	}
 }

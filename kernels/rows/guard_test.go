@@ -54,8 +54,8 @@ func testGuarded[T Float](t *testing.T) {
 		pages[i] = guarded[T](t)
 	}
 	for name, place := range sides {
-		for _, set := range usable() {
-			t.Run(fmt.Sprintf("side=%s/set=%v", name, set), func(t *testing.T) {
+		for _, assembly := range variants() {
+			t.Run(fmt.Sprintf("side=%s/assembly=%v", name, assembly), func(t *testing.T) {
 				for n := 1; n <= 70; n++ {
 					b := Band{Points: n, Count: 3, Pitch: n + 2}
 					in, w := draw[T](r, b.span("guarded"), 0)
@@ -65,11 +65,11 @@ func testGuarded[T Float](t *testing.T) {
 					}
 					dst := place(pages[0], blank[T](b.span("guarded")))
 					for _, s := range stencils[T]() {
-						s.in(set, dst, in, b, w)
+						s.in(assembly, dst, in, b, w)
 						verify(t, s, dst, in, b, w)
 					}
 					var l lanes
-					accumulate(set, &l, dst, in.south)
+					accumulate(assembly, &l, dst, in.south)
 				}
 			})
 		}

@@ -38,9 +38,8 @@
 // that a stencil makes does not depend on how its row was cut into pieces
 // either. The one thing left open is which NaN stands for a NaN.
 //
-// On amd64 the loops are assembly for AVX-512 or AVX2, whichever the processor
-// has. Everywhere else, under the race detector (which cannot see into
-// assembly) and with the build tag purego they are Go.
+// On amd64 processors with AVX2 the loops are assembly. Everywhere else, under the race detector (which cannot see
+// into assembly) and with the build tag purego they are Go.
 package rows
 
 import (
@@ -144,7 +143,7 @@ func star7AxesLoop[T Float](dst, centre, south, north, below, above []T, b Band,
 	}
 }
 
-// width is the number of lanes: one AVX-512 register of float64.
+// width is the number of lanes: two AVX2 registers of float64.
 const width = 8
 
 // lanes are the norms of every eighth point. The assembly knows the layout.

@@ -44,13 +44,13 @@ func TestFastNormsGiveTheStatedBits(t *testing.T) {
 
 func testNorms[T Float](t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 8))
-	for _, set := range usable() {
-		t.Run(fmt.Sprintf("set=%v", set), func(t *testing.T) {
+	for _, assembly := range variants() {
+		t.Run(fmt.Sprintf("assembly=%v", assembly), func(t *testing.T) {
 			for n := range 131 {
 				for _, odd := range []int{0, 40, 4} {
 					new, old := random[T](r, n, r.IntN(17), odd), random[T](r, n, r.IntN(17), odd)
 					var l lanes
-					accumulate(set, &l, new, old)
+					accumulate(assembly, &l, new, old)
 					if got, want := l.fold(), statedNorms(new, old); !sameNorms(got, want) {
 						t.Fatalf("n=%d: %+v, not %+v", n, got, want)
 					}
@@ -145,11 +145,11 @@ func FuzzNorms(f *testing.F) {
 		r := rand.New(rand.NewPCG(seed, 0))
 		length := int(n % 2048)
 		new, old := random[float32](r, length, r.IntN(17), int(odd)), random[float32](r, length, r.IntN(17), int(odd))
-		for _, set := range usable() {
+		for _, assembly := range variants() {
 			var l lanes
-			accumulate(set, &l, new, old)
+			accumulate(assembly, &l, new, old)
 			if got, want := l.fold(), statedNorms(new, old); !sameNorms(got, want) {
-				t.Errorf("%v, n=%d: %+v, not %+v", set, length, got, want)
+				t.Errorf("%v, n=%d: %+v, not %+v", assembly, length, got, want)
 			}
 		}
 	})

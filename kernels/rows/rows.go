@@ -22,7 +22,7 @@ func Star5[T Float](dst, centre, south, north []T, b Band, alpha, beta T) {
 	need("Star5", "centre", len(centre), n+2)
 	need("Star5", "south", len(south), n)
 	need("Star5", "north", len(north), n)
-	star5(best(), dst, centre, south, north, b, alpha, beta)
+	star5(assembly, dst, centre, south, north, b, alpha, beta)
 }
 
 // Star7 applies the isotropic 7-point stencil of three dimensions to a band:
@@ -42,7 +42,7 @@ func Star7[T Float](dst, centre, south, north, below, above []T, b Band, alpha, 
 	need("Star7", "north", len(north), n)
 	need("Star7", "below", len(below), n)
 	need("Star7", "above", len(above), n)
-	star7(best(), dst, centre, south, north, below, above, b, alpha, beta)
+	star7(assembly, dst, centre, south, north, below, above, b, alpha, beta)
 }
 
 // Star5Axes applies the 5-point stencil with a weight for each axis, as
@@ -60,7 +60,7 @@ func Star5Axes[T Float](dst, centre, south, north []T, b Band, alpha, bx, by T) 
 	need("Star5Axes", "centre", len(centre), n+2)
 	need("Star5Axes", "south", len(south), n)
 	need("Star5Axes", "north", len(north), n)
-	star5Axes(best(), dst, centre, south, north, b, alpha, bx, by)
+	star5Axes(assembly, dst, centre, south, north, b, alpha, bx, by)
 }
 
 // Star7Axes applies the 7-point stencil with a weight for each axis, as
@@ -80,7 +80,7 @@ func Star7Axes[T Float](dst, centre, south, north, below, above []T, b Band, alp
 	need("Star7Axes", "north", len(north), n)
 	need("Star7Axes", "below", len(below), n)
 	need("Star7Axes", "above", len(above), n)
-	star7Axes(best(), dst, centre, south, north, below, above, b, alpha, bx, by, bz)
+	star7Axes(assembly, dst, centre, south, north, below, above, b, alpha, bx, by, bz)
 }
 
 // Sum is a stencil of any shape: the value of a point is
@@ -201,7 +201,7 @@ func AddRow[T Float](n *Norms, new, old []T, mode sums.Mode) {
 	old = old[:len(new)]
 	if mode == sums.Fast {
 		var l lanes
-		accumulate(best(), &l, new, old)
+		accumulate(assembly, &l, new, old)
 		n.Add(l.fold())
 		return
 	}
@@ -218,7 +218,7 @@ const chunk = 512
 // addChunk joins the norms of few points.
 func addChunk[T Float](n *Norms, new, old []T) {
 	var l lanes
-	accumulate(best(), &l, new, old)
+	accumulate(assembly, &l, new, old)
 	most := l.fold()
 	n.MaxChange, n.Max = max(n.MaxChange, most.MaxChange), max(n.Max, most.Max)
 	var room [2][chunk]float64

@@ -4,1411 +4,9 @@
 
 #include "textflag.h"
 
-// func star5F64AVX512(dst *float64, centre *float64, south *float64, north *float64, points int, count int, pitch int, alpha float64, beta float64)
-// Requires: AVX, AVX512F, MMX+
-TEXT ·star5F64AVX512(SB), NOSPLIT, $0-72
-	MOVQ         dst+0(FP), AX
-	MOVQ         centre+8(FP), CX
-	MOVQ         south+16(FP), DX
-	MOVQ         north+24(FP), BX
-	MOVQ         points+32(FP), SI
-	MOVQ         count+40(FP), DI
-	MOVQ         pitch+48(FP), R8
-	VBROADCASTSD alpha+56(FP), Z0
-	VBROADCASTSD beta+64(FP), Z1
-
-row:
-	XORQ    R9, R9
-	MOVQ    SI, R10
-	CMPQ    SI, $+16
-	JL      aligned
-	MOVQ    AX, R11
-	NEGQ    R11
-	ANDQ    $+63, R11
-	JZ      aligned
-	VMOVUPD 16(CX)(R9*8), Z2
-	VADDPD  (BX)(R9*8), Z2, Z2
-	VADDPD  (CX)(R9*8), Z2, Z2
-	VADDPD  (DX)(R9*8), Z2, Z2
-	VMULPD  8(CX)(R9*8), Z0, Z3
-	VMULPD  Z2, Z1, Z2
-	VADDPD  Z2, Z3, Z2
-	VMOVUPD Z2, (AX)(R9*8)
-	SHRQ    $0x03, R11
-	ADDQ    R11, R9
-	SUBQ    R11, R10
-
-aligned:
-	CMPQ R10, $+32
-	JL   quadDone
-
-quad:
-	PREFETCHT0 4096(BX)(R9*8)
-	PREFETCHT0 4160(BX)(R9*8)
-	PREFETCHT0 4224(BX)(R9*8)
-	PREFETCHT0 4288(BX)(R9*8)
-	VMOVUPD    16(CX)(R9*8), Z2
-	VADDPD     (BX)(R9*8), Z2, Z2
-	VADDPD     (CX)(R9*8), Z2, Z2
-	VADDPD     (DX)(R9*8), Z2, Z2
-	VMULPD     8(CX)(R9*8), Z0, Z3
-	VMULPD     Z2, Z1, Z2
-	VADDPD     Z2, Z3, Z2
-	VMOVUPD    Z2, (AX)(R9*8)
-	VMOVUPD    80(CX)(R9*8), Z2
-	VADDPD     64(BX)(R9*8), Z2, Z2
-	VADDPD     64(CX)(R9*8), Z2, Z2
-	VADDPD     64(DX)(R9*8), Z2, Z2
-	VMULPD     72(CX)(R9*8), Z0, Z3
-	VMULPD     Z2, Z1, Z2
-	VADDPD     Z2, Z3, Z2
-	VMOVUPD    Z2, 64(AX)(R9*8)
-	VMOVUPD    144(CX)(R9*8), Z2
-	VADDPD     128(BX)(R9*8), Z2, Z2
-	VADDPD     128(CX)(R9*8), Z2, Z2
-	VADDPD     128(DX)(R9*8), Z2, Z2
-	VMULPD     136(CX)(R9*8), Z0, Z3
-	VMULPD     Z2, Z1, Z2
-	VADDPD     Z2, Z3, Z2
-	VMOVUPD    Z2, 128(AX)(R9*8)
-	VMOVUPD    208(CX)(R9*8), Z2
-	VADDPD     192(BX)(R9*8), Z2, Z2
-	VADDPD     192(CX)(R9*8), Z2, Z2
-	VADDPD     192(DX)(R9*8), Z2, Z2
-	VMULPD     200(CX)(R9*8), Z0, Z3
-	VMULPD     Z2, Z1, Z2
-	VADDPD     Z2, Z3, Z2
-	VMOVUPD    Z2, 192(AX)(R9*8)
-	ADDQ       $+32, R9
-	SUBQ       $+32, R10
-	CMPQ       R10, $+32
-	JGE        quad
-
-quadDone:
-	CMPQ R10, $+8
-	JL   singleDone
-
-single:
-	VMOVUPD 16(CX)(R9*8), Z2
-	VADDPD  (BX)(R9*8), Z2, Z2
-	VADDPD  (CX)(R9*8), Z2, Z2
-	VADDPD  (DX)(R9*8), Z2, Z2
-	VMULPD  8(CX)(R9*8), Z0, Z3
-	VMULPD  Z2, Z1, Z2
-	VADDPD  Z2, Z3, Z2
-	VMOVUPD Z2, (AX)(R9*8)
-	ADDQ    $+8, R9
-	SUBQ    $+8, R10
-	CMPQ    R10, $+8
-	JGE     single
-
-singleDone:
-	TESTQ   R10, R10
-	JZ      rowDone
-	CMPQ    SI, $+8
-	JL      short
-	LEAQ    -8(SI), R9
-	VMOVUPD 16(CX)(R9*8), Z2
-	VADDPD  (BX)(R9*8), Z2, Z2
-	VADDPD  (CX)(R9*8), Z2, Z2
-	VADDPD  (DX)(R9*8), Z2, Z2
-	VMULPD  8(CX)(R9*8), Z0, Z3
-	VMULPD  Z2, Z1, Z2
-	VADDPD  Z2, Z3, Z2
-	VMOVUPD Z2, (AX)(R9*8)
-	JMP     rowDone
-
-short:
-	CMPQ R10, $+1
-	JL   scalarDone
-
-scalar:
-	VMOVSD 16(CX)(R9*8), X2
-	VADDSD (BX)(R9*8), X2, X2
-	VADDSD (CX)(R9*8), X2, X2
-	VADDSD (DX)(R9*8), X2, X2
-	VMULSD 8(CX)(R9*8), X0, X3
-	VMULSD X2, X1, X2
-	VADDSD X2, X3, X2
-	VMOVSD X2, (AX)(R9*8)
-	ADDQ   $+1, R9
-	SUBQ   $+1, R10
-	CMPQ   R10, $+1
-	JGE    scalar
-
-scalarDone:
-rowDone:
-	LEAQ (AX)(R8*8), AX
-	LEAQ (CX)(R8*8), CX
-	LEAQ (DX)(R8*8), DX
-	LEAQ (BX)(R8*8), BX
-	DECQ DI
-	JNZ  row
-	VZEROUPPER
-	RET
-
-// func star7F64AVX512(dst *float64, centre *float64, south *float64, north *float64, below *float64, above *float64, points int, count int, pitch int, alpha float64, beta float64)
-// Requires: AVX, AVX512F, MMX+
-TEXT ·star7F64AVX512(SB), NOSPLIT, $0-88
-	MOVQ         dst+0(FP), AX
-	MOVQ         centre+8(FP), CX
-	MOVQ         south+16(FP), DX
-	MOVQ         north+24(FP), BX
-	MOVQ         below+32(FP), SI
-	MOVQ         above+40(FP), DI
-	MOVQ         points+48(FP), R8
-	MOVQ         count+56(FP), R9
-	MOVQ         pitch+64(FP), R10
-	VBROADCASTSD alpha+72(FP), Z0
-	VBROADCASTSD beta+80(FP), Z1
-
-row:
-	XORQ    R11, R11
-	MOVQ    R8, R12
-	CMPQ    R8, $+16
-	JL      aligned
-	MOVQ    AX, R13
-	NEGQ    R13
-	ANDQ    $+63, R13
-	JZ      aligned
-	VMOVUPD 16(CX)(R11*8), Z2
-	VADDPD  (BX)(R11*8), Z2, Z2
-	VADDPD  (DI)(R11*8), Z2, Z2
-	VADDPD  (CX)(R11*8), Z2, Z2
-	VADDPD  (DX)(R11*8), Z2, Z2
-	VADDPD  (SI)(R11*8), Z2, Z2
-	VMULPD  8(CX)(R11*8), Z0, Z3
-	VMULPD  Z2, Z1, Z2
-	VADDPD  Z2, Z3, Z2
-	VMOVUPD Z2, (AX)(R11*8)
-	SHRQ    $0x03, R13
-	ADDQ    R13, R11
-	SUBQ    R13, R12
-
-aligned:
-	CMPQ R12, $+32
-	JL   quadDone
-
-quad:
-	PREFETCHT0 4096(DI)(R11*8)
-	PREFETCHT0 4160(DI)(R11*8)
-	PREFETCHT0 4224(DI)(R11*8)
-	PREFETCHT0 4288(DI)(R11*8)
-	VMOVUPD    16(CX)(R11*8), Z2
-	VADDPD     (BX)(R11*8), Z2, Z2
-	VADDPD     (DI)(R11*8), Z2, Z2
-	VADDPD     (CX)(R11*8), Z2, Z2
-	VADDPD     (DX)(R11*8), Z2, Z2
-	VADDPD     (SI)(R11*8), Z2, Z2
-	VMULPD     8(CX)(R11*8), Z0, Z3
-	VMULPD     Z2, Z1, Z2
-	VADDPD     Z2, Z3, Z2
-	VMOVUPD    Z2, (AX)(R11*8)
-	VMOVUPD    80(CX)(R11*8), Z2
-	VADDPD     64(BX)(R11*8), Z2, Z2
-	VADDPD     64(DI)(R11*8), Z2, Z2
-	VADDPD     64(CX)(R11*8), Z2, Z2
-	VADDPD     64(DX)(R11*8), Z2, Z2
-	VADDPD     64(SI)(R11*8), Z2, Z2
-	VMULPD     72(CX)(R11*8), Z0, Z3
-	VMULPD     Z2, Z1, Z2
-	VADDPD     Z2, Z3, Z2
-	VMOVUPD    Z2, 64(AX)(R11*8)
-	VMOVUPD    144(CX)(R11*8), Z2
-	VADDPD     128(BX)(R11*8), Z2, Z2
-	VADDPD     128(DI)(R11*8), Z2, Z2
-	VADDPD     128(CX)(R11*8), Z2, Z2
-	VADDPD     128(DX)(R11*8), Z2, Z2
-	VADDPD     128(SI)(R11*8), Z2, Z2
-	VMULPD     136(CX)(R11*8), Z0, Z3
-	VMULPD     Z2, Z1, Z2
-	VADDPD     Z2, Z3, Z2
-	VMOVUPD    Z2, 128(AX)(R11*8)
-	VMOVUPD    208(CX)(R11*8), Z2
-	VADDPD     192(BX)(R11*8), Z2, Z2
-	VADDPD     192(DI)(R11*8), Z2, Z2
-	VADDPD     192(CX)(R11*8), Z2, Z2
-	VADDPD     192(DX)(R11*8), Z2, Z2
-	VADDPD     192(SI)(R11*8), Z2, Z2
-	VMULPD     200(CX)(R11*8), Z0, Z3
-	VMULPD     Z2, Z1, Z2
-	VADDPD     Z2, Z3, Z2
-	VMOVUPD    Z2, 192(AX)(R11*8)
-	ADDQ       $+32, R11
-	SUBQ       $+32, R12
-	CMPQ       R12, $+32
-	JGE        quad
-
-quadDone:
-	CMPQ R12, $+8
-	JL   singleDone
-
-single:
-	VMOVUPD 16(CX)(R11*8), Z2
-	VADDPD  (BX)(R11*8), Z2, Z2
-	VADDPD  (DI)(R11*8), Z2, Z2
-	VADDPD  (CX)(R11*8), Z2, Z2
-	VADDPD  (DX)(R11*8), Z2, Z2
-	VADDPD  (SI)(R11*8), Z2, Z2
-	VMULPD  8(CX)(R11*8), Z0, Z3
-	VMULPD  Z2, Z1, Z2
-	VADDPD  Z2, Z3, Z2
-	VMOVUPD Z2, (AX)(R11*8)
-	ADDQ    $+8, R11
-	SUBQ    $+8, R12
-	CMPQ    R12, $+8
-	JGE     single
-
-singleDone:
-	TESTQ   R12, R12
-	JZ      rowDone
-	CMPQ    R8, $+8
-	JL      short
-	LEAQ    -8(R8), R11
-	VMOVUPD 16(CX)(R11*8), Z2
-	VADDPD  (BX)(R11*8), Z2, Z2
-	VADDPD  (DI)(R11*8), Z2, Z2
-	VADDPD  (CX)(R11*8), Z2, Z2
-	VADDPD  (DX)(R11*8), Z2, Z2
-	VADDPD  (SI)(R11*8), Z2, Z2
-	VMULPD  8(CX)(R11*8), Z0, Z3
-	VMULPD  Z2, Z1, Z2
-	VADDPD  Z2, Z3, Z2
-	VMOVUPD Z2, (AX)(R11*8)
-	JMP     rowDone
-
-short:
-	CMPQ R12, $+1
-	JL   scalarDone
-
-scalar:
-	VMOVSD 16(CX)(R11*8), X2
-	VADDSD (BX)(R11*8), X2, X2
-	VADDSD (DI)(R11*8), X2, X2
-	VADDSD (CX)(R11*8), X2, X2
-	VADDSD (DX)(R11*8), X2, X2
-	VADDSD (SI)(R11*8), X2, X2
-	VMULSD 8(CX)(R11*8), X0, X3
-	VMULSD X2, X1, X2
-	VADDSD X2, X3, X2
-	VMOVSD X2, (AX)(R11*8)
-	ADDQ   $+1, R11
-	SUBQ   $+1, R12
-	CMPQ   R12, $+1
-	JGE    scalar
-
-scalarDone:
-rowDone:
-	LEAQ (AX)(R10*8), AX
-	LEAQ (CX)(R10*8), CX
-	LEAQ (DX)(R10*8), DX
-	LEAQ (BX)(R10*8), BX
-	LEAQ (SI)(R10*8), SI
-	LEAQ (DI)(R10*8), DI
-	DECQ R9
-	JNZ  row
-	VZEROUPPER
-	RET
-
-// func star5AxesF64AVX512(dst *float64, centre *float64, south *float64, north *float64, points int, count int, pitch int, alpha float64, bx float64, by float64)
-// Requires: AVX, AVX512F, MMX+
-TEXT ·star5AxesF64AVX512(SB), NOSPLIT, $0-80
-	MOVQ         dst+0(FP), AX
-	MOVQ         centre+8(FP), CX
-	MOVQ         south+16(FP), DX
-	MOVQ         north+24(FP), BX
-	MOVQ         points+32(FP), SI
-	MOVQ         count+40(FP), DI
-	MOVQ         pitch+48(FP), R8
-	VBROADCASTSD alpha+56(FP), Z0
-	VBROADCASTSD bx+64(FP), Z1
-	VBROADCASTSD by+72(FP), Z2
-
-row:
-	XORQ    R9, R9
-	MOVQ    SI, R10
-	CMPQ    SI, $+16
-	JL      aligned
-	MOVQ    AX, R11
-	NEGQ    R11
-	ANDQ    $+63, R11
-	JZ      aligned
-	VMULPD  8(CX)(R9*8), Z0, Z3
-	VMOVUPD 16(CX)(R9*8), Z4
-	VADDPD  (CX)(R9*8), Z4, Z4
-	VMULPD  Z4, Z1, Z4
-	VADDPD  Z4, Z3, Z3
-	VMOVUPD (BX)(R9*8), Z4
-	VADDPD  (DX)(R9*8), Z4, Z4
-	VMULPD  Z4, Z2, Z4
-	VADDPD  Z4, Z3, Z3
-	VMOVUPD Z3, (AX)(R9*8)
-	SHRQ    $0x03, R11
-	ADDQ    R11, R9
-	SUBQ    R11, R10
-
-aligned:
-	CMPQ R10, $+32
-	JL   quadDone
-
-quad:
-	PREFETCHT0 4096(BX)(R9*8)
-	PREFETCHT0 4160(BX)(R9*8)
-	PREFETCHT0 4224(BX)(R9*8)
-	PREFETCHT0 4288(BX)(R9*8)
-	VMULPD     8(CX)(R9*8), Z0, Z3
-	VMOVUPD    16(CX)(R9*8), Z4
-	VADDPD     (CX)(R9*8), Z4, Z4
-	VMULPD     Z4, Z1, Z4
-	VADDPD     Z4, Z3, Z3
-	VMOVUPD    (BX)(R9*8), Z4
-	VADDPD     (DX)(R9*8), Z4, Z4
-	VMULPD     Z4, Z2, Z4
-	VADDPD     Z4, Z3, Z3
-	VMOVUPD    Z3, (AX)(R9*8)
-	VMULPD     72(CX)(R9*8), Z0, Z3
-	VMOVUPD    80(CX)(R9*8), Z4
-	VADDPD     64(CX)(R9*8), Z4, Z4
-	VMULPD     Z4, Z1, Z4
-	VADDPD     Z4, Z3, Z3
-	VMOVUPD    64(BX)(R9*8), Z4
-	VADDPD     64(DX)(R9*8), Z4, Z4
-	VMULPD     Z4, Z2, Z4
-	VADDPD     Z4, Z3, Z3
-	VMOVUPD    Z3, 64(AX)(R9*8)
-	VMULPD     136(CX)(R9*8), Z0, Z3
-	VMOVUPD    144(CX)(R9*8), Z4
-	VADDPD     128(CX)(R9*8), Z4, Z4
-	VMULPD     Z4, Z1, Z4
-	VADDPD     Z4, Z3, Z3
-	VMOVUPD    128(BX)(R9*8), Z4
-	VADDPD     128(DX)(R9*8), Z4, Z4
-	VMULPD     Z4, Z2, Z4
-	VADDPD     Z4, Z3, Z3
-	VMOVUPD    Z3, 128(AX)(R9*8)
-	VMULPD     200(CX)(R9*8), Z0, Z3
-	VMOVUPD    208(CX)(R9*8), Z4
-	VADDPD     192(CX)(R9*8), Z4, Z4
-	VMULPD     Z4, Z1, Z4
-	VADDPD     Z4, Z3, Z3
-	VMOVUPD    192(BX)(R9*8), Z4
-	VADDPD     192(DX)(R9*8), Z4, Z4
-	VMULPD     Z4, Z2, Z4
-	VADDPD     Z4, Z3, Z3
-	VMOVUPD    Z3, 192(AX)(R9*8)
-	ADDQ       $+32, R9
-	SUBQ       $+32, R10
-	CMPQ       R10, $+32
-	JGE        quad
-
-quadDone:
-	CMPQ R10, $+8
-	JL   singleDone
-
-single:
-	VMULPD  8(CX)(R9*8), Z0, Z3
-	VMOVUPD 16(CX)(R9*8), Z4
-	VADDPD  (CX)(R9*8), Z4, Z4
-	VMULPD  Z4, Z1, Z4
-	VADDPD  Z4, Z3, Z3
-	VMOVUPD (BX)(R9*8), Z4
-	VADDPD  (DX)(R9*8), Z4, Z4
-	VMULPD  Z4, Z2, Z4
-	VADDPD  Z4, Z3, Z3
-	VMOVUPD Z3, (AX)(R9*8)
-	ADDQ    $+8, R9
-	SUBQ    $+8, R10
-	CMPQ    R10, $+8
-	JGE     single
-
-singleDone:
-	TESTQ   R10, R10
-	JZ      rowDone
-	CMPQ    SI, $+8
-	JL      short
-	LEAQ    -8(SI), R9
-	VMULPD  8(CX)(R9*8), Z0, Z3
-	VMOVUPD 16(CX)(R9*8), Z4
-	VADDPD  (CX)(R9*8), Z4, Z4
-	VMULPD  Z4, Z1, Z4
-	VADDPD  Z4, Z3, Z3
-	VMOVUPD (BX)(R9*8), Z4
-	VADDPD  (DX)(R9*8), Z4, Z4
-	VMULPD  Z4, Z2, Z4
-	VADDPD  Z4, Z3, Z3
-	VMOVUPD Z3, (AX)(R9*8)
-	JMP     rowDone
-
-short:
-	CMPQ R10, $+1
-	JL   scalarDone
-
-scalar:
-	VMULSD 8(CX)(R9*8), X0, X3
-	VMOVSD 16(CX)(R9*8), X4
-	VADDSD (CX)(R9*8), X4, X4
-	VMULSD X4, X1, X4
-	VADDSD X4, X3, X3
-	VMOVSD (BX)(R9*8), X4
-	VADDSD (DX)(R9*8), X4, X4
-	VMULSD X4, X2, X4
-	VADDSD X4, X3, X3
-	VMOVSD X3, (AX)(R9*8)
-	ADDQ   $+1, R9
-	SUBQ   $+1, R10
-	CMPQ   R10, $+1
-	JGE    scalar
-
-scalarDone:
-rowDone:
-	LEAQ (AX)(R8*8), AX
-	LEAQ (CX)(R8*8), CX
-	LEAQ (DX)(R8*8), DX
-	LEAQ (BX)(R8*8), BX
-	DECQ DI
-	JNZ  row
-	VZEROUPPER
-	RET
-
-// func star7AxesF64AVX512(dst *float64, centre *float64, south *float64, north *float64, below *float64, above *float64, points int, count int, pitch int, alpha float64, bx float64, by float64, bz float64)
-// Requires: AVX, AVX512F, MMX+
-TEXT ·star7AxesF64AVX512(SB), NOSPLIT, $0-104
-	MOVQ         dst+0(FP), AX
-	MOVQ         centre+8(FP), CX
-	MOVQ         south+16(FP), DX
-	MOVQ         north+24(FP), BX
-	MOVQ         below+32(FP), SI
-	MOVQ         above+40(FP), DI
-	MOVQ         points+48(FP), R8
-	MOVQ         count+56(FP), R9
-	MOVQ         pitch+64(FP), R10
-	VBROADCASTSD alpha+72(FP), Z0
-	VBROADCASTSD bx+80(FP), Z1
-	VBROADCASTSD by+88(FP), Z2
-	VBROADCASTSD bz+96(FP), Z3
-
-row:
-	XORQ    R11, R11
-	MOVQ    R8, R12
-	CMPQ    R8, $+16
-	JL      aligned
-	MOVQ    AX, R13
-	NEGQ    R13
-	ANDQ    $+63, R13
-	JZ      aligned
-	VMULPD  8(CX)(R11*8), Z0, Z4
-	VMOVUPD 16(CX)(R11*8), Z5
-	VADDPD  (CX)(R11*8), Z5, Z5
-	VMULPD  Z5, Z1, Z5
-	VADDPD  Z5, Z4, Z4
-	VMOVUPD (BX)(R11*8), Z5
-	VADDPD  (DX)(R11*8), Z5, Z5
-	VMULPD  Z5, Z2, Z5
-	VADDPD  Z5, Z4, Z4
-	VMOVUPD (DI)(R11*8), Z5
-	VADDPD  (SI)(R11*8), Z5, Z5
-	VMULPD  Z5, Z3, Z5
-	VADDPD  Z5, Z4, Z4
-	VMOVUPD Z4, (AX)(R11*8)
-	SHRQ    $0x03, R13
-	ADDQ    R13, R11
-	SUBQ    R13, R12
-
-aligned:
-	CMPQ R12, $+32
-	JL   quadDone
-
-quad:
-	PREFETCHT0 4096(DI)(R11*8)
-	PREFETCHT0 4160(DI)(R11*8)
-	PREFETCHT0 4224(DI)(R11*8)
-	PREFETCHT0 4288(DI)(R11*8)
-	VMULPD     8(CX)(R11*8), Z0, Z4
-	VMOVUPD    16(CX)(R11*8), Z5
-	VADDPD     (CX)(R11*8), Z5, Z5
-	VMULPD     Z5, Z1, Z5
-	VADDPD     Z5, Z4, Z4
-	VMOVUPD    (BX)(R11*8), Z5
-	VADDPD     (DX)(R11*8), Z5, Z5
-	VMULPD     Z5, Z2, Z5
-	VADDPD     Z5, Z4, Z4
-	VMOVUPD    (DI)(R11*8), Z5
-	VADDPD     (SI)(R11*8), Z5, Z5
-	VMULPD     Z5, Z3, Z5
-	VADDPD     Z5, Z4, Z4
-	VMOVUPD    Z4, (AX)(R11*8)
-	VMULPD     72(CX)(R11*8), Z0, Z4
-	VMOVUPD    80(CX)(R11*8), Z5
-	VADDPD     64(CX)(R11*8), Z5, Z5
-	VMULPD     Z5, Z1, Z5
-	VADDPD     Z5, Z4, Z4
-	VMOVUPD    64(BX)(R11*8), Z5
-	VADDPD     64(DX)(R11*8), Z5, Z5
-	VMULPD     Z5, Z2, Z5
-	VADDPD     Z5, Z4, Z4
-	VMOVUPD    64(DI)(R11*8), Z5
-	VADDPD     64(SI)(R11*8), Z5, Z5
-	VMULPD     Z5, Z3, Z5
-	VADDPD     Z5, Z4, Z4
-	VMOVUPD    Z4, 64(AX)(R11*8)
-	VMULPD     136(CX)(R11*8), Z0, Z4
-	VMOVUPD    144(CX)(R11*8), Z5
-	VADDPD     128(CX)(R11*8), Z5, Z5
-	VMULPD     Z5, Z1, Z5
-	VADDPD     Z5, Z4, Z4
-	VMOVUPD    128(BX)(R11*8), Z5
-	VADDPD     128(DX)(R11*8), Z5, Z5
-	VMULPD     Z5, Z2, Z5
-	VADDPD     Z5, Z4, Z4
-	VMOVUPD    128(DI)(R11*8), Z5
-	VADDPD     128(SI)(R11*8), Z5, Z5
-	VMULPD     Z5, Z3, Z5
-	VADDPD     Z5, Z4, Z4
-	VMOVUPD    Z4, 128(AX)(R11*8)
-	VMULPD     200(CX)(R11*8), Z0, Z4
-	VMOVUPD    208(CX)(R11*8), Z5
-	VADDPD     192(CX)(R11*8), Z5, Z5
-	VMULPD     Z5, Z1, Z5
-	VADDPD     Z5, Z4, Z4
-	VMOVUPD    192(BX)(R11*8), Z5
-	VADDPD     192(DX)(R11*8), Z5, Z5
-	VMULPD     Z5, Z2, Z5
-	VADDPD     Z5, Z4, Z4
-	VMOVUPD    192(DI)(R11*8), Z5
-	VADDPD     192(SI)(R11*8), Z5, Z5
-	VMULPD     Z5, Z3, Z5
-	VADDPD     Z5, Z4, Z4
-	VMOVUPD    Z4, 192(AX)(R11*8)
-	ADDQ       $+32, R11
-	SUBQ       $+32, R12
-	CMPQ       R12, $+32
-	JGE        quad
-
-quadDone:
-	CMPQ R12, $+8
-	JL   singleDone
-
-single:
-	VMULPD  8(CX)(R11*8), Z0, Z4
-	VMOVUPD 16(CX)(R11*8), Z5
-	VADDPD  (CX)(R11*8), Z5, Z5
-	VMULPD  Z5, Z1, Z5
-	VADDPD  Z5, Z4, Z4
-	VMOVUPD (BX)(R11*8), Z5
-	VADDPD  (DX)(R11*8), Z5, Z5
-	VMULPD  Z5, Z2, Z5
-	VADDPD  Z5, Z4, Z4
-	VMOVUPD (DI)(R11*8), Z5
-	VADDPD  (SI)(R11*8), Z5, Z5
-	VMULPD  Z5, Z3, Z5
-	VADDPD  Z5, Z4, Z4
-	VMOVUPD Z4, (AX)(R11*8)
-	ADDQ    $+8, R11
-	SUBQ    $+8, R12
-	CMPQ    R12, $+8
-	JGE     single
-
-singleDone:
-	TESTQ   R12, R12
-	JZ      rowDone
-	CMPQ    R8, $+8
-	JL      short
-	LEAQ    -8(R8), R11
-	VMULPD  8(CX)(R11*8), Z0, Z4
-	VMOVUPD 16(CX)(R11*8), Z5
-	VADDPD  (CX)(R11*8), Z5, Z5
-	VMULPD  Z5, Z1, Z5
-	VADDPD  Z5, Z4, Z4
-	VMOVUPD (BX)(R11*8), Z5
-	VADDPD  (DX)(R11*8), Z5, Z5
-	VMULPD  Z5, Z2, Z5
-	VADDPD  Z5, Z4, Z4
-	VMOVUPD (DI)(R11*8), Z5
-	VADDPD  (SI)(R11*8), Z5, Z5
-	VMULPD  Z5, Z3, Z5
-	VADDPD  Z5, Z4, Z4
-	VMOVUPD Z4, (AX)(R11*8)
-	JMP     rowDone
-
-short:
-	CMPQ R12, $+1
-	JL   scalarDone
-
-scalar:
-	VMULSD 8(CX)(R11*8), X0, X4
-	VMOVSD 16(CX)(R11*8), X5
-	VADDSD (CX)(R11*8), X5, X5
-	VMULSD X5, X1, X5
-	VADDSD X5, X4, X4
-	VMOVSD (BX)(R11*8), X5
-	VADDSD (DX)(R11*8), X5, X5
-	VMULSD X5, X2, X5
-	VADDSD X5, X4, X4
-	VMOVSD (DI)(R11*8), X5
-	VADDSD (SI)(R11*8), X5, X5
-	VMULSD X5, X3, X5
-	VADDSD X5, X4, X4
-	VMOVSD X4, (AX)(R11*8)
-	ADDQ   $+1, R11
-	SUBQ   $+1, R12
-	CMPQ   R12, $+1
-	JGE    scalar
-
-scalarDone:
-rowDone:
-	LEAQ (AX)(R10*8), AX
-	LEAQ (CX)(R10*8), CX
-	LEAQ (DX)(R10*8), DX
-	LEAQ (BX)(R10*8), BX
-	LEAQ (SI)(R10*8), SI
-	LEAQ (DI)(R10*8), DI
-	DECQ R9
-	JNZ  row
-	VZEROUPPER
-	RET
-
-// func addF64AVX512(lanes *float64, new *float64, old *float64, n int)
-// Requires: AVX, AVX512F, SSE2
-TEXT ·addF64AVX512(SB), NOSPLIT, $0-32
-	MOVQ         lanes+0(FP), AX
-	MOVQ         new+8(FP), CX
-	MOVQ         old+16(FP), DX
-	MOVQ         n+24(FP), BX
-	MOVQ         $0x7fffffffffffffff, SI
-	MOVQ         SI, X0
-	VBROADCASTSD X0, Z0
-	VMOVUPD      (AX), Z1
-	VMOVUPD      64(AX), Z2
-	VMOVUPD      128(AX), Z3
-	VMOVUPD      192(AX), Z4
-
-group:
-	VMOVUPD (CX), Z5
-	VMOVUPD (DX), Z6
-	VSUBPD  Z6, Z5, Z6
-	VMULPD  Z6, Z6, Z7
-	VADDPD  Z7, Z2, Z2
-	VPANDQ  Z0, Z6, Z6
-	VMAXPD  Z1, Z6, Z1
-	VMULPD  Z5, Z5, Z6
-	VADDPD  Z6, Z4, Z4
-	VPANDQ  Z0, Z5, Z5
-	VMAXPD  Z3, Z5, Z3
-	ADDQ    $+64, CX
-	ADDQ    $+64, DX
-	SUBQ    $+8, BX
-	JNZ     group
-	VMOVUPD Z1, (AX)
-	VMOVUPD Z2, 64(AX)
-	VMOVUPD Z3, 128(AX)
-	VMOVUPD Z4, 192(AX)
-	VZEROUPPER
-	RET
-
-// func star5F32AVX512(dst *float32, centre *float32, south *float32, north *float32, points int, count int, pitch int, alpha float32, beta float32)
-// Requires: AVX, AVX512F, MMX+
-TEXT ·star5F32AVX512(SB), NOSPLIT, $0-64
-	MOVQ         dst+0(FP), AX
-	MOVQ         centre+8(FP), CX
-	MOVQ         south+16(FP), DX
-	MOVQ         north+24(FP), BX
-	MOVQ         points+32(FP), SI
-	MOVQ         count+40(FP), DI
-	MOVQ         pitch+48(FP), R8
-	VBROADCASTSS alpha+56(FP), Z0
-	VBROADCASTSS beta+60(FP), Z1
-
-row:
-	XORQ    R9, R9
-	MOVQ    SI, R10
-	CMPQ    SI, $+32
-	JL      aligned
-	MOVQ    AX, R11
-	NEGQ    R11
-	ANDQ    $+63, R11
-	JZ      aligned
-	VMOVUPS 8(CX)(R9*4), Z2
-	VADDPS  (BX)(R9*4), Z2, Z2
-	VADDPS  (CX)(R9*4), Z2, Z2
-	VADDPS  (DX)(R9*4), Z2, Z2
-	VMULPS  4(CX)(R9*4), Z0, Z3
-	VMULPS  Z2, Z1, Z2
-	VADDPS  Z2, Z3, Z2
-	VMOVUPS Z2, (AX)(R9*4)
-	SHRQ    $0x02, R11
-	ADDQ    R11, R9
-	SUBQ    R11, R10
-
-aligned:
-	CMPQ R10, $+64
-	JL   quadDone
-
-quad:
-	PREFETCHT0 4096(BX)(R9*4)
-	PREFETCHT0 4160(BX)(R9*4)
-	PREFETCHT0 4224(BX)(R9*4)
-	PREFETCHT0 4288(BX)(R9*4)
-	VMOVUPS    8(CX)(R9*4), Z2
-	VADDPS     (BX)(R9*4), Z2, Z2
-	VADDPS     (CX)(R9*4), Z2, Z2
-	VADDPS     (DX)(R9*4), Z2, Z2
-	VMULPS     4(CX)(R9*4), Z0, Z3
-	VMULPS     Z2, Z1, Z2
-	VADDPS     Z2, Z3, Z2
-	VMOVUPS    Z2, (AX)(R9*4)
-	VMOVUPS    72(CX)(R9*4), Z2
-	VADDPS     64(BX)(R9*4), Z2, Z2
-	VADDPS     64(CX)(R9*4), Z2, Z2
-	VADDPS     64(DX)(R9*4), Z2, Z2
-	VMULPS     68(CX)(R9*4), Z0, Z3
-	VMULPS     Z2, Z1, Z2
-	VADDPS     Z2, Z3, Z2
-	VMOVUPS    Z2, 64(AX)(R9*4)
-	VMOVUPS    136(CX)(R9*4), Z2
-	VADDPS     128(BX)(R9*4), Z2, Z2
-	VADDPS     128(CX)(R9*4), Z2, Z2
-	VADDPS     128(DX)(R9*4), Z2, Z2
-	VMULPS     132(CX)(R9*4), Z0, Z3
-	VMULPS     Z2, Z1, Z2
-	VADDPS     Z2, Z3, Z2
-	VMOVUPS    Z2, 128(AX)(R9*4)
-	VMOVUPS    200(CX)(R9*4), Z2
-	VADDPS     192(BX)(R9*4), Z2, Z2
-	VADDPS     192(CX)(R9*4), Z2, Z2
-	VADDPS     192(DX)(R9*4), Z2, Z2
-	VMULPS     196(CX)(R9*4), Z0, Z3
-	VMULPS     Z2, Z1, Z2
-	VADDPS     Z2, Z3, Z2
-	VMOVUPS    Z2, 192(AX)(R9*4)
-	ADDQ       $+64, R9
-	SUBQ       $+64, R10
-	CMPQ       R10, $+64
-	JGE        quad
-
-quadDone:
-	CMPQ R10, $+16
-	JL   singleDone
-
-single:
-	VMOVUPS 8(CX)(R9*4), Z2
-	VADDPS  (BX)(R9*4), Z2, Z2
-	VADDPS  (CX)(R9*4), Z2, Z2
-	VADDPS  (DX)(R9*4), Z2, Z2
-	VMULPS  4(CX)(R9*4), Z0, Z3
-	VMULPS  Z2, Z1, Z2
-	VADDPS  Z2, Z3, Z2
-	VMOVUPS Z2, (AX)(R9*4)
-	ADDQ    $+16, R9
-	SUBQ    $+16, R10
-	CMPQ    R10, $+16
-	JGE     single
-
-singleDone:
-	TESTQ   R10, R10
-	JZ      rowDone
-	CMPQ    SI, $+16
-	JL      short
-	LEAQ    -16(SI), R9
-	VMOVUPS 8(CX)(R9*4), Z2
-	VADDPS  (BX)(R9*4), Z2, Z2
-	VADDPS  (CX)(R9*4), Z2, Z2
-	VADDPS  (DX)(R9*4), Z2, Z2
-	VMULPS  4(CX)(R9*4), Z0, Z3
-	VMULPS  Z2, Z1, Z2
-	VADDPS  Z2, Z3, Z2
-	VMOVUPS Z2, (AX)(R9*4)
-	JMP     rowDone
-
-short:
-	CMPQ R10, $+1
-	JL   scalarDone
-
-scalar:
-	VMOVSS 8(CX)(R9*4), X2
-	VADDSS (BX)(R9*4), X2, X2
-	VADDSS (CX)(R9*4), X2, X2
-	VADDSS (DX)(R9*4), X2, X2
-	VMULSS 4(CX)(R9*4), X0, X3
-	VMULSS X2, X1, X2
-	VADDSS X2, X3, X2
-	VMOVSS X2, (AX)(R9*4)
-	ADDQ   $+1, R9
-	SUBQ   $+1, R10
-	CMPQ   R10, $+1
-	JGE    scalar
-
-scalarDone:
-rowDone:
-	LEAQ (AX)(R8*4), AX
-	LEAQ (CX)(R8*4), CX
-	LEAQ (DX)(R8*4), DX
-	LEAQ (BX)(R8*4), BX
-	DECQ DI
-	JNZ  row
-	VZEROUPPER
-	RET
-
-// func star7F32AVX512(dst *float32, centre *float32, south *float32, north *float32, below *float32, above *float32, points int, count int, pitch int, alpha float32, beta float32)
-// Requires: AVX, AVX512F, MMX+
-TEXT ·star7F32AVX512(SB), NOSPLIT, $0-80
-	MOVQ         dst+0(FP), AX
-	MOVQ         centre+8(FP), CX
-	MOVQ         south+16(FP), DX
-	MOVQ         north+24(FP), BX
-	MOVQ         below+32(FP), SI
-	MOVQ         above+40(FP), DI
-	MOVQ         points+48(FP), R8
-	MOVQ         count+56(FP), R9
-	MOVQ         pitch+64(FP), R10
-	VBROADCASTSS alpha+72(FP), Z0
-	VBROADCASTSS beta+76(FP), Z1
-
-row:
-	XORQ    R11, R11
-	MOVQ    R8, R12
-	CMPQ    R8, $+32
-	JL      aligned
-	MOVQ    AX, R13
-	NEGQ    R13
-	ANDQ    $+63, R13
-	JZ      aligned
-	VMOVUPS 8(CX)(R11*4), Z2
-	VADDPS  (BX)(R11*4), Z2, Z2
-	VADDPS  (DI)(R11*4), Z2, Z2
-	VADDPS  (CX)(R11*4), Z2, Z2
-	VADDPS  (DX)(R11*4), Z2, Z2
-	VADDPS  (SI)(R11*4), Z2, Z2
-	VMULPS  4(CX)(R11*4), Z0, Z3
-	VMULPS  Z2, Z1, Z2
-	VADDPS  Z2, Z3, Z2
-	VMOVUPS Z2, (AX)(R11*4)
-	SHRQ    $0x02, R13
-	ADDQ    R13, R11
-	SUBQ    R13, R12
-
-aligned:
-	CMPQ R12, $+64
-	JL   quadDone
-
-quad:
-	PREFETCHT0 4096(DI)(R11*4)
-	PREFETCHT0 4160(DI)(R11*4)
-	PREFETCHT0 4224(DI)(R11*4)
-	PREFETCHT0 4288(DI)(R11*4)
-	VMOVUPS    8(CX)(R11*4), Z2
-	VADDPS     (BX)(R11*4), Z2, Z2
-	VADDPS     (DI)(R11*4), Z2, Z2
-	VADDPS     (CX)(R11*4), Z2, Z2
-	VADDPS     (DX)(R11*4), Z2, Z2
-	VADDPS     (SI)(R11*4), Z2, Z2
-	VMULPS     4(CX)(R11*4), Z0, Z3
-	VMULPS     Z2, Z1, Z2
-	VADDPS     Z2, Z3, Z2
-	VMOVUPS    Z2, (AX)(R11*4)
-	VMOVUPS    72(CX)(R11*4), Z2
-	VADDPS     64(BX)(R11*4), Z2, Z2
-	VADDPS     64(DI)(R11*4), Z2, Z2
-	VADDPS     64(CX)(R11*4), Z2, Z2
-	VADDPS     64(DX)(R11*4), Z2, Z2
-	VADDPS     64(SI)(R11*4), Z2, Z2
-	VMULPS     68(CX)(R11*4), Z0, Z3
-	VMULPS     Z2, Z1, Z2
-	VADDPS     Z2, Z3, Z2
-	VMOVUPS    Z2, 64(AX)(R11*4)
-	VMOVUPS    136(CX)(R11*4), Z2
-	VADDPS     128(BX)(R11*4), Z2, Z2
-	VADDPS     128(DI)(R11*4), Z2, Z2
-	VADDPS     128(CX)(R11*4), Z2, Z2
-	VADDPS     128(DX)(R11*4), Z2, Z2
-	VADDPS     128(SI)(R11*4), Z2, Z2
-	VMULPS     132(CX)(R11*4), Z0, Z3
-	VMULPS     Z2, Z1, Z2
-	VADDPS     Z2, Z3, Z2
-	VMOVUPS    Z2, 128(AX)(R11*4)
-	VMOVUPS    200(CX)(R11*4), Z2
-	VADDPS     192(BX)(R11*4), Z2, Z2
-	VADDPS     192(DI)(R11*4), Z2, Z2
-	VADDPS     192(CX)(R11*4), Z2, Z2
-	VADDPS     192(DX)(R11*4), Z2, Z2
-	VADDPS     192(SI)(R11*4), Z2, Z2
-	VMULPS     196(CX)(R11*4), Z0, Z3
-	VMULPS     Z2, Z1, Z2
-	VADDPS     Z2, Z3, Z2
-	VMOVUPS    Z2, 192(AX)(R11*4)
-	ADDQ       $+64, R11
-	SUBQ       $+64, R12
-	CMPQ       R12, $+64
-	JGE        quad
-
-quadDone:
-	CMPQ R12, $+16
-	JL   singleDone
-
-single:
-	VMOVUPS 8(CX)(R11*4), Z2
-	VADDPS  (BX)(R11*4), Z2, Z2
-	VADDPS  (DI)(R11*4), Z2, Z2
-	VADDPS  (CX)(R11*4), Z2, Z2
-	VADDPS  (DX)(R11*4), Z2, Z2
-	VADDPS  (SI)(R11*4), Z2, Z2
-	VMULPS  4(CX)(R11*4), Z0, Z3
-	VMULPS  Z2, Z1, Z2
-	VADDPS  Z2, Z3, Z2
-	VMOVUPS Z2, (AX)(R11*4)
-	ADDQ    $+16, R11
-	SUBQ    $+16, R12
-	CMPQ    R12, $+16
-	JGE     single
-
-singleDone:
-	TESTQ   R12, R12
-	JZ      rowDone
-	CMPQ    R8, $+16
-	JL      short
-	LEAQ    -16(R8), R11
-	VMOVUPS 8(CX)(R11*4), Z2
-	VADDPS  (BX)(R11*4), Z2, Z2
-	VADDPS  (DI)(R11*4), Z2, Z2
-	VADDPS  (CX)(R11*4), Z2, Z2
-	VADDPS  (DX)(R11*4), Z2, Z2
-	VADDPS  (SI)(R11*4), Z2, Z2
-	VMULPS  4(CX)(R11*4), Z0, Z3
-	VMULPS  Z2, Z1, Z2
-	VADDPS  Z2, Z3, Z2
-	VMOVUPS Z2, (AX)(R11*4)
-	JMP     rowDone
-
-short:
-	CMPQ R12, $+1
-	JL   scalarDone
-
-scalar:
-	VMOVSS 8(CX)(R11*4), X2
-	VADDSS (BX)(R11*4), X2, X2
-	VADDSS (DI)(R11*4), X2, X2
-	VADDSS (CX)(R11*4), X2, X2
-	VADDSS (DX)(R11*4), X2, X2
-	VADDSS (SI)(R11*4), X2, X2
-	VMULSS 4(CX)(R11*4), X0, X3
-	VMULSS X2, X1, X2
-	VADDSS X2, X3, X2
-	VMOVSS X2, (AX)(R11*4)
-	ADDQ   $+1, R11
-	SUBQ   $+1, R12
-	CMPQ   R12, $+1
-	JGE    scalar
-
-scalarDone:
-rowDone:
-	LEAQ (AX)(R10*4), AX
-	LEAQ (CX)(R10*4), CX
-	LEAQ (DX)(R10*4), DX
-	LEAQ (BX)(R10*4), BX
-	LEAQ (SI)(R10*4), SI
-	LEAQ (DI)(R10*4), DI
-	DECQ R9
-	JNZ  row
-	VZEROUPPER
-	RET
-
-// func star5AxesF32AVX512(dst *float32, centre *float32, south *float32, north *float32, points int, count int, pitch int, alpha float32, bx float32, by float32)
-// Requires: AVX, AVX512F, MMX+
-TEXT ·star5AxesF32AVX512(SB), NOSPLIT, $0-68
-	MOVQ         dst+0(FP), AX
-	MOVQ         centre+8(FP), CX
-	MOVQ         south+16(FP), DX
-	MOVQ         north+24(FP), BX
-	MOVQ         points+32(FP), SI
-	MOVQ         count+40(FP), DI
-	MOVQ         pitch+48(FP), R8
-	VBROADCASTSS alpha+56(FP), Z0
-	VBROADCASTSS bx+60(FP), Z1
-	VBROADCASTSS by+64(FP), Z2
-
-row:
-	XORQ    R9, R9
-	MOVQ    SI, R10
-	CMPQ    SI, $+32
-	JL      aligned
-	MOVQ    AX, R11
-	NEGQ    R11
-	ANDQ    $+63, R11
-	JZ      aligned
-	VMULPS  4(CX)(R9*4), Z0, Z3
-	VMOVUPS 8(CX)(R9*4), Z4
-	VADDPS  (CX)(R9*4), Z4, Z4
-	VMULPS  Z4, Z1, Z4
-	VADDPS  Z4, Z3, Z3
-	VMOVUPS (BX)(R9*4), Z4
-	VADDPS  (DX)(R9*4), Z4, Z4
-	VMULPS  Z4, Z2, Z4
-	VADDPS  Z4, Z3, Z3
-	VMOVUPS Z3, (AX)(R9*4)
-	SHRQ    $0x02, R11
-	ADDQ    R11, R9
-	SUBQ    R11, R10
-
-aligned:
-	CMPQ R10, $+64
-	JL   quadDone
-
-quad:
-	PREFETCHT0 4096(BX)(R9*4)
-	PREFETCHT0 4160(BX)(R9*4)
-	PREFETCHT0 4224(BX)(R9*4)
-	PREFETCHT0 4288(BX)(R9*4)
-	VMULPS     4(CX)(R9*4), Z0, Z3
-	VMOVUPS    8(CX)(R9*4), Z4
-	VADDPS     (CX)(R9*4), Z4, Z4
-	VMULPS     Z4, Z1, Z4
-	VADDPS     Z4, Z3, Z3
-	VMOVUPS    (BX)(R9*4), Z4
-	VADDPS     (DX)(R9*4), Z4, Z4
-	VMULPS     Z4, Z2, Z4
-	VADDPS     Z4, Z3, Z3
-	VMOVUPS    Z3, (AX)(R9*4)
-	VMULPS     68(CX)(R9*4), Z0, Z3
-	VMOVUPS    72(CX)(R9*4), Z4
-	VADDPS     64(CX)(R9*4), Z4, Z4
-	VMULPS     Z4, Z1, Z4
-	VADDPS     Z4, Z3, Z3
-	VMOVUPS    64(BX)(R9*4), Z4
-	VADDPS     64(DX)(R9*4), Z4, Z4
-	VMULPS     Z4, Z2, Z4
-	VADDPS     Z4, Z3, Z3
-	VMOVUPS    Z3, 64(AX)(R9*4)
-	VMULPS     132(CX)(R9*4), Z0, Z3
-	VMOVUPS    136(CX)(R9*4), Z4
-	VADDPS     128(CX)(R9*4), Z4, Z4
-	VMULPS     Z4, Z1, Z4
-	VADDPS     Z4, Z3, Z3
-	VMOVUPS    128(BX)(R9*4), Z4
-	VADDPS     128(DX)(R9*4), Z4, Z4
-	VMULPS     Z4, Z2, Z4
-	VADDPS     Z4, Z3, Z3
-	VMOVUPS    Z3, 128(AX)(R9*4)
-	VMULPS     196(CX)(R9*4), Z0, Z3
-	VMOVUPS    200(CX)(R9*4), Z4
-	VADDPS     192(CX)(R9*4), Z4, Z4
-	VMULPS     Z4, Z1, Z4
-	VADDPS     Z4, Z3, Z3
-	VMOVUPS    192(BX)(R9*4), Z4
-	VADDPS     192(DX)(R9*4), Z4, Z4
-	VMULPS     Z4, Z2, Z4
-	VADDPS     Z4, Z3, Z3
-	VMOVUPS    Z3, 192(AX)(R9*4)
-	ADDQ       $+64, R9
-	SUBQ       $+64, R10
-	CMPQ       R10, $+64
-	JGE        quad
-
-quadDone:
-	CMPQ R10, $+16
-	JL   singleDone
-
-single:
-	VMULPS  4(CX)(R9*4), Z0, Z3
-	VMOVUPS 8(CX)(R9*4), Z4
-	VADDPS  (CX)(R9*4), Z4, Z4
-	VMULPS  Z4, Z1, Z4
-	VADDPS  Z4, Z3, Z3
-	VMOVUPS (BX)(R9*4), Z4
-	VADDPS  (DX)(R9*4), Z4, Z4
-	VMULPS  Z4, Z2, Z4
-	VADDPS  Z4, Z3, Z3
-	VMOVUPS Z3, (AX)(R9*4)
-	ADDQ    $+16, R9
-	SUBQ    $+16, R10
-	CMPQ    R10, $+16
-	JGE     single
-
-singleDone:
-	TESTQ   R10, R10
-	JZ      rowDone
-	CMPQ    SI, $+16
-	JL      short
-	LEAQ    -16(SI), R9
-	VMULPS  4(CX)(R9*4), Z0, Z3
-	VMOVUPS 8(CX)(R9*4), Z4
-	VADDPS  (CX)(R9*4), Z4, Z4
-	VMULPS  Z4, Z1, Z4
-	VADDPS  Z4, Z3, Z3
-	VMOVUPS (BX)(R9*4), Z4
-	VADDPS  (DX)(R9*4), Z4, Z4
-	VMULPS  Z4, Z2, Z4
-	VADDPS  Z4, Z3, Z3
-	VMOVUPS Z3, (AX)(R9*4)
-	JMP     rowDone
-
-short:
-	CMPQ R10, $+1
-	JL   scalarDone
-
-scalar:
-	VMULSS 4(CX)(R9*4), X0, X3
-	VMOVSS 8(CX)(R9*4), X4
-	VADDSS (CX)(R9*4), X4, X4
-	VMULSS X4, X1, X4
-	VADDSS X4, X3, X3
-	VMOVSS (BX)(R9*4), X4
-	VADDSS (DX)(R9*4), X4, X4
-	VMULSS X4, X2, X4
-	VADDSS X4, X3, X3
-	VMOVSS X3, (AX)(R9*4)
-	ADDQ   $+1, R9
-	SUBQ   $+1, R10
-	CMPQ   R10, $+1
-	JGE    scalar
-
-scalarDone:
-rowDone:
-	LEAQ (AX)(R8*4), AX
-	LEAQ (CX)(R8*4), CX
-	LEAQ (DX)(R8*4), DX
-	LEAQ (BX)(R8*4), BX
-	DECQ DI
-	JNZ  row
-	VZEROUPPER
-	RET
-
-// func star7AxesF32AVX512(dst *float32, centre *float32, south *float32, north *float32, below *float32, above *float32, points int, count int, pitch int, alpha float32, bx float32, by float32, bz float32)
-// Requires: AVX, AVX512F, MMX+
-TEXT ·star7AxesF32AVX512(SB), NOSPLIT, $0-88
-	MOVQ         dst+0(FP), AX
-	MOVQ         centre+8(FP), CX
-	MOVQ         south+16(FP), DX
-	MOVQ         north+24(FP), BX
-	MOVQ         below+32(FP), SI
-	MOVQ         above+40(FP), DI
-	MOVQ         points+48(FP), R8
-	MOVQ         count+56(FP), R9
-	MOVQ         pitch+64(FP), R10
-	VBROADCASTSS alpha+72(FP), Z0
-	VBROADCASTSS bx+76(FP), Z1
-	VBROADCASTSS by+80(FP), Z2
-	VBROADCASTSS bz+84(FP), Z3
-
-row:
-	XORQ    R11, R11
-	MOVQ    R8, R12
-	CMPQ    R8, $+32
-	JL      aligned
-	MOVQ    AX, R13
-	NEGQ    R13
-	ANDQ    $+63, R13
-	JZ      aligned
-	VMULPS  4(CX)(R11*4), Z0, Z4
-	VMOVUPS 8(CX)(R11*4), Z5
-	VADDPS  (CX)(R11*4), Z5, Z5
-	VMULPS  Z5, Z1, Z5
-	VADDPS  Z5, Z4, Z4
-	VMOVUPS (BX)(R11*4), Z5
-	VADDPS  (DX)(R11*4), Z5, Z5
-	VMULPS  Z5, Z2, Z5
-	VADDPS  Z5, Z4, Z4
-	VMOVUPS (DI)(R11*4), Z5
-	VADDPS  (SI)(R11*4), Z5, Z5
-	VMULPS  Z5, Z3, Z5
-	VADDPS  Z5, Z4, Z4
-	VMOVUPS Z4, (AX)(R11*4)
-	SHRQ    $0x02, R13
-	ADDQ    R13, R11
-	SUBQ    R13, R12
-
-aligned:
-	CMPQ R12, $+64
-	JL   quadDone
-
-quad:
-	PREFETCHT0 4096(DI)(R11*4)
-	PREFETCHT0 4160(DI)(R11*4)
-	PREFETCHT0 4224(DI)(R11*4)
-	PREFETCHT0 4288(DI)(R11*4)
-	VMULPS     4(CX)(R11*4), Z0, Z4
-	VMOVUPS    8(CX)(R11*4), Z5
-	VADDPS     (CX)(R11*4), Z5, Z5
-	VMULPS     Z5, Z1, Z5
-	VADDPS     Z5, Z4, Z4
-	VMOVUPS    (BX)(R11*4), Z5
-	VADDPS     (DX)(R11*4), Z5, Z5
-	VMULPS     Z5, Z2, Z5
-	VADDPS     Z5, Z4, Z4
-	VMOVUPS    (DI)(R11*4), Z5
-	VADDPS     (SI)(R11*4), Z5, Z5
-	VMULPS     Z5, Z3, Z5
-	VADDPS     Z5, Z4, Z4
-	VMOVUPS    Z4, (AX)(R11*4)
-	VMULPS     68(CX)(R11*4), Z0, Z4
-	VMOVUPS    72(CX)(R11*4), Z5
-	VADDPS     64(CX)(R11*4), Z5, Z5
-	VMULPS     Z5, Z1, Z5
-	VADDPS     Z5, Z4, Z4
-	VMOVUPS    64(BX)(R11*4), Z5
-	VADDPS     64(DX)(R11*4), Z5, Z5
-	VMULPS     Z5, Z2, Z5
-	VADDPS     Z5, Z4, Z4
-	VMOVUPS    64(DI)(R11*4), Z5
-	VADDPS     64(SI)(R11*4), Z5, Z5
-	VMULPS     Z5, Z3, Z5
-	VADDPS     Z5, Z4, Z4
-	VMOVUPS    Z4, 64(AX)(R11*4)
-	VMULPS     132(CX)(R11*4), Z0, Z4
-	VMOVUPS    136(CX)(R11*4), Z5
-	VADDPS     128(CX)(R11*4), Z5, Z5
-	VMULPS     Z5, Z1, Z5
-	VADDPS     Z5, Z4, Z4
-	VMOVUPS    128(BX)(R11*4), Z5
-	VADDPS     128(DX)(R11*4), Z5, Z5
-	VMULPS     Z5, Z2, Z5
-	VADDPS     Z5, Z4, Z4
-	VMOVUPS    128(DI)(R11*4), Z5
-	VADDPS     128(SI)(R11*4), Z5, Z5
-	VMULPS     Z5, Z3, Z5
-	VADDPS     Z5, Z4, Z4
-	VMOVUPS    Z4, 128(AX)(R11*4)
-	VMULPS     196(CX)(R11*4), Z0, Z4
-	VMOVUPS    200(CX)(R11*4), Z5
-	VADDPS     192(CX)(R11*4), Z5, Z5
-	VMULPS     Z5, Z1, Z5
-	VADDPS     Z5, Z4, Z4
-	VMOVUPS    192(BX)(R11*4), Z5
-	VADDPS     192(DX)(R11*4), Z5, Z5
-	VMULPS     Z5, Z2, Z5
-	VADDPS     Z5, Z4, Z4
-	VMOVUPS    192(DI)(R11*4), Z5
-	VADDPS     192(SI)(R11*4), Z5, Z5
-	VMULPS     Z5, Z3, Z5
-	VADDPS     Z5, Z4, Z4
-	VMOVUPS    Z4, 192(AX)(R11*4)
-	ADDQ       $+64, R11
-	SUBQ       $+64, R12
-	CMPQ       R12, $+64
-	JGE        quad
-
-quadDone:
-	CMPQ R12, $+16
-	JL   singleDone
-
-single:
-	VMULPS  4(CX)(R11*4), Z0, Z4
-	VMOVUPS 8(CX)(R11*4), Z5
-	VADDPS  (CX)(R11*4), Z5, Z5
-	VMULPS  Z5, Z1, Z5
-	VADDPS  Z5, Z4, Z4
-	VMOVUPS (BX)(R11*4), Z5
-	VADDPS  (DX)(R11*4), Z5, Z5
-	VMULPS  Z5, Z2, Z5
-	VADDPS  Z5, Z4, Z4
-	VMOVUPS (DI)(R11*4), Z5
-	VADDPS  (SI)(R11*4), Z5, Z5
-	VMULPS  Z5, Z3, Z5
-	VADDPS  Z5, Z4, Z4
-	VMOVUPS Z4, (AX)(R11*4)
-	ADDQ    $+16, R11
-	SUBQ    $+16, R12
-	CMPQ    R12, $+16
-	JGE     single
-
-singleDone:
-	TESTQ   R12, R12
-	JZ      rowDone
-	CMPQ    R8, $+16
-	JL      short
-	LEAQ    -16(R8), R11
-	VMULPS  4(CX)(R11*4), Z0, Z4
-	VMOVUPS 8(CX)(R11*4), Z5
-	VADDPS  (CX)(R11*4), Z5, Z5
-	VMULPS  Z5, Z1, Z5
-	VADDPS  Z5, Z4, Z4
-	VMOVUPS (BX)(R11*4), Z5
-	VADDPS  (DX)(R11*4), Z5, Z5
-	VMULPS  Z5, Z2, Z5
-	VADDPS  Z5, Z4, Z4
-	VMOVUPS (DI)(R11*4), Z5
-	VADDPS  (SI)(R11*4), Z5, Z5
-	VMULPS  Z5, Z3, Z5
-	VADDPS  Z5, Z4, Z4
-	VMOVUPS Z4, (AX)(R11*4)
-	JMP     rowDone
-
-short:
-	CMPQ R12, $+1
-	JL   scalarDone
-
-scalar:
-	VMULSS 4(CX)(R11*4), X0, X4
-	VMOVSS 8(CX)(R11*4), X5
-	VADDSS (CX)(R11*4), X5, X5
-	VMULSS X5, X1, X5
-	VADDSS X5, X4, X4
-	VMOVSS (BX)(R11*4), X5
-	VADDSS (DX)(R11*4), X5, X5
-	VMULSS X5, X2, X5
-	VADDSS X5, X4, X4
-	VMOVSS (DI)(R11*4), X5
-	VADDSS (SI)(R11*4), X5, X5
-	VMULSS X5, X3, X5
-	VADDSS X5, X4, X4
-	VMOVSS X4, (AX)(R11*4)
-	ADDQ   $+1, R11
-	SUBQ   $+1, R12
-	CMPQ   R12, $+1
-	JGE    scalar
-
-scalarDone:
-rowDone:
-	LEAQ (AX)(R10*4), AX
-	LEAQ (CX)(R10*4), CX
-	LEAQ (DX)(R10*4), DX
-	LEAQ (BX)(R10*4), BX
-	LEAQ (SI)(R10*4), SI
-	LEAQ (DI)(R10*4), DI
-	DECQ R9
-	JNZ  row
-	VZEROUPPER
-	RET
-
-// func addF32AVX512(lanes *float64, new *float32, old *float32, n int)
-// Requires: AVX, AVX512F, SSE2
-TEXT ·addF32AVX512(SB), NOSPLIT, $0-32
-	MOVQ         lanes+0(FP), AX
-	MOVQ         new+8(FP), CX
-	MOVQ         old+16(FP), DX
-	MOVQ         n+24(FP), BX
-	MOVQ         $0x7fffffffffffffff, SI
-	MOVQ         SI, X0
-	VBROADCASTSD X0, Z0
-	VMOVUPD      (AX), Z1
-	VMOVUPD      64(AX), Z2
-	VMOVUPD      128(AX), Z3
-	VMOVUPD      192(AX), Z4
-
-group:
-	VCVTPS2PD (CX), Z5
-	VCVTPS2PD (DX), Z6
-	VSUBPD    Z6, Z5, Z6
-	VMULPD    Z6, Z6, Z7
-	VADDPD    Z7, Z2, Z2
-	VPANDQ    Z0, Z6, Z6
-	VMAXPD    Z1, Z6, Z1
-	VMULPD    Z5, Z5, Z6
-	VADDPD    Z6, Z4, Z4
-	VPANDQ    Z0, Z5, Z5
-	VMAXPD    Z3, Z5, Z3
-	ADDQ      $+32, CX
-	ADDQ      $+32, DX
-	SUBQ      $+8, BX
-	JNZ       group
-	VMOVUPD   Z1, (AX)
-	VMOVUPD   Z2, 64(AX)
-	VMOVUPD   Z3, 128(AX)
-	VMOVUPD   Z4, 192(AX)
-	VZEROUPPER
-	RET
-
-// func star5F64AVX2(dst *float64, centre *float64, south *float64, north *float64, points int, count int, pitch int, alpha float64, beta float64)
+// func star5F64(dst *float64, centre *float64, south *float64, north *float64, points int, count int, pitch int, alpha float64, beta float64)
 // Requires: AVX, MMX+
-TEXT ·star5F64AVX2(SB), NOSPLIT, $0-72
+TEXT ·star5F64(SB), NOSPLIT, $0-72
 	MOVQ         dst+0(FP), AX
 	MOVQ         centre+8(FP), CX
 	MOVQ         south+16(FP), DX
@@ -1420,33 +18,19 @@ TEXT ·star5F64AVX2(SB), NOSPLIT, $0-72
 	VBROADCASTSD beta+64(FP), Y1
 
 row:
-	XORQ    R9, R9
-	MOVQ    SI, R10
-	CMPQ    SI, $+8
-	JL      aligned
-	MOVQ    AX, R11
-	NEGQ    R11
-	ANDQ    $+31, R11
-	JZ      aligned
-	VMOVUPD 16(CX)(R9*8), Y2
-	VADDPD  (BX)(R9*8), Y2, Y2
-	VADDPD  (CX)(R9*8), Y2, Y2
-	VADDPD  (DX)(R9*8), Y2, Y2
-	VMULPD  8(CX)(R9*8), Y0, Y3
-	VMULPD  Y2, Y1, Y2
-	VADDPD  Y2, Y3, Y2
-	VMOVUPD Y2, (AX)(R9*8)
-	SHRQ    $0x03, R11
-	ADDQ    R11, R9
-	SUBQ    R11, R10
+	XORQ R9, R9
+	MOVQ SI, R11
+	SUBQ $+4, R11
+	JL   point
+	MOVQ AX, R10
+	NEGQ R10
+	SHRQ $0x03, R10
+	ANDQ $+3, R10
+	JNZ  vector
+	MOVQ $0x00000004, R10
 
-aligned:
-	CMPQ R10, $+16
-	JL   quadDone
-
-quad:
+vector:
 	PREFETCHT0 4096(BX)(R9*8)
-	PREFETCHT0 4160(BX)(R9*8)
 	VMOVUPD    16(CX)(R9*8), Y2
 	VADDPD     (BX)(R9*8), Y2, Y2
 	VADDPD     (CX)(R9*8), Y2, Y2
@@ -1455,74 +39,16 @@ quad:
 	VMULPD     Y2, Y1, Y2
 	VADDPD     Y2, Y3, Y2
 	VMOVUPD    Y2, (AX)(R9*8)
-	VMOVUPD    48(CX)(R9*8), Y2
-	VADDPD     32(BX)(R9*8), Y2, Y2
-	VADDPD     32(CX)(R9*8), Y2, Y2
-	VADDPD     32(DX)(R9*8), Y2, Y2
-	VMULPD     40(CX)(R9*8), Y0, Y3
-	VMULPD     Y2, Y1, Y2
-	VADDPD     Y2, Y3, Y2
-	VMOVUPD    Y2, 32(AX)(R9*8)
-	VMOVUPD    80(CX)(R9*8), Y2
-	VADDPD     64(BX)(R9*8), Y2, Y2
-	VADDPD     64(CX)(R9*8), Y2, Y2
-	VADDPD     64(DX)(R9*8), Y2, Y2
-	VMULPD     72(CX)(R9*8), Y0, Y3
-	VMULPD     Y2, Y1, Y2
-	VADDPD     Y2, Y3, Y2
-	VMOVUPD    Y2, 64(AX)(R9*8)
-	VMOVUPD    112(CX)(R9*8), Y2
-	VADDPD     96(BX)(R9*8), Y2, Y2
-	VADDPD     96(CX)(R9*8), Y2, Y2
-	VADDPD     96(DX)(R9*8), Y2, Y2
-	VMULPD     104(CX)(R9*8), Y0, Y3
-	VMULPD     Y2, Y1, Y2
-	VADDPD     Y2, Y3, Y2
-	VMOVUPD    Y2, 96(AX)(R9*8)
-	ADDQ       $+16, R9
-	SUBQ       $+16, R10
-	CMPQ       R10, $+16
-	JGE        quad
+	ADDQ       R10, R9
+	MOVQ       $0x00000004, R10
+	CMPQ       R9, R11
+	JLE        vector
+	CMPQ       R9, SI
+	JGE        done
+	MOVQ       R11, R9
+	JMP        vector
 
-quadDone:
-	CMPQ R10, $+4
-	JL   singleDone
-
-single:
-	VMOVUPD 16(CX)(R9*8), Y2
-	VADDPD  (BX)(R9*8), Y2, Y2
-	VADDPD  (CX)(R9*8), Y2, Y2
-	VADDPD  (DX)(R9*8), Y2, Y2
-	VMULPD  8(CX)(R9*8), Y0, Y3
-	VMULPD  Y2, Y1, Y2
-	VADDPD  Y2, Y3, Y2
-	VMOVUPD Y2, (AX)(R9*8)
-	ADDQ    $+4, R9
-	SUBQ    $+4, R10
-	CMPQ    R10, $+4
-	JGE     single
-
-singleDone:
-	TESTQ   R10, R10
-	JZ      rowDone
-	CMPQ    SI, $+4
-	JL      short
-	LEAQ    -4(SI), R9
-	VMOVUPD 16(CX)(R9*8), Y2
-	VADDPD  (BX)(R9*8), Y2, Y2
-	VADDPD  (CX)(R9*8), Y2, Y2
-	VADDPD  (DX)(R9*8), Y2, Y2
-	VMULPD  8(CX)(R9*8), Y0, Y3
-	VMULPD  Y2, Y1, Y2
-	VADDPD  Y2, Y3, Y2
-	VMOVUPD Y2, (AX)(R9*8)
-	JMP     rowDone
-
-short:
-	CMPQ R10, $+1
-	JL   scalarDone
-
-scalar:
+point:
 	VMOVSD 16(CX)(R9*8), X2
 	VADDSD (BX)(R9*8), X2, X2
 	VADDSD (CX)(R9*8), X2, X2
@@ -1531,13 +57,11 @@ scalar:
 	VMULSD X2, X1, X2
 	VADDSD X2, X3, X2
 	VMOVSD X2, (AX)(R9*8)
-	ADDQ   $+1, R9
-	SUBQ   $+1, R10
-	CMPQ   R10, $+1
-	JGE    scalar
+	INCQ   R9
+	CMPQ   R9, SI
+	JL     point
 
-scalarDone:
-rowDone:
+done:
 	LEAQ (AX)(R8*8), AX
 	LEAQ (CX)(R8*8), CX
 	LEAQ (DX)(R8*8), DX
@@ -1547,9 +71,9 @@ rowDone:
 	VZEROUPPER
 	RET
 
-// func star7F64AVX2(dst *float64, centre *float64, south *float64, north *float64, below *float64, above *float64, points int, count int, pitch int, alpha float64, beta float64)
+// func star7F64(dst *float64, centre *float64, south *float64, north *float64, below *float64, above *float64, points int, count int, pitch int, alpha float64, beta float64)
 // Requires: AVX, MMX+
-TEXT ·star7F64AVX2(SB), NOSPLIT, $0-88
+TEXT ·star7F64(SB), NOSPLIT, $0-88
 	MOVQ         dst+0(FP), AX
 	MOVQ         centre+8(FP), CX
 	MOVQ         south+16(FP), DX
@@ -1563,35 +87,19 @@ TEXT ·star7F64AVX2(SB), NOSPLIT, $0-88
 	VBROADCASTSD beta+80(FP), Y1
 
 row:
-	XORQ    R11, R11
-	MOVQ    R8, R12
-	CMPQ    R8, $+8
-	JL      aligned
-	MOVQ    AX, R13
-	NEGQ    R13
-	ANDQ    $+31, R13
-	JZ      aligned
-	VMOVUPD 16(CX)(R11*8), Y2
-	VADDPD  (BX)(R11*8), Y2, Y2
-	VADDPD  (DI)(R11*8), Y2, Y2
-	VADDPD  (CX)(R11*8), Y2, Y2
-	VADDPD  (DX)(R11*8), Y2, Y2
-	VADDPD  (SI)(R11*8), Y2, Y2
-	VMULPD  8(CX)(R11*8), Y0, Y3
-	VMULPD  Y2, Y1, Y2
-	VADDPD  Y2, Y3, Y2
-	VMOVUPD Y2, (AX)(R11*8)
-	SHRQ    $0x03, R13
-	ADDQ    R13, R11
-	SUBQ    R13, R12
+	XORQ R11, R11
+	MOVQ R8, R13
+	SUBQ $+4, R13
+	JL   point
+	MOVQ AX, R12
+	NEGQ R12
+	SHRQ $0x03, R12
+	ANDQ $+3, R12
+	JNZ  vector
+	MOVQ $0x00000004, R12
 
-aligned:
-	CMPQ R12, $+16
-	JL   quadDone
-
-quad:
+vector:
 	PREFETCHT0 4096(DI)(R11*8)
-	PREFETCHT0 4160(DI)(R11*8)
 	VMOVUPD    16(CX)(R11*8), Y2
 	VADDPD     (BX)(R11*8), Y2, Y2
 	VADDPD     (DI)(R11*8), Y2, Y2
@@ -1602,84 +110,16 @@ quad:
 	VMULPD     Y2, Y1, Y2
 	VADDPD     Y2, Y3, Y2
 	VMOVUPD    Y2, (AX)(R11*8)
-	VMOVUPD    48(CX)(R11*8), Y2
-	VADDPD     32(BX)(R11*8), Y2, Y2
-	VADDPD     32(DI)(R11*8), Y2, Y2
-	VADDPD     32(CX)(R11*8), Y2, Y2
-	VADDPD     32(DX)(R11*8), Y2, Y2
-	VADDPD     32(SI)(R11*8), Y2, Y2
-	VMULPD     40(CX)(R11*8), Y0, Y3
-	VMULPD     Y2, Y1, Y2
-	VADDPD     Y2, Y3, Y2
-	VMOVUPD    Y2, 32(AX)(R11*8)
-	VMOVUPD    80(CX)(R11*8), Y2
-	VADDPD     64(BX)(R11*8), Y2, Y2
-	VADDPD     64(DI)(R11*8), Y2, Y2
-	VADDPD     64(CX)(R11*8), Y2, Y2
-	VADDPD     64(DX)(R11*8), Y2, Y2
-	VADDPD     64(SI)(R11*8), Y2, Y2
-	VMULPD     72(CX)(R11*8), Y0, Y3
-	VMULPD     Y2, Y1, Y2
-	VADDPD     Y2, Y3, Y2
-	VMOVUPD    Y2, 64(AX)(R11*8)
-	VMOVUPD    112(CX)(R11*8), Y2
-	VADDPD     96(BX)(R11*8), Y2, Y2
-	VADDPD     96(DI)(R11*8), Y2, Y2
-	VADDPD     96(CX)(R11*8), Y2, Y2
-	VADDPD     96(DX)(R11*8), Y2, Y2
-	VADDPD     96(SI)(R11*8), Y2, Y2
-	VMULPD     104(CX)(R11*8), Y0, Y3
-	VMULPD     Y2, Y1, Y2
-	VADDPD     Y2, Y3, Y2
-	VMOVUPD    Y2, 96(AX)(R11*8)
-	ADDQ       $+16, R11
-	SUBQ       $+16, R12
-	CMPQ       R12, $+16
-	JGE        quad
+	ADDQ       R12, R11
+	MOVQ       $0x00000004, R12
+	CMPQ       R11, R13
+	JLE        vector
+	CMPQ       R11, R8
+	JGE        done
+	MOVQ       R13, R11
+	JMP        vector
 
-quadDone:
-	CMPQ R12, $+4
-	JL   singleDone
-
-single:
-	VMOVUPD 16(CX)(R11*8), Y2
-	VADDPD  (BX)(R11*8), Y2, Y2
-	VADDPD  (DI)(R11*8), Y2, Y2
-	VADDPD  (CX)(R11*8), Y2, Y2
-	VADDPD  (DX)(R11*8), Y2, Y2
-	VADDPD  (SI)(R11*8), Y2, Y2
-	VMULPD  8(CX)(R11*8), Y0, Y3
-	VMULPD  Y2, Y1, Y2
-	VADDPD  Y2, Y3, Y2
-	VMOVUPD Y2, (AX)(R11*8)
-	ADDQ    $+4, R11
-	SUBQ    $+4, R12
-	CMPQ    R12, $+4
-	JGE     single
-
-singleDone:
-	TESTQ   R12, R12
-	JZ      rowDone
-	CMPQ    R8, $+4
-	JL      short
-	LEAQ    -4(R8), R11
-	VMOVUPD 16(CX)(R11*8), Y2
-	VADDPD  (BX)(R11*8), Y2, Y2
-	VADDPD  (DI)(R11*8), Y2, Y2
-	VADDPD  (CX)(R11*8), Y2, Y2
-	VADDPD  (DX)(R11*8), Y2, Y2
-	VADDPD  (SI)(R11*8), Y2, Y2
-	VMULPD  8(CX)(R11*8), Y0, Y3
-	VMULPD  Y2, Y1, Y2
-	VADDPD  Y2, Y3, Y2
-	VMOVUPD Y2, (AX)(R11*8)
-	JMP     rowDone
-
-short:
-	CMPQ R12, $+1
-	JL   scalarDone
-
-scalar:
+point:
 	VMOVSD 16(CX)(R11*8), X2
 	VADDSD (BX)(R11*8), X2, X2
 	VADDSD (DI)(R11*8), X2, X2
@@ -1690,13 +130,11 @@ scalar:
 	VMULSD X2, X1, X2
 	VADDSD X2, X3, X2
 	VMOVSD X2, (AX)(R11*8)
-	ADDQ   $+1, R11
-	SUBQ   $+1, R12
-	CMPQ   R12, $+1
-	JGE    scalar
+	INCQ   R11
+	CMPQ   R11, R8
+	JL     point
 
-scalarDone:
-rowDone:
+done:
 	LEAQ (AX)(R10*8), AX
 	LEAQ (CX)(R10*8), CX
 	LEAQ (DX)(R10*8), DX
@@ -1708,9 +146,9 @@ rowDone:
 	VZEROUPPER
 	RET
 
-// func star5AxesF64AVX2(dst *float64, centre *float64, south *float64, north *float64, points int, count int, pitch int, alpha float64, bx float64, by float64)
+// func star5AxesF64(dst *float64, centre *float64, south *float64, north *float64, points int, count int, pitch int, alpha float64, bx float64, by float64)
 // Requires: AVX, MMX+
-TEXT ·star5AxesF64AVX2(SB), NOSPLIT, $0-80
+TEXT ·star5AxesF64(SB), NOSPLIT, $0-80
 	MOVQ         dst+0(FP), AX
 	MOVQ         centre+8(FP), CX
 	MOVQ         south+16(FP), DX
@@ -1723,35 +161,19 @@ TEXT ·star5AxesF64AVX2(SB), NOSPLIT, $0-80
 	VBROADCASTSD by+72(FP), Y2
 
 row:
-	XORQ    R9, R9
-	MOVQ    SI, R10
-	CMPQ    SI, $+8
-	JL      aligned
-	MOVQ    AX, R11
-	NEGQ    R11
-	ANDQ    $+31, R11
-	JZ      aligned
-	VMULPD  8(CX)(R9*8), Y0, Y3
-	VMOVUPD 16(CX)(R9*8), Y4
-	VADDPD  (CX)(R9*8), Y4, Y4
-	VMULPD  Y4, Y1, Y4
-	VADDPD  Y4, Y3, Y3
-	VMOVUPD (BX)(R9*8), Y4
-	VADDPD  (DX)(R9*8), Y4, Y4
-	VMULPD  Y4, Y2, Y4
-	VADDPD  Y4, Y3, Y3
-	VMOVUPD Y3, (AX)(R9*8)
-	SHRQ    $0x03, R11
-	ADDQ    R11, R9
-	SUBQ    R11, R10
+	XORQ R9, R9
+	MOVQ SI, R11
+	SUBQ $+4, R11
+	JL   point
+	MOVQ AX, R10
+	NEGQ R10
+	SHRQ $0x03, R10
+	ANDQ $+3, R10
+	JNZ  vector
+	MOVQ $0x00000004, R10
 
-aligned:
-	CMPQ R10, $+16
-	JL   quadDone
-
-quad:
+vector:
 	PREFETCHT0 4096(BX)(R9*8)
-	PREFETCHT0 4160(BX)(R9*8)
 	VMULPD     8(CX)(R9*8), Y0, Y3
 	VMOVUPD    16(CX)(R9*8), Y4
 	VADDPD     (CX)(R9*8), Y4, Y4
@@ -1762,84 +184,16 @@ quad:
 	VMULPD     Y4, Y2, Y4
 	VADDPD     Y4, Y3, Y3
 	VMOVUPD    Y3, (AX)(R9*8)
-	VMULPD     40(CX)(R9*8), Y0, Y3
-	VMOVUPD    48(CX)(R9*8), Y4
-	VADDPD     32(CX)(R9*8), Y4, Y4
-	VMULPD     Y4, Y1, Y4
-	VADDPD     Y4, Y3, Y3
-	VMOVUPD    32(BX)(R9*8), Y4
-	VADDPD     32(DX)(R9*8), Y4, Y4
-	VMULPD     Y4, Y2, Y4
-	VADDPD     Y4, Y3, Y3
-	VMOVUPD    Y3, 32(AX)(R9*8)
-	VMULPD     72(CX)(R9*8), Y0, Y3
-	VMOVUPD    80(CX)(R9*8), Y4
-	VADDPD     64(CX)(R9*8), Y4, Y4
-	VMULPD     Y4, Y1, Y4
-	VADDPD     Y4, Y3, Y3
-	VMOVUPD    64(BX)(R9*8), Y4
-	VADDPD     64(DX)(R9*8), Y4, Y4
-	VMULPD     Y4, Y2, Y4
-	VADDPD     Y4, Y3, Y3
-	VMOVUPD    Y3, 64(AX)(R9*8)
-	VMULPD     104(CX)(R9*8), Y0, Y3
-	VMOVUPD    112(CX)(R9*8), Y4
-	VADDPD     96(CX)(R9*8), Y4, Y4
-	VMULPD     Y4, Y1, Y4
-	VADDPD     Y4, Y3, Y3
-	VMOVUPD    96(BX)(R9*8), Y4
-	VADDPD     96(DX)(R9*8), Y4, Y4
-	VMULPD     Y4, Y2, Y4
-	VADDPD     Y4, Y3, Y3
-	VMOVUPD    Y3, 96(AX)(R9*8)
-	ADDQ       $+16, R9
-	SUBQ       $+16, R10
-	CMPQ       R10, $+16
-	JGE        quad
+	ADDQ       R10, R9
+	MOVQ       $0x00000004, R10
+	CMPQ       R9, R11
+	JLE        vector
+	CMPQ       R9, SI
+	JGE        done
+	MOVQ       R11, R9
+	JMP        vector
 
-quadDone:
-	CMPQ R10, $+4
-	JL   singleDone
-
-single:
-	VMULPD  8(CX)(R9*8), Y0, Y3
-	VMOVUPD 16(CX)(R9*8), Y4
-	VADDPD  (CX)(R9*8), Y4, Y4
-	VMULPD  Y4, Y1, Y4
-	VADDPD  Y4, Y3, Y3
-	VMOVUPD (BX)(R9*8), Y4
-	VADDPD  (DX)(R9*8), Y4, Y4
-	VMULPD  Y4, Y2, Y4
-	VADDPD  Y4, Y3, Y3
-	VMOVUPD Y3, (AX)(R9*8)
-	ADDQ    $+4, R9
-	SUBQ    $+4, R10
-	CMPQ    R10, $+4
-	JGE     single
-
-singleDone:
-	TESTQ   R10, R10
-	JZ      rowDone
-	CMPQ    SI, $+4
-	JL      short
-	LEAQ    -4(SI), R9
-	VMULPD  8(CX)(R9*8), Y0, Y3
-	VMOVUPD 16(CX)(R9*8), Y4
-	VADDPD  (CX)(R9*8), Y4, Y4
-	VMULPD  Y4, Y1, Y4
-	VADDPD  Y4, Y3, Y3
-	VMOVUPD (BX)(R9*8), Y4
-	VADDPD  (DX)(R9*8), Y4, Y4
-	VMULPD  Y4, Y2, Y4
-	VADDPD  Y4, Y3, Y3
-	VMOVUPD Y3, (AX)(R9*8)
-	JMP     rowDone
-
-short:
-	CMPQ R10, $+1
-	JL   scalarDone
-
-scalar:
+point:
 	VMULSD 8(CX)(R9*8), X0, X3
 	VMOVSD 16(CX)(R9*8), X4
 	VADDSD (CX)(R9*8), X4, X4
@@ -1850,13 +204,11 @@ scalar:
 	VMULSD X4, X2, X4
 	VADDSD X4, X3, X3
 	VMOVSD X3, (AX)(R9*8)
-	ADDQ   $+1, R9
-	SUBQ   $+1, R10
-	CMPQ   R10, $+1
-	JGE    scalar
+	INCQ   R9
+	CMPQ   R9, SI
+	JL     point
 
-scalarDone:
-rowDone:
+done:
 	LEAQ (AX)(R8*8), AX
 	LEAQ (CX)(R8*8), CX
 	LEAQ (DX)(R8*8), DX
@@ -1866,9 +218,9 @@ rowDone:
 	VZEROUPPER
 	RET
 
-// func star7AxesF64AVX2(dst *float64, centre *float64, south *float64, north *float64, below *float64, above *float64, points int, count int, pitch int, alpha float64, bx float64, by float64, bz float64)
+// func star7AxesF64(dst *float64, centre *float64, south *float64, north *float64, below *float64, above *float64, points int, count int, pitch int, alpha float64, bx float64, by float64, bz float64)
 // Requires: AVX, MMX+
-TEXT ·star7AxesF64AVX2(SB), NOSPLIT, $0-104
+TEXT ·star7AxesF64(SB), NOSPLIT, $0-104
 	MOVQ         dst+0(FP), AX
 	MOVQ         centre+8(FP), CX
 	MOVQ         south+16(FP), DX
@@ -1884,39 +236,19 @@ TEXT ·star7AxesF64AVX2(SB), NOSPLIT, $0-104
 	VBROADCASTSD bz+96(FP), Y3
 
 row:
-	XORQ    R11, R11
-	MOVQ    R8, R12
-	CMPQ    R8, $+8
-	JL      aligned
-	MOVQ    AX, R13
-	NEGQ    R13
-	ANDQ    $+31, R13
-	JZ      aligned
-	VMULPD  8(CX)(R11*8), Y0, Y4
-	VMOVUPD 16(CX)(R11*8), Y5
-	VADDPD  (CX)(R11*8), Y5, Y5
-	VMULPD  Y5, Y1, Y5
-	VADDPD  Y5, Y4, Y4
-	VMOVUPD (BX)(R11*8), Y5
-	VADDPD  (DX)(R11*8), Y5, Y5
-	VMULPD  Y5, Y2, Y5
-	VADDPD  Y5, Y4, Y4
-	VMOVUPD (DI)(R11*8), Y5
-	VADDPD  (SI)(R11*8), Y5, Y5
-	VMULPD  Y5, Y3, Y5
-	VADDPD  Y5, Y4, Y4
-	VMOVUPD Y4, (AX)(R11*8)
-	SHRQ    $0x03, R13
-	ADDQ    R13, R11
-	SUBQ    R13, R12
+	XORQ R11, R11
+	MOVQ R8, R13
+	SUBQ $+4, R13
+	JL   point
+	MOVQ AX, R12
+	NEGQ R12
+	SHRQ $0x03, R12
+	ANDQ $+3, R12
+	JNZ  vector
+	MOVQ $0x00000004, R12
 
-aligned:
-	CMPQ R12, $+16
-	JL   quadDone
-
-quad:
+vector:
 	PREFETCHT0 4096(DI)(R11*8)
-	PREFETCHT0 4160(DI)(R11*8)
 	VMULPD     8(CX)(R11*8), Y0, Y4
 	VMOVUPD    16(CX)(R11*8), Y5
 	VADDPD     (CX)(R11*8), Y5, Y5
@@ -1931,104 +263,16 @@ quad:
 	VMULPD     Y5, Y3, Y5
 	VADDPD     Y5, Y4, Y4
 	VMOVUPD    Y4, (AX)(R11*8)
-	VMULPD     40(CX)(R11*8), Y0, Y4
-	VMOVUPD    48(CX)(R11*8), Y5
-	VADDPD     32(CX)(R11*8), Y5, Y5
-	VMULPD     Y5, Y1, Y5
-	VADDPD     Y5, Y4, Y4
-	VMOVUPD    32(BX)(R11*8), Y5
-	VADDPD     32(DX)(R11*8), Y5, Y5
-	VMULPD     Y5, Y2, Y5
-	VADDPD     Y5, Y4, Y4
-	VMOVUPD    32(DI)(R11*8), Y5
-	VADDPD     32(SI)(R11*8), Y5, Y5
-	VMULPD     Y5, Y3, Y5
-	VADDPD     Y5, Y4, Y4
-	VMOVUPD    Y4, 32(AX)(R11*8)
-	VMULPD     72(CX)(R11*8), Y0, Y4
-	VMOVUPD    80(CX)(R11*8), Y5
-	VADDPD     64(CX)(R11*8), Y5, Y5
-	VMULPD     Y5, Y1, Y5
-	VADDPD     Y5, Y4, Y4
-	VMOVUPD    64(BX)(R11*8), Y5
-	VADDPD     64(DX)(R11*8), Y5, Y5
-	VMULPD     Y5, Y2, Y5
-	VADDPD     Y5, Y4, Y4
-	VMOVUPD    64(DI)(R11*8), Y5
-	VADDPD     64(SI)(R11*8), Y5, Y5
-	VMULPD     Y5, Y3, Y5
-	VADDPD     Y5, Y4, Y4
-	VMOVUPD    Y4, 64(AX)(R11*8)
-	VMULPD     104(CX)(R11*8), Y0, Y4
-	VMOVUPD    112(CX)(R11*8), Y5
-	VADDPD     96(CX)(R11*8), Y5, Y5
-	VMULPD     Y5, Y1, Y5
-	VADDPD     Y5, Y4, Y4
-	VMOVUPD    96(BX)(R11*8), Y5
-	VADDPD     96(DX)(R11*8), Y5, Y5
-	VMULPD     Y5, Y2, Y5
-	VADDPD     Y5, Y4, Y4
-	VMOVUPD    96(DI)(R11*8), Y5
-	VADDPD     96(SI)(R11*8), Y5, Y5
-	VMULPD     Y5, Y3, Y5
-	VADDPD     Y5, Y4, Y4
-	VMOVUPD    Y4, 96(AX)(R11*8)
-	ADDQ       $+16, R11
-	SUBQ       $+16, R12
-	CMPQ       R12, $+16
-	JGE        quad
+	ADDQ       R12, R11
+	MOVQ       $0x00000004, R12
+	CMPQ       R11, R13
+	JLE        vector
+	CMPQ       R11, R8
+	JGE        done
+	MOVQ       R13, R11
+	JMP        vector
 
-quadDone:
-	CMPQ R12, $+4
-	JL   singleDone
-
-single:
-	VMULPD  8(CX)(R11*8), Y0, Y4
-	VMOVUPD 16(CX)(R11*8), Y5
-	VADDPD  (CX)(R11*8), Y5, Y5
-	VMULPD  Y5, Y1, Y5
-	VADDPD  Y5, Y4, Y4
-	VMOVUPD (BX)(R11*8), Y5
-	VADDPD  (DX)(R11*8), Y5, Y5
-	VMULPD  Y5, Y2, Y5
-	VADDPD  Y5, Y4, Y4
-	VMOVUPD (DI)(R11*8), Y5
-	VADDPD  (SI)(R11*8), Y5, Y5
-	VMULPD  Y5, Y3, Y5
-	VADDPD  Y5, Y4, Y4
-	VMOVUPD Y4, (AX)(R11*8)
-	ADDQ    $+4, R11
-	SUBQ    $+4, R12
-	CMPQ    R12, $+4
-	JGE     single
-
-singleDone:
-	TESTQ   R12, R12
-	JZ      rowDone
-	CMPQ    R8, $+4
-	JL      short
-	LEAQ    -4(R8), R11
-	VMULPD  8(CX)(R11*8), Y0, Y4
-	VMOVUPD 16(CX)(R11*8), Y5
-	VADDPD  (CX)(R11*8), Y5, Y5
-	VMULPD  Y5, Y1, Y5
-	VADDPD  Y5, Y4, Y4
-	VMOVUPD (BX)(R11*8), Y5
-	VADDPD  (DX)(R11*8), Y5, Y5
-	VMULPD  Y5, Y2, Y5
-	VADDPD  Y5, Y4, Y4
-	VMOVUPD (DI)(R11*8), Y5
-	VADDPD  (SI)(R11*8), Y5, Y5
-	VMULPD  Y5, Y3, Y5
-	VADDPD  Y5, Y4, Y4
-	VMOVUPD Y4, (AX)(R11*8)
-	JMP     rowDone
-
-short:
-	CMPQ R12, $+1
-	JL   scalarDone
-
-scalar:
+point:
 	VMULSD 8(CX)(R11*8), X0, X4
 	VMOVSD 16(CX)(R11*8), X5
 	VADDSD (CX)(R11*8), X5, X5
@@ -2043,13 +287,11 @@ scalar:
 	VMULSD X5, X3, X5
 	VADDSD X5, X4, X4
 	VMOVSD X4, (AX)(R11*8)
-	ADDQ   $+1, R11
-	SUBQ   $+1, R12
-	CMPQ   R12, $+1
-	JGE    scalar
+	INCQ   R11
+	CMPQ   R11, R8
+	JL     point
 
-scalarDone:
-rowDone:
+done:
 	LEAQ (AX)(R10*8), AX
 	LEAQ (CX)(R10*8), CX
 	LEAQ (DX)(R10*8), DX
@@ -2061,9 +303,9 @@ rowDone:
 	VZEROUPPER
 	RET
 
-// func addF64AVX2(lanes *float64, new *float64, old *float64, n int)
+// func addF64(lanes *float64, new *float64, old *float64, n int)
 // Requires: AVX, AVX2, SSE2
-TEXT ·addF64AVX2(SB), NOSPLIT, $0-32
+TEXT ·addF64(SB), NOSPLIT, $0-32
 	MOVQ         lanes+0(FP), AX
 	MOVQ         new+8(FP), CX
 	MOVQ         old+16(FP), DX
@@ -2118,9 +360,9 @@ group:
 	VZEROUPPER
 	RET
 
-// func star5F32AVX2(dst *float32, centre *float32, south *float32, north *float32, points int, count int, pitch int, alpha float32, beta float32)
+// func star5F32(dst *float32, centre *float32, south *float32, north *float32, points int, count int, pitch int, alpha float32, beta float32)
 // Requires: AVX, MMX+
-TEXT ·star5F32AVX2(SB), NOSPLIT, $0-64
+TEXT ·star5F32(SB), NOSPLIT, $0-64
 	MOVQ         dst+0(FP), AX
 	MOVQ         centre+8(FP), CX
 	MOVQ         south+16(FP), DX
@@ -2132,33 +374,19 @@ TEXT ·star5F32AVX2(SB), NOSPLIT, $0-64
 	VBROADCASTSS beta+60(FP), Y1
 
 row:
-	XORQ    R9, R9
-	MOVQ    SI, R10
-	CMPQ    SI, $+16
-	JL      aligned
-	MOVQ    AX, R11
-	NEGQ    R11
-	ANDQ    $+31, R11
-	JZ      aligned
-	VMOVUPS 8(CX)(R9*4), Y2
-	VADDPS  (BX)(R9*4), Y2, Y2
-	VADDPS  (CX)(R9*4), Y2, Y2
-	VADDPS  (DX)(R9*4), Y2, Y2
-	VMULPS  4(CX)(R9*4), Y0, Y3
-	VMULPS  Y2, Y1, Y2
-	VADDPS  Y2, Y3, Y2
-	VMOVUPS Y2, (AX)(R9*4)
-	SHRQ    $0x02, R11
-	ADDQ    R11, R9
-	SUBQ    R11, R10
+	XORQ R9, R9
+	MOVQ SI, R11
+	SUBQ $+8, R11
+	JL   point
+	MOVQ AX, R10
+	NEGQ R10
+	SHRQ $0x02, R10
+	ANDQ $+7, R10
+	JNZ  vector
+	MOVQ $0x00000008, R10
 
-aligned:
-	CMPQ R10, $+32
-	JL   quadDone
-
-quad:
+vector:
 	PREFETCHT0 4096(BX)(R9*4)
-	PREFETCHT0 4160(BX)(R9*4)
 	VMOVUPS    8(CX)(R9*4), Y2
 	VADDPS     (BX)(R9*4), Y2, Y2
 	VADDPS     (CX)(R9*4), Y2, Y2
@@ -2167,74 +395,16 @@ quad:
 	VMULPS     Y2, Y1, Y2
 	VADDPS     Y2, Y3, Y2
 	VMOVUPS    Y2, (AX)(R9*4)
-	VMOVUPS    40(CX)(R9*4), Y2
-	VADDPS     32(BX)(R9*4), Y2, Y2
-	VADDPS     32(CX)(R9*4), Y2, Y2
-	VADDPS     32(DX)(R9*4), Y2, Y2
-	VMULPS     36(CX)(R9*4), Y0, Y3
-	VMULPS     Y2, Y1, Y2
-	VADDPS     Y2, Y3, Y2
-	VMOVUPS    Y2, 32(AX)(R9*4)
-	VMOVUPS    72(CX)(R9*4), Y2
-	VADDPS     64(BX)(R9*4), Y2, Y2
-	VADDPS     64(CX)(R9*4), Y2, Y2
-	VADDPS     64(DX)(R9*4), Y2, Y2
-	VMULPS     68(CX)(R9*4), Y0, Y3
-	VMULPS     Y2, Y1, Y2
-	VADDPS     Y2, Y3, Y2
-	VMOVUPS    Y2, 64(AX)(R9*4)
-	VMOVUPS    104(CX)(R9*4), Y2
-	VADDPS     96(BX)(R9*4), Y2, Y2
-	VADDPS     96(CX)(R9*4), Y2, Y2
-	VADDPS     96(DX)(R9*4), Y2, Y2
-	VMULPS     100(CX)(R9*4), Y0, Y3
-	VMULPS     Y2, Y1, Y2
-	VADDPS     Y2, Y3, Y2
-	VMOVUPS    Y2, 96(AX)(R9*4)
-	ADDQ       $+32, R9
-	SUBQ       $+32, R10
-	CMPQ       R10, $+32
-	JGE        quad
+	ADDQ       R10, R9
+	MOVQ       $0x00000008, R10
+	CMPQ       R9, R11
+	JLE        vector
+	CMPQ       R9, SI
+	JGE        done
+	MOVQ       R11, R9
+	JMP        vector
 
-quadDone:
-	CMPQ R10, $+8
-	JL   singleDone
-
-single:
-	VMOVUPS 8(CX)(R9*4), Y2
-	VADDPS  (BX)(R9*4), Y2, Y2
-	VADDPS  (CX)(R9*4), Y2, Y2
-	VADDPS  (DX)(R9*4), Y2, Y2
-	VMULPS  4(CX)(R9*4), Y0, Y3
-	VMULPS  Y2, Y1, Y2
-	VADDPS  Y2, Y3, Y2
-	VMOVUPS Y2, (AX)(R9*4)
-	ADDQ    $+8, R9
-	SUBQ    $+8, R10
-	CMPQ    R10, $+8
-	JGE     single
-
-singleDone:
-	TESTQ   R10, R10
-	JZ      rowDone
-	CMPQ    SI, $+8
-	JL      short
-	LEAQ    -8(SI), R9
-	VMOVUPS 8(CX)(R9*4), Y2
-	VADDPS  (BX)(R9*4), Y2, Y2
-	VADDPS  (CX)(R9*4), Y2, Y2
-	VADDPS  (DX)(R9*4), Y2, Y2
-	VMULPS  4(CX)(R9*4), Y0, Y3
-	VMULPS  Y2, Y1, Y2
-	VADDPS  Y2, Y3, Y2
-	VMOVUPS Y2, (AX)(R9*4)
-	JMP     rowDone
-
-short:
-	CMPQ R10, $+1
-	JL   scalarDone
-
-scalar:
+point:
 	VMOVSS 8(CX)(R9*4), X2
 	VADDSS (BX)(R9*4), X2, X2
 	VADDSS (CX)(R9*4), X2, X2
@@ -2243,13 +413,11 @@ scalar:
 	VMULSS X2, X1, X2
 	VADDSS X2, X3, X2
 	VMOVSS X2, (AX)(R9*4)
-	ADDQ   $+1, R9
-	SUBQ   $+1, R10
-	CMPQ   R10, $+1
-	JGE    scalar
+	INCQ   R9
+	CMPQ   R9, SI
+	JL     point
 
-scalarDone:
-rowDone:
+done:
 	LEAQ (AX)(R8*4), AX
 	LEAQ (CX)(R8*4), CX
 	LEAQ (DX)(R8*4), DX
@@ -2259,9 +427,9 @@ rowDone:
 	VZEROUPPER
 	RET
 
-// func star7F32AVX2(dst *float32, centre *float32, south *float32, north *float32, below *float32, above *float32, points int, count int, pitch int, alpha float32, beta float32)
+// func star7F32(dst *float32, centre *float32, south *float32, north *float32, below *float32, above *float32, points int, count int, pitch int, alpha float32, beta float32)
 // Requires: AVX, MMX+
-TEXT ·star7F32AVX2(SB), NOSPLIT, $0-80
+TEXT ·star7F32(SB), NOSPLIT, $0-80
 	MOVQ         dst+0(FP), AX
 	MOVQ         centre+8(FP), CX
 	MOVQ         south+16(FP), DX
@@ -2275,35 +443,19 @@ TEXT ·star7F32AVX2(SB), NOSPLIT, $0-80
 	VBROADCASTSS beta+76(FP), Y1
 
 row:
-	XORQ    R11, R11
-	MOVQ    R8, R12
-	CMPQ    R8, $+16
-	JL      aligned
-	MOVQ    AX, R13
-	NEGQ    R13
-	ANDQ    $+31, R13
-	JZ      aligned
-	VMOVUPS 8(CX)(R11*4), Y2
-	VADDPS  (BX)(R11*4), Y2, Y2
-	VADDPS  (DI)(R11*4), Y2, Y2
-	VADDPS  (CX)(R11*4), Y2, Y2
-	VADDPS  (DX)(R11*4), Y2, Y2
-	VADDPS  (SI)(R11*4), Y2, Y2
-	VMULPS  4(CX)(R11*4), Y0, Y3
-	VMULPS  Y2, Y1, Y2
-	VADDPS  Y2, Y3, Y2
-	VMOVUPS Y2, (AX)(R11*4)
-	SHRQ    $0x02, R13
-	ADDQ    R13, R11
-	SUBQ    R13, R12
+	XORQ R11, R11
+	MOVQ R8, R13
+	SUBQ $+8, R13
+	JL   point
+	MOVQ AX, R12
+	NEGQ R12
+	SHRQ $0x02, R12
+	ANDQ $+7, R12
+	JNZ  vector
+	MOVQ $0x00000008, R12
 
-aligned:
-	CMPQ R12, $+32
-	JL   quadDone
-
-quad:
+vector:
 	PREFETCHT0 4096(DI)(R11*4)
-	PREFETCHT0 4160(DI)(R11*4)
 	VMOVUPS    8(CX)(R11*4), Y2
 	VADDPS     (BX)(R11*4), Y2, Y2
 	VADDPS     (DI)(R11*4), Y2, Y2
@@ -2314,84 +466,16 @@ quad:
 	VMULPS     Y2, Y1, Y2
 	VADDPS     Y2, Y3, Y2
 	VMOVUPS    Y2, (AX)(R11*4)
-	VMOVUPS    40(CX)(R11*4), Y2
-	VADDPS     32(BX)(R11*4), Y2, Y2
-	VADDPS     32(DI)(R11*4), Y2, Y2
-	VADDPS     32(CX)(R11*4), Y2, Y2
-	VADDPS     32(DX)(R11*4), Y2, Y2
-	VADDPS     32(SI)(R11*4), Y2, Y2
-	VMULPS     36(CX)(R11*4), Y0, Y3
-	VMULPS     Y2, Y1, Y2
-	VADDPS     Y2, Y3, Y2
-	VMOVUPS    Y2, 32(AX)(R11*4)
-	VMOVUPS    72(CX)(R11*4), Y2
-	VADDPS     64(BX)(R11*4), Y2, Y2
-	VADDPS     64(DI)(R11*4), Y2, Y2
-	VADDPS     64(CX)(R11*4), Y2, Y2
-	VADDPS     64(DX)(R11*4), Y2, Y2
-	VADDPS     64(SI)(R11*4), Y2, Y2
-	VMULPS     68(CX)(R11*4), Y0, Y3
-	VMULPS     Y2, Y1, Y2
-	VADDPS     Y2, Y3, Y2
-	VMOVUPS    Y2, 64(AX)(R11*4)
-	VMOVUPS    104(CX)(R11*4), Y2
-	VADDPS     96(BX)(R11*4), Y2, Y2
-	VADDPS     96(DI)(R11*4), Y2, Y2
-	VADDPS     96(CX)(R11*4), Y2, Y2
-	VADDPS     96(DX)(R11*4), Y2, Y2
-	VADDPS     96(SI)(R11*4), Y2, Y2
-	VMULPS     100(CX)(R11*4), Y0, Y3
-	VMULPS     Y2, Y1, Y2
-	VADDPS     Y2, Y3, Y2
-	VMOVUPS    Y2, 96(AX)(R11*4)
-	ADDQ       $+32, R11
-	SUBQ       $+32, R12
-	CMPQ       R12, $+32
-	JGE        quad
+	ADDQ       R12, R11
+	MOVQ       $0x00000008, R12
+	CMPQ       R11, R13
+	JLE        vector
+	CMPQ       R11, R8
+	JGE        done
+	MOVQ       R13, R11
+	JMP        vector
 
-quadDone:
-	CMPQ R12, $+8
-	JL   singleDone
-
-single:
-	VMOVUPS 8(CX)(R11*4), Y2
-	VADDPS  (BX)(R11*4), Y2, Y2
-	VADDPS  (DI)(R11*4), Y2, Y2
-	VADDPS  (CX)(R11*4), Y2, Y2
-	VADDPS  (DX)(R11*4), Y2, Y2
-	VADDPS  (SI)(R11*4), Y2, Y2
-	VMULPS  4(CX)(R11*4), Y0, Y3
-	VMULPS  Y2, Y1, Y2
-	VADDPS  Y2, Y3, Y2
-	VMOVUPS Y2, (AX)(R11*4)
-	ADDQ    $+8, R11
-	SUBQ    $+8, R12
-	CMPQ    R12, $+8
-	JGE     single
-
-singleDone:
-	TESTQ   R12, R12
-	JZ      rowDone
-	CMPQ    R8, $+8
-	JL      short
-	LEAQ    -8(R8), R11
-	VMOVUPS 8(CX)(R11*4), Y2
-	VADDPS  (BX)(R11*4), Y2, Y2
-	VADDPS  (DI)(R11*4), Y2, Y2
-	VADDPS  (CX)(R11*4), Y2, Y2
-	VADDPS  (DX)(R11*4), Y2, Y2
-	VADDPS  (SI)(R11*4), Y2, Y2
-	VMULPS  4(CX)(R11*4), Y0, Y3
-	VMULPS  Y2, Y1, Y2
-	VADDPS  Y2, Y3, Y2
-	VMOVUPS Y2, (AX)(R11*4)
-	JMP     rowDone
-
-short:
-	CMPQ R12, $+1
-	JL   scalarDone
-
-scalar:
+point:
 	VMOVSS 8(CX)(R11*4), X2
 	VADDSS (BX)(R11*4), X2, X2
 	VADDSS (DI)(R11*4), X2, X2
@@ -2402,13 +486,11 @@ scalar:
 	VMULSS X2, X1, X2
 	VADDSS X2, X3, X2
 	VMOVSS X2, (AX)(R11*4)
-	ADDQ   $+1, R11
-	SUBQ   $+1, R12
-	CMPQ   R12, $+1
-	JGE    scalar
+	INCQ   R11
+	CMPQ   R11, R8
+	JL     point
 
-scalarDone:
-rowDone:
+done:
 	LEAQ (AX)(R10*4), AX
 	LEAQ (CX)(R10*4), CX
 	LEAQ (DX)(R10*4), DX
@@ -2420,9 +502,9 @@ rowDone:
 	VZEROUPPER
 	RET
 
-// func star5AxesF32AVX2(dst *float32, centre *float32, south *float32, north *float32, points int, count int, pitch int, alpha float32, bx float32, by float32)
+// func star5AxesF32(dst *float32, centre *float32, south *float32, north *float32, points int, count int, pitch int, alpha float32, bx float32, by float32)
 // Requires: AVX, MMX+
-TEXT ·star5AxesF32AVX2(SB), NOSPLIT, $0-68
+TEXT ·star5AxesF32(SB), NOSPLIT, $0-68
 	MOVQ         dst+0(FP), AX
 	MOVQ         centre+8(FP), CX
 	MOVQ         south+16(FP), DX
@@ -2435,35 +517,19 @@ TEXT ·star5AxesF32AVX2(SB), NOSPLIT, $0-68
 	VBROADCASTSS by+64(FP), Y2
 
 row:
-	XORQ    R9, R9
-	MOVQ    SI, R10
-	CMPQ    SI, $+16
-	JL      aligned
-	MOVQ    AX, R11
-	NEGQ    R11
-	ANDQ    $+31, R11
-	JZ      aligned
-	VMULPS  4(CX)(R9*4), Y0, Y3
-	VMOVUPS 8(CX)(R9*4), Y4
-	VADDPS  (CX)(R9*4), Y4, Y4
-	VMULPS  Y4, Y1, Y4
-	VADDPS  Y4, Y3, Y3
-	VMOVUPS (BX)(R9*4), Y4
-	VADDPS  (DX)(R9*4), Y4, Y4
-	VMULPS  Y4, Y2, Y4
-	VADDPS  Y4, Y3, Y3
-	VMOVUPS Y3, (AX)(R9*4)
-	SHRQ    $0x02, R11
-	ADDQ    R11, R9
-	SUBQ    R11, R10
+	XORQ R9, R9
+	MOVQ SI, R11
+	SUBQ $+8, R11
+	JL   point
+	MOVQ AX, R10
+	NEGQ R10
+	SHRQ $0x02, R10
+	ANDQ $+7, R10
+	JNZ  vector
+	MOVQ $0x00000008, R10
 
-aligned:
-	CMPQ R10, $+32
-	JL   quadDone
-
-quad:
+vector:
 	PREFETCHT0 4096(BX)(R9*4)
-	PREFETCHT0 4160(BX)(R9*4)
 	VMULPS     4(CX)(R9*4), Y0, Y3
 	VMOVUPS    8(CX)(R9*4), Y4
 	VADDPS     (CX)(R9*4), Y4, Y4
@@ -2474,84 +540,16 @@ quad:
 	VMULPS     Y4, Y2, Y4
 	VADDPS     Y4, Y3, Y3
 	VMOVUPS    Y3, (AX)(R9*4)
-	VMULPS     36(CX)(R9*4), Y0, Y3
-	VMOVUPS    40(CX)(R9*4), Y4
-	VADDPS     32(CX)(R9*4), Y4, Y4
-	VMULPS     Y4, Y1, Y4
-	VADDPS     Y4, Y3, Y3
-	VMOVUPS    32(BX)(R9*4), Y4
-	VADDPS     32(DX)(R9*4), Y4, Y4
-	VMULPS     Y4, Y2, Y4
-	VADDPS     Y4, Y3, Y3
-	VMOVUPS    Y3, 32(AX)(R9*4)
-	VMULPS     68(CX)(R9*4), Y0, Y3
-	VMOVUPS    72(CX)(R9*4), Y4
-	VADDPS     64(CX)(R9*4), Y4, Y4
-	VMULPS     Y4, Y1, Y4
-	VADDPS     Y4, Y3, Y3
-	VMOVUPS    64(BX)(R9*4), Y4
-	VADDPS     64(DX)(R9*4), Y4, Y4
-	VMULPS     Y4, Y2, Y4
-	VADDPS     Y4, Y3, Y3
-	VMOVUPS    Y3, 64(AX)(R9*4)
-	VMULPS     100(CX)(R9*4), Y0, Y3
-	VMOVUPS    104(CX)(R9*4), Y4
-	VADDPS     96(CX)(R9*4), Y4, Y4
-	VMULPS     Y4, Y1, Y4
-	VADDPS     Y4, Y3, Y3
-	VMOVUPS    96(BX)(R9*4), Y4
-	VADDPS     96(DX)(R9*4), Y4, Y4
-	VMULPS     Y4, Y2, Y4
-	VADDPS     Y4, Y3, Y3
-	VMOVUPS    Y3, 96(AX)(R9*4)
-	ADDQ       $+32, R9
-	SUBQ       $+32, R10
-	CMPQ       R10, $+32
-	JGE        quad
+	ADDQ       R10, R9
+	MOVQ       $0x00000008, R10
+	CMPQ       R9, R11
+	JLE        vector
+	CMPQ       R9, SI
+	JGE        done
+	MOVQ       R11, R9
+	JMP        vector
 
-quadDone:
-	CMPQ R10, $+8
-	JL   singleDone
-
-single:
-	VMULPS  4(CX)(R9*4), Y0, Y3
-	VMOVUPS 8(CX)(R9*4), Y4
-	VADDPS  (CX)(R9*4), Y4, Y4
-	VMULPS  Y4, Y1, Y4
-	VADDPS  Y4, Y3, Y3
-	VMOVUPS (BX)(R9*4), Y4
-	VADDPS  (DX)(R9*4), Y4, Y4
-	VMULPS  Y4, Y2, Y4
-	VADDPS  Y4, Y3, Y3
-	VMOVUPS Y3, (AX)(R9*4)
-	ADDQ    $+8, R9
-	SUBQ    $+8, R10
-	CMPQ    R10, $+8
-	JGE     single
-
-singleDone:
-	TESTQ   R10, R10
-	JZ      rowDone
-	CMPQ    SI, $+8
-	JL      short
-	LEAQ    -8(SI), R9
-	VMULPS  4(CX)(R9*4), Y0, Y3
-	VMOVUPS 8(CX)(R9*4), Y4
-	VADDPS  (CX)(R9*4), Y4, Y4
-	VMULPS  Y4, Y1, Y4
-	VADDPS  Y4, Y3, Y3
-	VMOVUPS (BX)(R9*4), Y4
-	VADDPS  (DX)(R9*4), Y4, Y4
-	VMULPS  Y4, Y2, Y4
-	VADDPS  Y4, Y3, Y3
-	VMOVUPS Y3, (AX)(R9*4)
-	JMP     rowDone
-
-short:
-	CMPQ R10, $+1
-	JL   scalarDone
-
-scalar:
+point:
 	VMULSS 4(CX)(R9*4), X0, X3
 	VMOVSS 8(CX)(R9*4), X4
 	VADDSS (CX)(R9*4), X4, X4
@@ -2562,13 +560,11 @@ scalar:
 	VMULSS X4, X2, X4
 	VADDSS X4, X3, X3
 	VMOVSS X3, (AX)(R9*4)
-	ADDQ   $+1, R9
-	SUBQ   $+1, R10
-	CMPQ   R10, $+1
-	JGE    scalar
+	INCQ   R9
+	CMPQ   R9, SI
+	JL     point
 
-scalarDone:
-rowDone:
+done:
 	LEAQ (AX)(R8*4), AX
 	LEAQ (CX)(R8*4), CX
 	LEAQ (DX)(R8*4), DX
@@ -2578,9 +574,9 @@ rowDone:
 	VZEROUPPER
 	RET
 
-// func star7AxesF32AVX2(dst *float32, centre *float32, south *float32, north *float32, below *float32, above *float32, points int, count int, pitch int, alpha float32, bx float32, by float32, bz float32)
+// func star7AxesF32(dst *float32, centre *float32, south *float32, north *float32, below *float32, above *float32, points int, count int, pitch int, alpha float32, bx float32, by float32, bz float32)
 // Requires: AVX, MMX+
-TEXT ·star7AxesF32AVX2(SB), NOSPLIT, $0-88
+TEXT ·star7AxesF32(SB), NOSPLIT, $0-88
 	MOVQ         dst+0(FP), AX
 	MOVQ         centre+8(FP), CX
 	MOVQ         south+16(FP), DX
@@ -2596,39 +592,19 @@ TEXT ·star7AxesF32AVX2(SB), NOSPLIT, $0-88
 	VBROADCASTSS bz+84(FP), Y3
 
 row:
-	XORQ    R11, R11
-	MOVQ    R8, R12
-	CMPQ    R8, $+16
-	JL      aligned
-	MOVQ    AX, R13
-	NEGQ    R13
-	ANDQ    $+31, R13
-	JZ      aligned
-	VMULPS  4(CX)(R11*4), Y0, Y4
-	VMOVUPS 8(CX)(R11*4), Y5
-	VADDPS  (CX)(R11*4), Y5, Y5
-	VMULPS  Y5, Y1, Y5
-	VADDPS  Y5, Y4, Y4
-	VMOVUPS (BX)(R11*4), Y5
-	VADDPS  (DX)(R11*4), Y5, Y5
-	VMULPS  Y5, Y2, Y5
-	VADDPS  Y5, Y4, Y4
-	VMOVUPS (DI)(R11*4), Y5
-	VADDPS  (SI)(R11*4), Y5, Y5
-	VMULPS  Y5, Y3, Y5
-	VADDPS  Y5, Y4, Y4
-	VMOVUPS Y4, (AX)(R11*4)
-	SHRQ    $0x02, R13
-	ADDQ    R13, R11
-	SUBQ    R13, R12
+	XORQ R11, R11
+	MOVQ R8, R13
+	SUBQ $+8, R13
+	JL   point
+	MOVQ AX, R12
+	NEGQ R12
+	SHRQ $0x02, R12
+	ANDQ $+7, R12
+	JNZ  vector
+	MOVQ $0x00000008, R12
 
-aligned:
-	CMPQ R12, $+32
-	JL   quadDone
-
-quad:
+vector:
 	PREFETCHT0 4096(DI)(R11*4)
-	PREFETCHT0 4160(DI)(R11*4)
 	VMULPS     4(CX)(R11*4), Y0, Y4
 	VMOVUPS    8(CX)(R11*4), Y5
 	VADDPS     (CX)(R11*4), Y5, Y5
@@ -2643,104 +619,16 @@ quad:
 	VMULPS     Y5, Y3, Y5
 	VADDPS     Y5, Y4, Y4
 	VMOVUPS    Y4, (AX)(R11*4)
-	VMULPS     36(CX)(R11*4), Y0, Y4
-	VMOVUPS    40(CX)(R11*4), Y5
-	VADDPS     32(CX)(R11*4), Y5, Y5
-	VMULPS     Y5, Y1, Y5
-	VADDPS     Y5, Y4, Y4
-	VMOVUPS    32(BX)(R11*4), Y5
-	VADDPS     32(DX)(R11*4), Y5, Y5
-	VMULPS     Y5, Y2, Y5
-	VADDPS     Y5, Y4, Y4
-	VMOVUPS    32(DI)(R11*4), Y5
-	VADDPS     32(SI)(R11*4), Y5, Y5
-	VMULPS     Y5, Y3, Y5
-	VADDPS     Y5, Y4, Y4
-	VMOVUPS    Y4, 32(AX)(R11*4)
-	VMULPS     68(CX)(R11*4), Y0, Y4
-	VMOVUPS    72(CX)(R11*4), Y5
-	VADDPS     64(CX)(R11*4), Y5, Y5
-	VMULPS     Y5, Y1, Y5
-	VADDPS     Y5, Y4, Y4
-	VMOVUPS    64(BX)(R11*4), Y5
-	VADDPS     64(DX)(R11*4), Y5, Y5
-	VMULPS     Y5, Y2, Y5
-	VADDPS     Y5, Y4, Y4
-	VMOVUPS    64(DI)(R11*4), Y5
-	VADDPS     64(SI)(R11*4), Y5, Y5
-	VMULPS     Y5, Y3, Y5
-	VADDPS     Y5, Y4, Y4
-	VMOVUPS    Y4, 64(AX)(R11*4)
-	VMULPS     100(CX)(R11*4), Y0, Y4
-	VMOVUPS    104(CX)(R11*4), Y5
-	VADDPS     96(CX)(R11*4), Y5, Y5
-	VMULPS     Y5, Y1, Y5
-	VADDPS     Y5, Y4, Y4
-	VMOVUPS    96(BX)(R11*4), Y5
-	VADDPS     96(DX)(R11*4), Y5, Y5
-	VMULPS     Y5, Y2, Y5
-	VADDPS     Y5, Y4, Y4
-	VMOVUPS    96(DI)(R11*4), Y5
-	VADDPS     96(SI)(R11*4), Y5, Y5
-	VMULPS     Y5, Y3, Y5
-	VADDPS     Y5, Y4, Y4
-	VMOVUPS    Y4, 96(AX)(R11*4)
-	ADDQ       $+32, R11
-	SUBQ       $+32, R12
-	CMPQ       R12, $+32
-	JGE        quad
+	ADDQ       R12, R11
+	MOVQ       $0x00000008, R12
+	CMPQ       R11, R13
+	JLE        vector
+	CMPQ       R11, R8
+	JGE        done
+	MOVQ       R13, R11
+	JMP        vector
 
-quadDone:
-	CMPQ R12, $+8
-	JL   singleDone
-
-single:
-	VMULPS  4(CX)(R11*4), Y0, Y4
-	VMOVUPS 8(CX)(R11*4), Y5
-	VADDPS  (CX)(R11*4), Y5, Y5
-	VMULPS  Y5, Y1, Y5
-	VADDPS  Y5, Y4, Y4
-	VMOVUPS (BX)(R11*4), Y5
-	VADDPS  (DX)(R11*4), Y5, Y5
-	VMULPS  Y5, Y2, Y5
-	VADDPS  Y5, Y4, Y4
-	VMOVUPS (DI)(R11*4), Y5
-	VADDPS  (SI)(R11*4), Y5, Y5
-	VMULPS  Y5, Y3, Y5
-	VADDPS  Y5, Y4, Y4
-	VMOVUPS Y4, (AX)(R11*4)
-	ADDQ    $+8, R11
-	SUBQ    $+8, R12
-	CMPQ    R12, $+8
-	JGE     single
-
-singleDone:
-	TESTQ   R12, R12
-	JZ      rowDone
-	CMPQ    R8, $+8
-	JL      short
-	LEAQ    -8(R8), R11
-	VMULPS  4(CX)(R11*4), Y0, Y4
-	VMOVUPS 8(CX)(R11*4), Y5
-	VADDPS  (CX)(R11*4), Y5, Y5
-	VMULPS  Y5, Y1, Y5
-	VADDPS  Y5, Y4, Y4
-	VMOVUPS (BX)(R11*4), Y5
-	VADDPS  (DX)(R11*4), Y5, Y5
-	VMULPS  Y5, Y2, Y5
-	VADDPS  Y5, Y4, Y4
-	VMOVUPS (DI)(R11*4), Y5
-	VADDPS  (SI)(R11*4), Y5, Y5
-	VMULPS  Y5, Y3, Y5
-	VADDPS  Y5, Y4, Y4
-	VMOVUPS Y4, (AX)(R11*4)
-	JMP     rowDone
-
-short:
-	CMPQ R12, $+1
-	JL   scalarDone
-
-scalar:
+point:
 	VMULSS 4(CX)(R11*4), X0, X4
 	VMOVSS 8(CX)(R11*4), X5
 	VADDSS (CX)(R11*4), X5, X5
@@ -2755,13 +643,11 @@ scalar:
 	VMULSS X5, X3, X5
 	VADDSS X5, X4, X4
 	VMOVSS X4, (AX)(R11*4)
-	ADDQ   $+1, R11
-	SUBQ   $+1, R12
-	CMPQ   R12, $+1
-	JGE    scalar
+	INCQ   R11
+	CMPQ   R11, R8
+	JL     point
 
-scalarDone:
-rowDone:
+done:
 	LEAQ (AX)(R10*4), AX
 	LEAQ (CX)(R10*4), CX
 	LEAQ (DX)(R10*4), DX
@@ -2773,9 +659,9 @@ rowDone:
 	VZEROUPPER
 	RET
 
-// func addF32AVX2(lanes *float64, new *float32, old *float32, n int)
+// func addF32(lanes *float64, new *float32, old *float32, n int)
 // Requires: AVX, AVX2, SSE2
-TEXT ·addF32AVX2(SB), NOSPLIT, $0-32
+TEXT ·addF32(SB), NOSPLIT, $0-32
 	MOVQ         lanes+0(FP), AX
 	MOVQ         new+8(FP), CX
 	MOVQ         old+16(FP), DX

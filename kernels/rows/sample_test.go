@@ -68,3 +68,11 @@ func same[T Float](a, b T) bool {
 	}
 	return a == b && math.Signbit(float64(a)) == math.Signbit(float64(b))
 }
+
+// variants returns the loops to test: those in Go, and those in assembly where this processor runs them.
+func variants() []bool {
+	if assembly {
+		return []bool{false, true}
+	}
+	return []bool{false}
+}

@@ -11,11 +11,11 @@ import (
 type inputs[T Float] struct{ centre, south, north, below, above []T }
 
 // stencil is one of the package's stencils: how to run it on a band, through
-// the exported function or in one set, and what one point of it must be.
+// the exported function or in one of variants, and what one point of it must be.
 type stencil[T Float] struct {
 	name  string
 	call  func(dst []T, in inputs[T], b Band, w [4]T)
-	in    func(set instructions, dst []T, in inputs[T], b Band, w [4]T)
+	in    func(assembly bool, dst []T, in inputs[T], b Band, w [4]T)
 	point func(c, xm, xp, ym, yp, zm, zp T, w [4]T) T
 }
 
@@ -28,8 +28,8 @@ func stencils[T Float]() []stencil[T] {
 			call: func(dst []T, in inputs[T], b Band, w [4]T) {
 				Star5(dst, in.centre, in.south, in.north, b, w[0], w[1])
 			},
-			in: func(set instructions, dst []T, in inputs[T], b Band, w [4]T) {
-				star5(set, dst, in.centre, in.south, in.north, b, w[0], w[1])
+			in: func(assembly bool, dst []T, in inputs[T], b Band, w [4]T) {
+				star5(assembly, dst, in.centre, in.south, in.north, b, w[0], w[1])
 			},
 			point: func(c, xm, xp, ym, yp, _, _ T, w [4]T) T {
 				sum := xp + yp
@@ -44,8 +44,8 @@ func stencils[T Float]() []stencil[T] {
 			call: func(dst []T, in inputs[T], b Band, w [4]T) {
 				Star7(dst, in.centre, in.south, in.north, in.below, in.above, b, w[0], w[1])
 			},
-			in: func(set instructions, dst []T, in inputs[T], b Band, w [4]T) {
-				star7(set, dst, in.centre, in.south, in.north, in.below, in.above, b,
+			in: func(assembly bool, dst []T, in inputs[T], b Band, w [4]T) {
+				star7(assembly, dst, in.centre, in.south, in.north, in.below, in.above, b,
 					w[0], w[1])
 			},
 			point: func(c, xm, xp, ym, yp, zm, zp T, w [4]T) T {
@@ -63,8 +63,8 @@ func stencils[T Float]() []stencil[T] {
 			call: func(dst []T, in inputs[T], b Band, w [4]T) {
 				Star5Axes(dst, in.centre, in.south, in.north, b, w[0], w[1], w[2])
 			},
-			in: func(set instructions, dst []T, in inputs[T], b Band, w [4]T) {
-				star5Axes(set, dst, in.centre, in.south, in.north, b, w[0], w[1], w[2])
+			in: func(assembly bool, dst []T, in inputs[T], b Band, w [4]T) {
+				star5Axes(assembly, dst, in.centre, in.south, in.north, b, w[0], w[1], w[2])
 			},
 			point: func(c, xm, xp, ym, yp, _, _ T, w [4]T) T {
 				x, y := xp+xm, yp+ym
@@ -79,8 +79,8 @@ func stencils[T Float]() []stencil[T] {
 			call: func(dst []T, in inputs[T], b Band, w [4]T) {
 				Star7Axes(dst, in.centre, in.south, in.north, in.below, in.above, b, w[0], w[1], w[2], w[3])
 			},
-			in: func(set instructions, dst []T, in inputs[T], b Band, w [4]T) {
-				star7Axes(set, dst, in.centre, in.south, in.north, in.below, in.above, b,
+			in: func(assembly bool, dst []T, in inputs[T], b Band, w [4]T) {
+				star7Axes(assembly, dst, in.centre, in.south, in.north, in.below, in.above, b,
 					w[0], w[1], w[2], w[3])
 			},
 			point: func(c, xm, xp, ym, yp, zm, zp T, w [4]T) T {
@@ -136,14 +136,14 @@ func TestStencilsGiveTheStatedBits(t *testing.T) {
 func testStencils[T Float](t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, s := range stencils[T]() {
-		for _, set := range usable() {
-			t.Run(fmt.Sprintf("%s/set=%v", s.name, set), func(t *testing.T) {
+		for _, assembly := range variants() {
+			t.Run(fmt.Sprintf("%s/assembly=%v", s.name, assembly), func(t *testing.T) {
 				for n := 1; n <= 130; n++ {
 					for _, odd := range []int{0, 40, 4} {
 						b := band(r, n)
 						in, w := draw[T](r, b.span(s.name), odd)
 						dst, check := fenced[T](b.span(s.name), r.IntN(17))
-						s.in(set, dst, in, b, w)
+						s.in(assembly, dst, in, b, w)
 						verify(t, s, dst, in, b, w)
 						check(t)
 					}
@@ -158,15 +158,15 @@ func TestNaNStaysWithItsNeighbours(t *testing.T) {
 	const n = 37
 	r := rand.New(rand.NewPCG(3, 4))
 	for _, s := range stencils[float64]() {
-		for _, set := range usable() {
+		for _, assembly := range variants() {
 			for at := range n + 2 {
 				in, w := draw[float64](r, n, 0)
 				in.centre[at] = math.NaN()
 				dst, _ := fenced[float64](n, 0)
-				s.in(set, dst, in, Band{n, 1, n}, w)
+				s.in(assembly, dst, in, Band{n, 1, n}, w)
 				for i, v := range dst {
 					if near := at >= i && at <= i+2; near != (v != v) {
-						t.Fatalf("%s in %v: NaN in centre[%d] makes dst[%d] %v", s.name, set, at, i, v)
+						t.Fatalf("%s in %v: NaN in centre[%d] makes dst[%d] %v", s.name, assembly, at, i, v)
 					}
 				}
 			}
@@ -203,10 +203,10 @@ func fuzzStencils[T Float](t *testing.T, seed uint64, n, odd int) {
 	b := band(r, n)
 	in, w := draw[T](r, b.span("fuzz"), odd)
 	for _, s := range stencils[T]() {
-		for _, set := range usable() {
+		for _, assembly := range variants() {
 			dst, check := fenced[T](b.span("fuzz"), r.IntN(17))
 			if n > 0 {
-				s.in(set, dst, in, b, w)
+				s.in(assembly, dst, in, b, w)
 			}
 			verify(t, s, dst, in, b, w)
 			check(t)

@@ -17,9 +17,9 @@ func (s *Sum) add(terms []float64) {
 }
 
 // AddUpTo adds terms, of which the largest has that magnitude; NaN if one is NaN.
-func (s *Sum) AddUpTo(terms []float64, largest float64) { s.addBy(best(), terms, largest) }
+func (s *Sum) AddUpTo(terms []float64, largest float64) { s.addBy(assembly, terms, largest) }
 
-func (s *Sum) addBy(set instructions, terms []float64, largest float64) {
+func (s *Sum) addBy(assembly bool, terms []float64, largest float64) {
 	s.raise(windowOf(math.Float64bits(largest) &^ (1 << 63)))
 	if s.window == notFinite {
 		s.count(terms)
@@ -28,7 +28,7 @@ func (s *Sum) addBy(set instructions, terms []float64, largest float64) {
 	for unit := unit(int(s.window)); len(terms) > 0; {
 		var l lanes
 		some := min(len(terms), atOnce)
-		bin(set, &l, terms[:some], unit)
+		bin(assembly, &l, terms[:some], unit)
 		for i := range l {
 			var sum int64
 			for _, digits := range l[i] {

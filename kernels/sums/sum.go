@@ -188,7 +188,7 @@ func (w wide) digits(from int) (r uint64) {
 
 //go:generate go run ./gen -pkg sums -out sums_amd64.s -stubs sums_amd64.go
 
-// width is the number of lanes: one AVX-512 register of float64.
+// width is the number of lanes: two AVX2 registers of float64.
 const width = 8
 
 // nextBin is a unit of a bin in units of the bin below.

@@ -4,12 +4,7 @@
 
 package sums
 
-// binAVX512 adds the digits of n terms in each bin to its lanes, n being a positive multiple of 8.
+// binDigits adds the digits of n terms in each bin to its lanes, n being a positive multiple of 8.
 //
 //go:noescape
-func binAVX512(lanes *float64, terms *float64, n int, unit float64)
-
-// binAVX2 adds the digits of n terms in each bin to its lanes, n being a positive multiple of 8.
-//
-//go:noescape
-func binAVX2(lanes *float64, terms *float64, n int, unit float64)
+func binDigits(lanes *float64, terms *float64, n int, unit float64)

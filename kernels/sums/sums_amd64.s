@@ -4,44 +4,9 @@
 
 #include "textflag.h"
 
-// func binAVX512(lanes *float64, terms *float64, n int, unit float64)
-// Requires: AVX, AVX512F, SSE2
-TEXT ·binAVX512(SB), NOSPLIT, $0-32
-	MOVQ         lanes+0(FP), AX
-	MOVQ         terms+8(FP), CX
-	MOVQ         n+16(FP), DX
-	VBROADCASTSD unit+24(FP), Z0
-	MOVQ         $0x4270000000000000, BX
-	MOVQ         BX, X1
-	VBROADCASTSD X1, Z1
-	VMOVUPD      (AX), Z2
-	VMOVUPD      64(AX), Z3
-	VMOVUPD      128(AX), Z4
-
-group:
-	VMULPD      (CX), Z0, Z5
-	VRNDSCALEPD $0x03, Z5, Z6
-	VADDPD      Z6, Z4, Z4
-	VSUBPD      Z6, Z5, Z5
-	VMULPD      Z1, Z5, Z5
-	VRNDSCALEPD $0x03, Z5, Z6
-	VADDPD      Z6, Z3, Z3
-	VSUBPD      Z6, Z5, Z5
-	VMULPD      Z1, Z5, Z5
-	VRNDSCALEPD $0x03, Z5, Z6
-	VADDPD      Z6, Z2, Z2
-	ADDQ        $+64, CX
-	SUBQ        $+8, DX
-	JNZ         group
-	VMOVUPD     Z2, (AX)
-	VMOVUPD     Z3, 64(AX)
-	VMOVUPD     Z4, 128(AX)
-	VZEROUPPER
-	RET
-
-// func binAVX2(lanes *float64, terms *float64, n int, unit float64)
+// func binDigits(lanes *float64, terms *float64, n int, unit float64)
 // Requires: AVX, AVX2, SSE2
-TEXT ·binAVX2(SB), NOSPLIT, $0-32
+TEXT ·binDigits(SB), NOSPLIT, $0-32
 	MOVQ         lanes+0(FP), AX
 	MOVQ         terms+8(FP), CX
 	MOVQ         n+16(FP), DX

@@ -1,5 +1,5 @@
-// Command gen writes the assembly of package rows, and the Go declarations
-// that go with it, with avo. Run it by go generate in the package's folder.
+// Command gen writes the AVX2 assembly of package rows, and the Go declarations that go with it, with avo. Run it by
+// go generate in the package's folder.
 package main
 
 import (
@@ -17,18 +17,14 @@ import (
 )
 
 func main() {
-	// The same condition stands in select_amd64.go, and its opposite in
-	// select_go.go.
+	// The same condition stands in select_amd64.go, and its opposite in select_go.go.
 	ConstraintExpr("amd64,!race,!purego")
 
-	for _, set := range []instructions{avx512, avx2} {
-		for _, e := range []element{float64s, float32s} {
-			v := vector{set, e}
-			for _, s := range stencils {
-				s.write(v)
-			}
-			writeNorms(v)
+	for _, v := range []vector{float64s, float32s} {
+		for _, s := range stencils {
+			s.write(v)
 		}
+		writeNorms(v)
 	}
 	Generate()
 	if err := group(flag.Lookup("stubs").Value.String()); err != nil {
@@ -137,29 +133,20 @@ func axis(a arithmetic, p points, out, weight reg.VecVirtual, plus, minus string
 	return a.add(out, a.mul(weight, a.add(a.load(p[plus]), p[minus])))
 }
 
-const (
-	// unroll is the number of vectors in one turn of the main loop.
-	unroll = 4
-
-	// line is the size of a cache line in bytes.
-	line = 64
-
-	// ahead is how far ahead of the points done memory is asked for, in bytes.
-	// It is a page, because that is where the processor's own prefetching
-	// stops: it does not look into the next page until someone reads there.
-	ahead = 4096
-)
+// ahead is how far ahead of the points done memory is prefetched, in bytes. It is a page, because that is where the
+// processor's own prefetching stops: it does not look into the next page before it is read.
+const ahead = 4096
 
 // write writes the function for one type of vector: a loop over rows.
 func (s stencil) write(v vector) {
-	name := s.name + v.elem.tag + string(v.set)
+	name := s.name + v.tag
 	pointers := append([]string{"dst", "centre"}, s.rows...)
 	TEXT(name, NOSPLIT, fmt.Sprintf("func(%s *%s, points, count, pitch int, %s %s)",
-		strings.Join(pointers, ", "), v.elem.name, strings.Join(s.coefficients, ", "), v.elem.name))
+		strings.Join(pointers, ", "), v.name, strings.Join(s.coefficients, ", "), v.name))
 	Pragma("noescape")
 	Doc(name + " sets the points of count rows to " + s.formula + ".")
 
-	r := row{stencil: s, elem: v.elem, base: map[string]reg.Register{}}
+	r := row{stencil: s, size: v.size, base: map[string]reg.Register{}}
 	for _, p := range pointers {
 		r.base[p] = Load(Param(p), GP64())
 	}
@@ -170,12 +157,12 @@ func (s stencil) write(v vector) {
 	for _, c := range s.coefficients {
 		r.weights[c] = v.broadcast(c)
 	}
-	r.index, r.left = GP64(), GP64()
+	r.index = GP64()
 
 	Label("row")
 	r.write(v)
 	for _, p := range pointers {
-		LEAQ(Mem{Base: r.base[p], Index: pitch, Scale: uint8(v.elem.size)}, r.base[p])
+		LEAQ(Mem{Base: r.base[p], Index: pitch, Scale: uint8(v.size)}, r.base[p])
 	}
 	DECQ(count)
 	JNZ(LabelRef("row"))
@@ -183,138 +170,88 @@ func (s stencil) write(v vector) {
 	RET()
 }
 
-// row is the state of a stencil's function: where its row lies and how far it
-// is along it.
+// row is the state of a stencil's function: where its row lies and how far it is along it.
 type row struct {
 	stencil
-	elem    element
+	size    int                     // of a point
 	base    map[string]reg.Register // the pointers of the arguments
 	points  reg.Register            // in the row
 	index   reg.GPVirtual           // the points done
-	left    reg.GPVirtual           // the points to do
 	weights weights
 }
 
-// write writes one row: what lies before the first aligned vector, a main loop
-// over several vectors, one over single vectors, and what is left.
+// write writes one row. Its vectors are stored to aligned memory, which saves a fifth of the time where rows begin one
+// point off, as those of an interior do: the first vector begins with the row, the second at the first aligned point,
+// and the last ends with the row, so that some points are computed twice, to the same bits. Masks would do too, but
+// loads wait for masked stores on some processors: rows of one point took ten times as long. A row shorter than a
+// vector is done point by point.
 func (r row) write(v vector) {
+	step, last := GP64(), GP64()
 	XORQ(r.index, r.index)
-	MOVQ(r.points, r.left)
-	r.first(v)
-	r.loop("quad", unroll*v.points(), func() {
-		r.prefetch(unroll * v.bytes())
-		for u := range unroll {
-			v.store(r.dst(u*v.bytes()), r.apply(v, u*v.bytes()))
-		}
-	})
-	r.loop("single", v.points(), func() {
-		v.store(r.dst(0), r.apply(v, 0))
-	})
-	r.last(v)
+	MOVQ(r.points, last)
+	SUBQ(I32(v.points()), last)
+	JL(LabelRef("point"))
+
+	// The points from the first to the first aligned one; a vector where it is aligned itself.
+	MOVQ(r.base["dst"], step)
+	NEGQ(step)
+	SHRQ(U8(bits.TrailingZeros(uint(r.size))), step)
+	ANDQ(I32(v.points()-1), step)
+	JNZ(LabelRef("vector"))
+	MOVQ(U32(v.points()), step)
+	Label("vector")
+	// The one input that is new to the cache when a grid is swept in the order of memory is the row furthest up, the
+	// last one; past its end follows the row to be swept next. What a prefetch points at need not exist.
+	PREFETCHT0(r.at(r.rows[len(r.rows)-1], ahead))
+	v.store(r.at("dst", 0), r.apply(v))
+	ADDQ(step, r.index)
+	MOVQ(U32(v.points()), step)
+	CMPQ(r.index, last)
+	JLE(LabelRef("vector"))
+	CMPQ(r.index, r.points)
+	JGE(LabelRef("done"))
+	MOVQ(last, r.index)
+	JMP(LabelRef("vector"))
+
+	Label("point")
+	s := scalar(v)
+	s.store(r.at("dst", 0), r.apply(s))
+	INCQ(r.index)
+	CMPQ(r.index, r.points)
+	JL(LabelRef("point"))
+	Label("done")
 }
-
-// first makes all that follows store to aligned memory, which saves a fifth of
-// the time where rows begin one point off, as those of an interior do. It does
-// a whole vector and goes on with the first aligned point, so that some points
-// are done a second time: they come out the same.
-func (r row) first(v vector) {
-	CMPQ(r.points, I32(2*v.points()))
-	JL(LabelRef("aligned"))
-	skip := GP64()
-	MOVQ(r.base["dst"], skip)
-	NEGQ(skip)
-	ANDQ(I32(v.bytes()-1), skip)
-	JZ(LabelRef("aligned"))
-	v.store(r.dst(0), r.apply(v, 0))
-	SHRQ(U8(bits.TrailingZeros(uint(r.elem.size))), skip)
-	ADDQ(skip, r.index)
-	SUBQ(skip, r.left)
-	Label("aligned")
-}
-
-// last writes what is left when there is less than a vector to do. Where the
-// row has a whole vector, its last one is done, as in first. Masks would do
-// too, but loads wait for masked stores on some processors: rows of one point
-// took ten times as long.
-func (r row) last(v vector) {
-	TESTQ(r.left, r.left)
-	JZ(LabelRef("rowDone"))
-	CMPQ(r.points, I32(v.points()))
-	JL(LabelRef("short"))
-	LEAQ(Mem{Base: r.points, Disp: -v.points()}, r.index)
-	v.store(r.dst(0), r.apply(v, 0))
-	JMP(LabelRef("rowDone"))
-
-	Label("short")
-	s := scalar{v.elem}
-	r.loop("scalar", 1, func() {
-		s.store(r.dst(0), r.apply(s, 0))
-	})
-	Label("rowDone")
-}
-
-// dst is the memory of a result, so many bytes past the points done.
-func (r row) dst(offset int) Mem { return r.at("dst", offset) }
 
 func (r row) at(name string, offset int) Mem {
-	return Mem{Base: r.base[name], Index: r.index, Scale: uint8(r.elem.size), Disp: offset}
+	return Mem{Base: r.base[name], Index: r.index, Scale: uint8(r.size), Disp: offset}
 }
 
-// apply writes the stencil for the points so many bytes past those done.
-func (r row) apply(a arithmetic, offset int) reg.VecVirtual {
-	p := points{
-		"xm": r.at("centre", offset),
-		"c":  r.at("centre", offset+r.elem.size),
-		"xp": r.at("centre", offset+2*r.elem.size),
-	}
+// apply writes the stencil for the next points.
+func (r row) apply(a arithmetic) reg.VecVirtual {
+	p := points{"xm": r.at("centre", 0), "c": r.at("centre", r.size), "xp": r.at("centre", 2*r.size)}
 	for _, name := range r.rows {
-		p[name] = r.at(name, offset)
+		p[name] = r.at(name, 0)
 	}
 	return r.stencil.apply(a, p, r.weights)
-}
-
-// prefetch asks for so many bytes of the one input that is new to the cache
-// when a grid is swept in the order of memory: the row furthest up, which is
-// the last one. Past the end of the row that is the row to be swept next.
-// Prefetching is a hint. It reads nothing, and what it points at need not exist.
-func (r row) prefetch(bytes int) {
-	leading := r.rows[len(r.rows)-1]
-	for offset := 0; offset < bytes; offset += line {
-		PREFETCHT0(r.at(leading, ahead+offset))
-	}
-}
-
-// loop writes a loop whose body does so many points, as long as there are that
-// many to do.
-func (r row) loop(label string, points int, body func()) {
-	CMPQ(r.left, I32(points))
-	JL(LabelRef(label + "Done"))
-	Label(label)
-	body()
-	ADDQ(I32(points), r.index)
-	SUBQ(I32(points), r.left)
-	CMPQ(r.left, I32(points))
-	JGE(LabelRef(label))
-	Label(label + "Done")
 }
 
 // lanes is the number of lanes of package rows, all of them float64.
 const lanes = 8
 
-// part is the part of the lanes that one register holds: all or half of them.
+// part is the part of the lanes that one register holds: half of them.
 type part struct {
 	maxChange, sumChange2, max, sum2 reg.VecVirtual
 }
 
-// writeNorms writes the function that puts a row's points into the lanes. It
-// does whole groups of them only: package rows adds what is left in Go.
+// writeNorms writes the function that puts a row's points into the lanes. It does whole groups of them only: package
+// rows adds what is left in Go.
 func writeNorms(e vector) {
-	name := "add" + e.elem.tag + string(e.set)
-	TEXT(name, NOSPLIT, fmt.Sprintf("func(lanes *float64, new, old *%s, n int)", e.elem.name))
+	name := "add" + e.tag
+	TEXT(name, NOSPLIT, fmt.Sprintf("func(lanes *float64, new, old *%s, n int)", e.name))
 	Pragma("noescape")
 	Doc(name + " puts n points into the lanes, n being a positive multiple of 8.")
 
-	v := vector{e.set, float64s}
+	v := float64s
 	l := Load(Param("lanes"), GP64())
 	next := Load(Param("new"), GP64())
 	old := Load(Param("old"), GP64())
@@ -323,26 +260,26 @@ func writeNorms(e vector) {
 
 	parts := make([]part, lanes/v.points())
 	for i := range parts {
-		at := func(field int) Mem { return Mem{Base: l, Disp: field*lanes*8 + i*v.bytes()} }
+		at := func(field int) Mem { return Mem{Base: l, Disp: field*lanes*8 + i*bytes} }
 		parts[i] = part{v.load(at(0)), v.load(at(1)), v.load(at(2)), v.load(at(3))}
 	}
 
 	Label("group")
 	for i, p := range parts {
-		offset := i * v.points() * e.elem.size
-		value := v.widen(Mem{Base: next, Disp: offset}, e.elem)
-		change := v.sub(value, v.widen(Mem{Base: old, Disp: offset}, e.elem))
+		offset := i * v.points() * e.size
+		value := v.widen(Mem{Base: next, Disp: offset}, e)
+		change := v.sub(value, v.widen(Mem{Base: old, Disp: offset}, e))
 		v.accumulate(p.maxChange, p.sumChange2, change, magnitude)
 		v.accumulate(p.max, p.sum2, value, magnitude)
 	}
-	ADDQ(I32(lanes*e.elem.size), next)
-	ADDQ(I32(lanes*e.elem.size), old)
+	ADDQ(I32(lanes*e.size), next)
+	ADDQ(I32(lanes*e.size), old)
 	SUBQ(I32(lanes), n)
 	JNZ(LabelRef("group"))
 
 	for i, p := range parts {
 		for field, value := range []reg.VecVirtual{p.maxChange, p.sumChange2, p.max, p.sum2} {
-			v.store(Mem{Base: l, Disp: field*lanes*8 + i*v.bytes()}, value)
+			v.store(Mem{Base: l, Disp: field*lanes*8 + i*bytes}, value)
 		}
 	}
 	VZEROUPPER()
@@ -352,14 +289,10 @@ func writeNorms(e vector) {
 // accumulate writes maximum = max(maximum, |x|) and sum += x*x.
 func (v vector) accumulate(maximum, sum, x, magnitude reg.VecVirtual) {
 	VADDPD(v.mul(x, x), sum, sum)
-	size := v.register()
-	if v.set == avx512 {
-		VPANDQ(magnitude, x, size) // VANDPD on 64 bytes would ask for AVX512DQ
-	} else {
-		VANDPD(magnitude, x, size)
-	}
-	// Where one is NaN the instruction gives its second source, which is the
-	// first operand here: what the comparison in Go does.
+	size := YMM()
+	VANDPD(magnitude, x, size)
+	// Where one is NaN the instruction gives its second source, which is the first operand here: what the comparison
+	// in Go does.
 	VMAXPD(maximum, size, maximum)
 }
 
@@ -369,24 +302,24 @@ func (v vector) magnitude() reg.VecVirtual {
 	MOVQ(U64(1<<63-1), bits)
 	x := XMM()
 	MOVQ(bits, x)
-	out := v.register()
+	out := YMM()
 	VBROADCASTSD(x, out)
 	return out
 }
 
 // widen loads a vector of float64 from elements that may be narrower.
-func (v vector) widen(from Mem, e element) reg.VecVirtual {
+func (v vector) widen(from Mem, e vector) reg.VecVirtual {
 	if e == float64s {
 		return v.load(from)
 	}
-	out := v.register()
+	out := YMM()
 	VCVTPS2PD(from, out)
 	return out
 }
 
 // sub returns a - b.
 func (v vector) sub(a, b reg.VecVirtual) reg.VecVirtual {
-	out := v.register()
+	out := YMM()
 	VSUBPD(b, a, out)
 	return out
 }
@@ -401,11 +334,11 @@ type arithmetic interface {
 
 // scalar is a single point. It uses the low element of the registers, so that
 // a vector with one coefficient throughout serves as that coefficient.
-type scalar struct{ elem element }
+type scalar vector
 
 func (s scalar) load(from Op) reg.VecVirtual {
 	out := XMM()
-	if s.elem == float64s {
+	if vector(s) == float64s {
 		VMOVSD(from, out)
 	} else {
 		VMOVSS(from, out)
@@ -414,7 +347,7 @@ func (s scalar) load(from Op) reg.VecVirtual {
 }
 
 func (s scalar) store(to Op, value reg.VecVirtual) {
-	if s.elem == float64s {
+	if vector(s) == float64s {
 		VMOVSD(value, to)
 	} else {
 		VMOVSS(value, to)
@@ -423,7 +356,7 @@ func (s scalar) store(to Op, value reg.VecVirtual) {
 
 func (s scalar) add(a reg.VecVirtual, b Op) reg.VecVirtual {
 	out := XMM()
-	if s.elem == float64s {
+	if vector(s) == float64s {
 		VADDSD(b, low(a), out)
 	} else {
 		VADDSS(b, low(a), out)
@@ -433,7 +366,7 @@ func (s scalar) add(a reg.VecVirtual, b Op) reg.VecVirtual {
 
 func (s scalar) mul(a reg.VecVirtual, b Op) reg.VecVirtual {
 	out := XMM()
-	if s.elem == float64s {
+	if vector(s) == float64s {
 		VMULSD(b, low(a), out)
 	} else {
 		VMULSS(b, low(a), out)
@@ -443,52 +376,25 @@ func (s scalar) mul(a reg.VecVirtual, b Op) reg.VecVirtual {
 
 func low(r reg.VecVirtual) Op { return r.AsX() }
 
-// instructions is a vector instruction set, as the names of functions spell it.
-type instructions string
+// bytes is the size of a vector.
+const bytes = 32
 
-const (
-	avx512 instructions = "AVX512"
-	avx2   instructions = "AVX2"
-)
-
-// element is the type of a grid's points.
-type element struct {
-	name string // as Go spells it
-	tag  string // as the names of functions spell it
-	size int    // bytes
+// vector writes instructions on vectors of one type of points. Its methods return a fresh register with the result.
+type vector struct {
+	name string // of the type in Go
+	tag  string // of it in the names of functions
+	size int    // of a point in bytes
 }
 
 var (
-	float64s = element{"float64", "F64", 8}
-	float32s = element{"float32", "F32", 4}
+	float64s = vector{"float64", "F64", 8}
+	float32s = vector{"float32", "F32", 4}
 )
 
-// vector writes instructions on vectors of one element type in one set. Its
-// methods return a fresh register with the result.
-type vector struct {
-	set  instructions
-	elem element
-}
+// points is the number of points in a vector.
+func (v vector) points() int { return bytes / v.size }
 
-// bytes is the size of a vector.
-func (v vector) bytes() int {
-	if v.set == avx512 {
-		return 64
-	}
-	return 32
-}
-
-// points is the number of elements in a vector.
-func (v vector) points() int { return v.bytes() / v.elem.size }
-
-func (v vector) register() reg.VecVirtual {
-	if v.set == avx512 {
-		return ZMM()
-	}
-	return YMM()
-}
-
-func (v vector) double() bool { return v.elem == float64s }
+func (v vector) double() bool { return v == float64s }
 
 // broadcast fills a vector with the scalar argument of that name.
 func (v vector) broadcast(name string) reg.VecVirtual {
@@ -496,7 +402,7 @@ func (v vector) broadcast(name string) reg.VecVirtual {
 	if err != nil {
 		panic(err)
 	}
-	out := v.register()
+	out := YMM()
 	if v.double() {
 		VBROADCASTSD(address.Addr, out)
 	} else {
@@ -506,7 +412,7 @@ func (v vector) broadcast(name string) reg.VecVirtual {
 }
 
 func (v vector) load(from Op) reg.VecVirtual {
-	out := v.register()
+	out := YMM()
 	if v.double() {
 		VMOVUPD(from, out)
 	} else {
@@ -525,7 +431,7 @@ func (v vector) store(to Op, value reg.VecVirtual) {
 
 // add returns a + b, where b may be in memory.
 func (v vector) add(a reg.VecVirtual, b Op) reg.VecVirtual {
-	out := v.register()
+	out := YMM()
 	if v.double() {
 		VADDPD(b, a, out)
 	} else {
@@ -536,7 +442,7 @@ func (v vector) add(a reg.VecVirtual, b Op) reg.VecVirtual {
 
 // mul returns a * b, where b may be in memory.
 func (v vector) mul(a reg.VecVirtual, b Op) reg.VecVirtual {
-	out := v.register()
+	out := YMM()
 	if v.double() {
 		VMULPD(b, a, out)
 	} else {

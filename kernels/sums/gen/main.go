@@ -1,5 +1,5 @@
-// Command gen writes the assembly of package sums, and the Go declarations
-// that go with it, with avo. Run it by go generate in the package's folder.
+// Command gen writes the AVX2 assembly of package sums, and the Go declarations that go with it, with avo. Run it by
+// go generate in the package's folder.
 package main
 
 import (
@@ -10,36 +10,25 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// lanes is the number of lanes of package sums, and bins that of a sum's bins.
 const (
-	lanes = 8
-	bins  = 3
+	lanes = 8  // of package sums
+	bins  = 3  // of a sum
+	bytes = 32 // of a register
+	parts = lanes * 8 / bytes
 )
 
 func main() {
-	// The same condition stands in select_amd64.go, and its opposite in
-	// select_go.go.
+	// The same condition stands in select_amd64.go, and its opposite in select_go.go.
 	ConstraintExpr("amd64,!race,!purego")
-	write("AVX512", 64, func() reg.VecVirtual { return ZMM() })
-	write("AVX2", 32, func() reg.VecVirtual { return YMM() })
-	Generate()
-}
-
-// write writes the function for a set of instructions whose registers have so many bytes.
-func write(set string, bytes int, register func() reg.VecVirtual) {
-	TEXT("bin"+set, NOSPLIT, "func(lanes *float64, terms *float64, n int, unit float64)")
+	TEXT("binDigits", NOSPLIT, "func(lanes *float64, terms *float64, n int, unit float64)")
 	Pragma("noescape")
-	Doc(
-		fmt.Sprintf(
-			"bin%s adds the digits of n terms in each bin to its lanes, n being a positive multiple of %d.",
-			set,
-			lanes,
-		),
-	)
+	Doc(fmt.Sprintf(
+		"binDigits adds the digits of n terms in each bin to its lanes, n being a positive multiple of %d.", lanes,
+	))
 	l := Load(Param("lanes"), GP64())
 	terms := Load(Param("terms"), GP64())
 	n := Load(Param("n"), GP64())
-	unit, nextBin := register(), register()
+	unit, nextBin := YMM(), YMM()
 	address, err := Param("unit").Resolve()
 	if err != nil {
 		panic(err)
@@ -50,22 +39,22 @@ func write(set string, bytes int, register func() reg.VecVirtual) {
 	MOVQ(bits, low)
 	VBROADCASTSD(low, nextBin)
 
-	parts := lanes * 8 / bytes
 	at := func(bin, part int) Mem { return Mem{Base: l, Disp: bin*lanes*8 + part*bytes} }
 	var sums [bins][]reg.VecVirtual
 	for bin := range sums {
 		for part := range parts {
-			sum := register()
+			sum := YMM()
 			VMOVUPD(at(bin, part), sum)
 			sums[bin] = append(sums[bin], sum)
 		}
 	}
 	Label("group")
 	for part := range parts {
-		x, digits := register(), register()
+		x, digits := YMM(), YMM()
 		VMULPD(Mem{Base: terms, Disp: part * bytes}, unit, x)
 		for bin := bins - 1; bin >= 0; bin-- {
-			truncate(set, x, digits)
+			const towardsZero = 3
+			VROUNDPD(U8(towardsZero), x, digits)
 			VADDPD(digits, sums[bin][part], sums[bin][part])
 			if bin > 0 {
 				VSUBPD(digits, x, x)
@@ -83,14 +72,5 @@ func write(set string, bytes int, register func() reg.VecVirtual) {
 	}
 	VZEROUPPER()
 	RET()
-}
-
-// truncate writes to = from, rounded towards zero.
-func truncate(set string, from, to reg.VecVirtual) {
-	const towardsZero = 3
-	if set == "AVX512" {
-		VRNDSCALEPD(U8(towardsZero), from, to)
-	} else {
-		VROUNDPD(U8(towardsZero), from, to)
-	}
+	Generate()
 }
