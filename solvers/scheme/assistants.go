@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/halox/halox/domain"
+	"github.com/halox/halox/halo"
 	"github.com/halox/halox/streams"
 )
 
@@ -106,7 +107,30 @@ func (r *run) takeCredit(s *streams.Stream, stage, message int, n int64) error {
 		return nil
 	}
 	if c := r.credits[stage][message]; c != nil {
-		return c.Wait(r.workers, s, r.exchangesUpTo(n))
+		return c.Wait(r.threads, s, r.exchangesUpTo(n))
+	}
+	return nil
+}
+
+// sendAll queues messages of a stage of step n, each once the ghosts that it brings are free.
+func (r *run) sendAll(x *halo.Exchanger, s *streams.Stream, stage int, n int64, messages []int) error {
+	for _, i := range messages {
+		if err := r.takeCredit(s, stage, i, n); err != nil {
+			return err
+		}
+		if err := x.Transfer(i).Send(s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// receiveAll queues what puts messages in place.
+func (r *run) receiveAll(x *halo.Exchanger, s *streams.Stream, messages []int) error {
+	for _, i := range messages {
+		if err := x.Transfer(i).Receive(r.threads, s); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -134,9 +158,10 @@ type assistant struct {
 	name          string
 	out, in       [][]int // messages by stage
 	send, receive *streams.Stream
-	behindSweep   []bool          // by stage: what comes is put in place behind the main thread's sweep of the boundary region
-	sent          *streams.Event  // the messages of a stage have left
-	arrived       *streams.Signal // the neighbour's messages of a stage have been put in place, and where covers says so those to it have left
+	behindSweep   []bool         // by stage: what comes is put in place after the main thread's sweep of the boundary
+	sent          *streams.Event // the messages of a stage have left
+	// the neighbour's messages of a stage have been put in place, and where covers says so those to it have left
+	arrived *streams.Signal
 }
 
 // neighbours lists those that a subdomain sends to or receives from, in the order of its messages.
@@ -162,7 +187,8 @@ func (d *subdomain) neighbours(x *Runner) (all []int) {
 func (r *run) newAssistants(d *subdomain, neighbours []int) (a *assistants, err error) {
 	a = &assistants{run: r, subdomain: d}
 	a.last.Store(math.MaxInt64)
-	if a.swept, err = d.device.NewSignal("subdomain %d on device %v to sweep its boundary", d.rank, d.device); err != nil {
+	a.swept, err = d.device.NewSignal("subdomain %d on device %v to sweep its boundary", d.rank, d.device)
+	if err != nil {
 		return nil, err
 	}
 	r.resources.Add(a.swept)
@@ -241,7 +267,7 @@ func (a *assistants) await(s *streams.Stream, stage int, n int64) (came bool, er
 		return false, nil
 	}
 	for _, h := range a.all {
-		if err := h.arrived.Wait(a.workers, s, a.issued); err != nil {
+		if err := h.arrived.Wait(a.threads, s, a.issued); err != nil {
 			return false, err
 		}
 	}
@@ -251,7 +277,7 @@ func (a *assistants) await(s *streams.Stream, stage int, n int64) (came bool, er
 // start starts the threads.
 func (a *assistants) start() {
 	for _, h := range a.all {
-		a.workers.Go(h.name, func() error { return a.assist(h) })
+		a.threads.Go(h.name, func() error { return a.assist(h) })
 	}
 }
 
@@ -272,7 +298,7 @@ func (a *assistants) assist(h *assistant) error {
 				continue
 			}
 			now := a.exchangesTo(stage, n)
-			if err := a.swept.Await(a.workers, now); err != nil {
+			if err := a.swept.Await(a.threads, now); err != nil {
 				return err
 			}
 			if now > a.last.Load() {
@@ -289,16 +315,12 @@ func (a *assistants) assist(h *assistant) error {
 func (a *assistants) assistStage(h *assistant, stage int, n int64) error {
 	h.send.BeginStep(n)
 	h.receive.BeginStep(n)
-	if err := a.swept.Wait(a.workers, h.send, a.exchangesTo(stage, n)); err != nil {
+	if err := a.swept.Wait(a.threads, h.send, a.exchangesTo(stage, n)); err != nil {
 		return err
 	}
-	for _, i := range h.out[stage] {
-		if err := a.takeCredit(h.send, stage, i, n); err != nil {
-			return err
-		}
-		if err := a.exchange(stage, n).Transfer(i).Send(h.send); err != nil {
-			return err
-		}
+	x := a.exchange(stage, n)
+	if err := a.sendAll(x, h.send, stage, n, h.out[stage]); err != nil {
+		return err
 	}
 	if a.covers(len(h.out[stage]), len(h.in[stage])) {
 		if err := h.send.Record(h.sent); err != nil {
@@ -309,14 +331,12 @@ func (a *assistants) assistStage(h *assistant, stage int, n int64) error {
 		}
 	}
 	if h.behindSweep[stage] {
-		if err := a.swept.Wait(a.workers, h.receive, a.exchangesTo(stage, n)); err != nil {
+		if err := a.swept.Wait(a.threads, h.receive, a.exchangesTo(stage, n)); err != nil {
 			return err
 		}
 	}
-	for _, i := range h.in[stage] {
-		if err := a.exchange(stage, n).Transfer(i).Receive(a.workers, h.receive); err != nil {
-			return err
-		}
+	if err := a.receiveAll(x, h.receive, h.in[stage]); err != nil {
+		return err
 	}
 	return h.arrived.Record(h.receive)
 }
@@ -324,13 +344,11 @@ func (a *assistants) assistStage(h *assistant, stage int, n int64) error {
 // sync waits until the assistants have done what was begun, and their streams too.
 func (a *assistants) sync() error {
 	for _, h := range a.all {
-		if err := h.arrived.Await(a.workers, a.issued); err != nil {
+		if err := h.arrived.Await(a.threads, a.issued); err != nil {
 			return err
 		}
-		for _, s := range []*streams.Stream{h.send, h.receive} {
-			if err := s.Sync(a.patience()); err != nil {
-				return err
-			}
+		if err := a.syncAll(h.send, h.receive); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -11,61 +11,46 @@ import (
 const Assisted Scheme = "assisted"
 
 func assistedScheme() *definition {
-	return &definition{name: Assisted, needs: Needs{Groups: true, Processes: true}, assistants: (*Runner).neighbours, make: newAssisted}
+	return &definition{
+		name: Assisted, needs: Needs{Groups: true, Processes: true}, assistants: (*Runner).neighbours, make: newAssisted,
+	}
 }
 
+// assisted is the main thread of a subdomain with its assistants.
 type assisted struct {
-	*run
-	parts []*assistedPart
-}
-
-// assistedPart is a main thread with its assistants.
-type assistedPart struct {
 	*assistants
 	compute *streams.Stream
 }
 
 // neighbours returns how many assistants the scheme has for all subdomains.
-func (x *Runner) neighbours() (n int) {
-	for _, rank := range x.local {
-		n += len(x.subdomains[rank].neighbours(x))
+func (r *Runner) neighbours() (n int) {
+	for _, rank := range r.local {
+		n += len(r.subdomains[rank].neighbours(r))
 	}
 	return n
 }
 
-func newAssisted(r *run, _ Options) (scheme, error) {
-	a := &assisted{run: r}
+func newAssisted(r *run, _ Options) ([]worker, error) {
 	if err := r.makeCredits(); err != nil {
 		return nil, err
 	}
-	for _, rank := range r.local {
-		d := r.subdomains[rank]
-		w := &assistedPart{}
-		var err error
-		if w.compute, err = r.newStream(d.device, streams.Normal, "compute"); err != nil {
+	return r.onePerSubdomain(func(d *subdomain) (_ worker, err error) {
+		a := &assisted{}
+		if a.compute, err = r.newStream(d.device, streams.Normal, "compute"); err != nil {
 			return nil, err
 		}
-		if w.assistants, err = r.newAssistants(d, d.neighbours(r.Runner)); err != nil {
-			return nil, err
-		}
-		a.parts = append(a.parts, w)
-	}
-	return a, nil
+		a.assistants, err = r.newAssistants(d, d.neighbours(r.Runner))
+		return a, err
+	})
 }
 
-func (a *assisted) workers() [][]int { return alone(a.local) }
-func (a *assisted) maxQueued() int64 { return maxSteps }
-func (a *assisted) queues(rank int) (steps, norms *streams.Stream) {
-	p := a.parts[a.workerOf(rank)]
-	return p.compute, p.compute
-}
+func (a *assisted) queues() []queue { return []queue{{a.rank, a.compute, a.compute}} }
 
-func (a *assisted) steps(worker int, first, last int64, norms bool) error {
-	p := a.parts[worker]
+func (a *assisted) steps(first, last int64, norms bool) error {
 	for n := first; n <= last; n++ {
-		p.compute.BeginStep(n)
+		a.compute.BeginStep(n)
 		for stage := range a.step.Stages {
-			if err := a.stage(p, stage, n, norms && n == last); err != nil {
+			if err := a.stage(stage, n, norms && n == last); err != nil {
 				return err
 			}
 		}
@@ -74,45 +59,37 @@ func (a *assisted) steps(worker int, first, last int64, norms bool) error {
 }
 
 // stage is the main thread's part of a stage.
-func (a *assisted) stage(p *assistedPart, stage int, n int64, norms bool) error {
-	if _, err := p.await(p.compute, stage, n); err != nil {
+func (a *assisted) stage(stage int, n int64, norms bool) error {
+	if _, err := a.await(a.compute, stage, n); err != nil {
 		return err
 	}
-	if err := a.complete(p.subdomain, p.compute, stage, n); err != nil {
+	if err := a.complete(a.subdomain, a.compute, stage, n); err != nil {
 		return err
 	}
-	if err := a.launch(p.compute, p.sweeps(a.run, stage, n, norms).boundary, n); err != nil {
+	if err := a.launch(a.compute, a.sweeps(a.run, stage, n, norms).boundary, n); err != nil {
 		return err
 	}
-	if err := a.refresh(p.subdomain, p.compute, stage, n); err != nil {
+	if err := a.refresh(a.subdomain, a.compute, stage, n); err != nil {
 		return err
 	}
-	if err := a.giveCredit(p.subdomain, p.compute, stage, n); err != nil {
+	if err := a.giveCredit(a.subdomain, a.compute, stage, n); err != nil {
 		return err
 	}
-	if err := p.announce(p.compute, stage, n); err != nil {
+	if err := a.announce(a.compute, stage, n); err != nil {
 		return err
 	}
-	if err := a.launch(p.compute, p.sweeps(a.run, stage, n, norms).interior, n); err != nil {
+	if err := a.launch(a.compute, a.sweeps(a.run, stage, n, norms).interior, n); err != nil {
 		return err
 	}
 	if norms && stage == len(a.step.Stages)-1 {
-		return a.queueTotals(p.subdomain, p.compute, n)
+		return a.queueTotals(a.subdomain, a.compute, n)
 	}
 	return nil
 }
 
-func (a *assisted) stop(worker int, n int64) { a.parts[worker].stop(n) }
-
-func (a *assisted) assistants() {
-	for _, p := range a.parts {
-		p.start()
-	}
-}
-
-func (a *assisted) sync(worker int) error {
-	if err := a.parts[worker].sync(); err != nil {
+func (a *assisted) sync() error {
+	if err := a.assistants.sync(); err != nil {
 		return err
 	}
-	return a.parts[worker].compute.Sync(a.patience())
+	return a.syncAll(a.compute)
 }

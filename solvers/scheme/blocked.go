@@ -17,16 +17,15 @@ import (
 
 func blockedScheme() *definition {
 	return &definition{
-		name: Blocked, needs: Needs{Swept: true, Groups: true, Processes: true},
-		assistants: none, unfit: unblocked, make: newBlocked,
+		name: Blocked, needs: Needs{Swept: true, Groups: true, Processes: true}, unfit: unblocked, make: newBlocked,
 	}
 }
 
 // hasNeighbours reports whether any subdomain has a neighbor, which may be itself.
-func hasNeighbours(x *Runner) bool {
-	for _, sub := range x.place.Subdomains {
-		for _, side := range domain.Faces(x.place.Grid.Dims) {
-			if _, ok := x.place.Neighbour(sub.Rank, side); ok {
+func hasNeighbours(r *Runner) bool {
+	for _, sub := range r.place.Subdomains {
+		for _, side := range domain.Faces(r.place.Grid.Dims) {
+			if _, ok := r.place.Neighbour(sub.Rank, side); ok {
 				return true
 			}
 		}
@@ -34,19 +33,24 @@ func hasNeighbours(x *Runner) bool {
 	return false
 }
 
-func newBlocked(r *run, o Options) (scheme, error) {
-	b := &blocked{
-		run:     r,
-		options: o,
-		tune:    (*temporal.Passes).Tune,
-		from:    thresholds{overlapThreshold, storesThreshold},
+func newBlocked(r *run, o Options) ([]worker, error) {
+	return newBlockedWithin(r, o, blockedLimits{tuneBudget, overlapThreshold, storesThreshold})
+}
+
+func newBlockedWithin(r *run, o Options, limits blockedLimits) (all []worker, err error) {
+	b := &blocked{run: r, options: o, limits: limits}
+	if err := b.prepare(); err != nil {
+		return nil, err
 	}
-	return b, b.prepare()
+	for _, p := range b.parts {
+		all = append(all, p)
+	}
+	return all, nil
 }
 
 // prepare makes all launches.
 func (b *blocked) prepare() error {
-	b.neighbours, b.measures = hasNeighbours(b.Runner), b.step.measures()
+	b.connected, b.measures = hasNeighbours(b.Runner), b.step.measures()
 	b.cuts, b.holds = map[cutKey][]int{}, [2]int64{-1, -1}
 	b.holds[b.slot(b.done)] = 0
 	for _, x := range b.groupExchanges() {
@@ -57,7 +61,7 @@ func (b *blocked) prepare() error {
 		return cmp.Or(err, agreed)
 	}
 	for _, p := range b.parts {
-		if err := b.addStores(p); err != nil {
+		if err := p.addStores(); err != nil {
 			return err
 		}
 	}
@@ -65,106 +69,88 @@ func (b *blocked) prepare() error {
 	return nil
 }
 
-// addParts prepares all subdomains of the process.
+// addParts prepares all subdomains of the process. What temporal cannot make is unsuited, so that auto goes on to other
+// schemes.
 func (b *blocked) addParts() error {
 	if err := b.makeCredits(); err != nil {
 		return err
 	}
 	for _, rank := range b.local {
-		if err := b.addPart(b.subdomains[rank]); err != nil {
-			return unsuitable(err)
+		p := &blockedPart{blocked: b, subdomain: b.subdomains[rank], passes: map[pass]Launch{}, costs: newPassCosts()}
+		err := p.prepare()
+		if errors.Is(err, temporal.ErrImpossible) {
+			return fmt.Errorf("scheme: %w: %s: %w", ErrUnsuited, Blocked, err)
 		}
+		if err != nil {
+			return err
+		}
+		b.parts = append(b.parts, p)
 	}
 	return nil
 }
 
-// unsuitable turns temporal.ErrImpossible into ErrUnsuited, so that auto goes on to other schemes.
-func unsuitable(err error) error {
-	if errors.Is(err, temporal.ErrImpossible) {
-		return fmt.Errorf("scheme: %w: %s: %w", ErrUnsuited, Blocked, err)
-	}
-	return err
-}
-
-// addPart prepares the sweeps and passes of a subdomain.
-func (b *blocked) addPart(d *subdomain) error {
-	p := &blockedPart{subdomain: d, passes: map[pass]Launch{}}
-	d.totals = nil
-	var err error
-	if p.stream, err = b.newStream(d.device, streams.Normal, "steps"); err != nil {
+// prepare makes the sweeps and passes of a subdomain.
+func (b *blockedPart) prepare() (err error) {
+	b.subdomain.totals = nil
+	if b.stream, err = b.newStream(b.device, streams.Normal, "steps"); err != nil {
 		return err
 	}
-	p.totals = p.stream
-	if err := b.findPasses(p); err != nil {
+	b.norms = b.stream
+	if err := b.findPasses(); err != nil {
 		return err
 	}
-	slot := b.slot(b.done)
-	var alone *streams.Kernel // a sweep of the subdomain
-	for from := range 2 {
+	var sweeps *streams.Kernel // the subdomain
+	for slot := range 2 {
 		for left := range b.deepest() {
-			key := pass{1, left, from}
-			made, l, err := b.newSweep(p, "sweep", from, b.box(p, key))
+			key := pass{1, left, slot}
+			made, l, err := b.newSweep("sweep", slot, b.box(key))
 			if err != nil {
 				return err
 			}
-			if p.passes[key] = l; left == 0 && from == slot {
-				alone = made.Kernel
+			if b.passes[key] = l; left == 0 && slot == b.slot(b.done) {
+				sweeps = made.Kernel
 			}
 		}
 	}
-	p.costs = newPassCosts()
-	if p.made != nil {
-		if err := b.addPasses(p, alone); err != nil {
+	if b.made != nil {
+		if err := b.addPasses(sweeps); err != nil {
 			return err
 		}
 	}
-	if err := b.addOverlap(p); err != nil {
+	if err := b.addOverlap(); err != nil || !b.measures {
 		return err
 	}
-	b.parts = append(b.parts, p)
-	if !b.measures {
-		return nil
-	}
-	return b.addNorms(p, alone)
+	return b.addNorms(sweeps)
 }
 
 // addPasses tunes and prepares the passes without norms.
-func (b *blocked) addPasses(p *blockedPart, alone *streams.Kernel) error {
-	from, to := b.fields(p, b.slot(b.done))
-	of := temporal.More{Walls: p.walls}
-	owned := b.place.Subdomains[p.rank].Box
-	if err := b.tune(p.made, alone, from, to, owned, p.sides, of, tuneBudget); err != nil {
+func (b *blockedPart) addPasses(sweeps *streams.Kernel) error {
+	of := temporal.More{Walls: b.walls}
+	if err := b.tune(b.made, sweeps, of); err != nil {
 		return err
 	}
-	copy(p.costs.Plain[:], b.possible(p.made.Costs()))
-	return b.eachPass(p.costs.Plain[:], func(key pass) (err error) {
-		p.passes[key], err = b.newPass(p, passName(key.depth), key, b.box(p, key), of)
+	copy(b.costs.By[0][:], b.possible(b.made.Costs()))
+	return b.eachPass(b.costs.By[0][:], func(key pass) (err error) {
+		b.passes[key], err = b.newPass(passName(key.depth), key, b.box(key), of)
 		return err
 	})
 }
 
-func (b *blocked) workers() [][]int { return alone(b.local) }
-func (b *blocked) assistants()      {}
-func (b *blocked) stop(int, int64)  {}
-
 // maxQueued is that of sweeps times the depth of passes.
 func (b *blocked) maxQueued() int64 { return maxSteps * int64(b.costs.deepest()) }
 
-func (b *blocked) queues(rank int) (steps, norms *streams.Stream) {
-	p := b.parts[b.workerOf(rank)]
-	return p.stream, p.totals
-}
+func (b *blockedPart) queues() []queue { return []queue{{b.rank, b.stream, b.norms}} }
 
-// steps runs those of the round that divide has planned.
-func (b *blocked) steps(worker int, first, _ int64, _ bool) error {
-	p, n, key := b.parts[worker], first-1, pass{slot: b.round.slot}
+// steps runs those of the round that plan has chosen.
+func (b *blockedPart) steps(first, _ int64, _ bool) error {
+	n, key := first-1, pass{slot: b.round.slot}
 	for i, depth := range b.round.depths {
-		var looks []int64
+		var checks []int64
 		if i == len(b.round.depths)-1 {
-			looks = b.round.looks
+			checks = b.round.checks
 		}
 		key.depth, key.left = depth, b.left(n+int64(depth))
-		if err := b.pass(p, key, n, looks); err != nil {
+		if err := b.pass(key, n, checks); err != nil {
 			return err
 		}
 		n, key.slot = n+int64(depth), 1-key.slot
@@ -172,54 +158,54 @@ func (b *blocked) steps(worker int, first, _ int64, _ bool) error {
 	return nil
 }
 
-// pass runs the steps of one pass, after step n, with the norms of the steps looks.
-func (b *blocked) pass(p *blockedPart, key pass, n int64, looks []int64) error {
+// pass runs the steps of one pass, after step n, with the norms of the steps checks.
+func (b *blockedPart) pass(key pass, n int64, checks []int64) error {
 	last := n + int64(key.depth)
-	p.stream.BeginStep(n + 1)
-	if err := b.completeAll(p, key.slot); err != nil {
+	b.stream.BeginStep(n + 1)
+	if err := b.completeAll(key.slot); err != nil {
 		return err
 	}
-	if err := p.tables.Queue(p.stream, b.done+n+1, key.depth-1, b.step.Length); err != nil {
+	if err := b.tables.Queue(b.stream, b.done+n+1, key.depth-1, b.step.Length); err != nil {
 		return err
 	}
-	takesNorms := len(looks) > 0 && b.measures
-	stored := p.stored && n > 0
-	p.stored = false
+	takesNorms := len(checks) > 0 && b.measures
+	stored := b.stored && n > 0
+	b.stored = false
 	if !takesNorms && b.sends(0, last) {
-		if l, ok := p.stores[key]; ok {
-			p.stored = key.depth == b.step.group()
-			return b.storeGroup(p, l, key.slot, n, last, stored && p.stored)
+		if l, ok := b.stores[key]; ok {
+			b.stored = key.depth == b.step.group()
+			return b.storeGroup(l, key.slot, n, last, stored && b.stored)
 		}
-		if p.overlap != nil {
-			return b.endGroup(p, key, n)
+		if b.overlap != nil {
+			return b.endGroup(key, n)
 		}
 	}
 	if takesNorms {
-		if err := b.launchWithNorms(p, key, n+1, looks); err != nil {
+		if err := b.launchWithNorms(key, n+1, checks); err != nil {
 			return err
 		}
-	} else if err := b.launch(p.stream, p.passes[key], n+1); err != nil {
+	} else if err := b.launch(b.stream, b.passes[key], n+1); err != nil {
 		return err
 	}
-	if err := b.refreshAll(p, 1-key.slot, last); err != nil {
+	if err := b.refreshAll(1-key.slot, last); err != nil {
 		return err
 	}
-	return b.send(p, p.stream, last, 1-key.slot)
+	return b.send(b.stream, last, 1-key.slot)
 }
 
 // completeAll fills the edges and corners of the ghosts that a pass reads, once those of neighbors have arrived.
-func (b *blocked) completeAll(p *blockedPart, slot int) error {
-	for _, r := range b.stage().Reads {
-		g, at := b.ghosts[r.Variable], 0
+func (b *blockedPart) completeAll(slot int) error {
+	for _, a := range b.stage().Reads {
+		g, at := b.ghosts[a.Variable], 0
 		switch {
 		case g == nil:
 			continue
-		case b.step.writes(r.Variable):
+		case b.step.writes(a.Variable):
 			at = slot
-		case !r.around():
+		case !a.around():
 			continue
 		}
-		if err := g[at].Complete(p.rank, p.stream); err != nil {
+		if err := g[at].Complete(b.rank, b.stream); err != nil {
 			return err
 		}
 	}
@@ -228,8 +214,8 @@ func (b *blocked) completeAll(p *blockedPart, slot int) error {
 
 // finish copies the level of a step to the slot where other schemes leave it, if an even number of passes ran an odd
 // number of steps, or the other way round.
-func (b *blocked) finish(worker int, step int64) error {
-	p, to, from := b.parts[worker], b.slot(b.done+step), b.slotOf(step)
+func (b *blockedPart) finish(step int64) error {
+	to, from := b.slot(b.done+step), b.slotOf(step)
 	if from == to {
 		return nil
 	}
@@ -237,8 +223,8 @@ func (b *blocked) finish(worker int, step int64) error {
 		arrays, _ := w.Variable.Spec.Arrays()
 		for c := range arrays {
 			f := w.Variable.levels
-			after, before := f[to].Array(p.rank, c).Data, f[from].Array(p.rank, c).Data
-			if err := p.stream.CopyAs(streams.OtherWork, after, before); err != nil {
+			after, before := f[to].Array(b.rank, c).Data, f[from].Array(b.rank, c).Data
+			if err := b.stream.CopyAs(streams.OtherWork, after, before); err != nil {
 				return err
 			}
 		}
@@ -246,14 +232,12 @@ func (b *blocked) finish(worker int, step int64) error {
 	return nil
 }
 
-func (b *blocked) sync(worker int) error {
-	p := b.parts[worker]
-	all := []*streams.Stream{p.stream, p.totals}
-	if p.overlap != nil {
-		all = append(all, p.overlap.messages)
+func (b *blockedPart) sync() error {
+	if err := b.syncAll(b.stream, b.norms); err != nil {
+		return err
 	}
-	for _, s := range all {
-		if err := s.Sync(b.patience()); err != nil {
+	if b.overlap != nil {
+		if err := b.syncAll(b.overlap.messages); err != nil {
 			return err
 		}
 	}
@@ -265,23 +249,23 @@ func (b *blocked) sync(worker int) error {
 	return nil
 }
 
-// divide plans a round: passes up to the first that takes norms.
-func (b *blocked) divide(a ask) division {
-	d := division{from: a.after, last: a.after, looks: b.round.looks[:0]}
+// plan plans a round: passes up to the first that takes norms.
+func (b *blocked) plan(a planRequest) passPlan {
+	d := passPlan{from: a.after, last: a.after, checks: b.round.checks[:0]}
 	b.round.slot = b.slotOf(a.after)
 	slot, depths := b.round.slot, b.cut(a)
 	for i, depth := range depths {
 		slot = 1 - slot
 		d.from, d.last = d.last, d.last+int64(depth)
 		b.holds[slot] = d.last
-		for n := a.lookAfter(d.from); n <= d.last; n = a.lookAfter(n) {
-			d.looks = append(d.looks, n)
+		for n := a.nextCheck(d.from); n <= d.last; n = a.nextCheck(n) {
+			d.checks = append(d.checks, n)
 		}
-		if b.round.depths = depths[:i+1]; a.one || len(d.looks) > 0 || d.last-a.after >= a.pace {
+		if b.round.depths = depths[:i+1]; a.one || len(d.checks) > 0 || d.last-a.after >= a.pace {
 			break
 		}
 	}
-	if b.round.looks = d.looks; len(d.looks) > 0 {
+	if b.round.checks = d.checks; len(d.checks) > 0 {
 		b.round.number++
 	}
 	return d
@@ -292,9 +276,9 @@ const horizon = 64
 
 // cut divides the steps that are asked for, up to the end of their group or about as far as the horizon. The result
 // is kept by all that it depends on.
-func (b *blocked) cut(a ask) []int {
+func (b *blocked) cut(a planRequest) []int {
 	end := a.to
-	if b.neighbours {
+	if b.connected {
 		end = min(end, b.groupEnd(a.after+1))
 	}
 	k := cutKey{steps: int(min(end-a.after, math.MaxInt32))}
@@ -304,8 +288,8 @@ func (b *blocked) cut(a ask) []int {
 		k.least = k.steps
 	}
 	far := a.after + int64(k.steps)
-	if first := a.lookAfter(a.after); first <= far {
-		k.look = first - a.after
+	if first := a.nextCheck(a.after); first <= far {
+		k.check = first - a.after
 	}
 	if a.norms && a.to <= far {
 		k.norms = a.to - a.after
@@ -315,10 +299,11 @@ func (b *blocked) cut(a ask) []int {
 	}
 	depths, ok := b.cuts[k]
 	if !ok {
-		if len(b.cuts) == mostCuts {
+		if len(b.cuts) == maxCuts {
 			clear(b.cuts)
 		}
-		depths = b.divideInto(k, a)
+		cost := func(after, depth int) float64 { return b.costOf(a, a.after+int64(after), depth) }
+		depths = temporal.Cut(k.steps, k.least, b.costs.deepest(), cost, k.end)
 		b.cuts[k] = depths
 	}
 	return depths
@@ -326,30 +311,22 @@ func (b *blocked) cut(a ask) []int {
 
 const (
 	copyCost = 1   // of a field, over a sweep
-	mostCuts = 512 // that are kept
+	maxCuts  = 512 // that are kept
 )
 
-// divideInto finds the division.
-func (b *blocked) divideInto(k cutKey, a ask) []int {
-	cost := func(after, depth int) float64 { return b.costOf(a, a.after+int64(after), depth) }
-	return temporal.Cut(k.steps, k.least, b.costs.deepest(), cost, k.end)
-}
-
 // costOf returns what a pass after a step costs, with the norms that are asked for of its steps.
-func (b *blocked) costOf(a ask, after int64, depth int) float64 {
+func (b *blocked) costOf(a planRequest, after int64, depth int) float64 {
 	last := after + int64(depth)
-	look := a.lookAfter(after)
-	switch norms := last - look + 1; {
-	case look > last || !b.measures:
-		return b.costs.Plain[depth]
-	case depth == 1:
-		return b.costs.Measured
-	case norms > mostLooks:
+	check := a.nextCheck(after)
+	switch norms := last - check + 1; {
+	case check > last || !b.measures:
+		return b.costs.By[0][depth]
+	case norms > maxChecks:
 		return math.Inf(1)
 	case norms > 1:
-		return b.costs.Norms[norms][depth] + b.costs.Wait
+		return b.costs.By[norms][depth] + b.costs.Wait
 	default:
-		return b.costs.Norms[1][depth]
+		return b.costs.By[1][depth]
 	}
 }
 

@@ -24,15 +24,15 @@ const anyCosts Scheme = "any costs"
 
 // shortened is scheme blocked that counts passes which are made again.
 type shortened struct {
-	*blocked
+	*blockedPart
 	again *int
 }
 
-func (s *shortened) divide(a ask) division {
+func (s *shortened) plan(a planRequest) passPlan {
 	if a.final && !a.norms {
 		*s.again++
 	}
-	return s.blocked.divide(a)
+	return s.blockedPart.plan(a)
 }
 
 // addAnyCosts adds it for a test, with costs drawn anew for each run. It returns the number of passes that are made
@@ -43,13 +43,15 @@ func addAnyCosts(t *testing.T, r *rand.Rand) (again *int) {
 	schemes = append(schemes[:len(schemes):len(schemes)], func() *definition {
 		d := blockedScheme()
 		d.name = anyCosts
-		d.make = func(x *run, o Options) (scheme, error) {
-			b, err := newUntuned(x, o)
+		d.make = func(x *run, o Options) ([]worker, error) {
+			workers, err := newBlockedWithin(x, o, blockedLimits{})
 			if err != nil {
 				return nil, err
 			}
-			drawCosts(&b.costs, r)
-			return &shortened{b, again}, nil
+			first := workers[0].(*blockedPart)
+			drawCosts(&first.blocked.costs, r)
+			workers[0] = &shortened{first, again}
+			return workers, nil
 		}
 		return d
 	})
@@ -61,9 +63,10 @@ func addAnyCosts(t *testing.T, r *rand.Rand) (again *int) {
 // taken.
 func drawCosts(c *passCosts, r *rand.Rand) {
 	sweeps := 1 + float64(100*r.IntN(2))
-	c.Plain[1], c.Measured, c.Wait = sweeps, sweeps*(1+r.Float64()), r.Float64()*float64(r.IntN(2))
-	for d := 2; d < len(c.Plain); d++ {
-		for _, cost := range []*float64{&c.Plain[d], &c.Norms[1][d], &c.Norms[2][d], &c.Norms[3][d], &c.Norms[4][d]} {
+	c.By[0][1], c.By[1][1], c.Wait = sweeps, sweeps*(1+r.Float64()), r.Float64()*float64(r.IntN(2))
+	for d := 2; d <= deepestPass; d++ {
+		for norms := range c.By {
+			cost := &c.By[norms][d]
 			if !math.IsInf(*cost, 1) {
 				*cost = float64(d) * r.Float64()
 			}

@@ -24,10 +24,10 @@ const overlapThreshold = 100 * time.Microsecond
 // gains from 4 layers on, which take 7 us; 128^3 loses with 4 and with 8 layers, which take 2 and 4 us.
 const storesThreshold = 6 * time.Microsecond
 
-// exchangeTime estimates how long the messages take that leave a subdomain after a group.
-func (b *blocked) exchangeTime(d *subdomain) (time.Duration, error) {
+// exchangeTime estimates how long the messages take that leave the subdomain after a group.
+func (b *blockedPart) exchangeTime() (time.Duration, error) {
 	seconds := 0.0
-	for _, i := range d.out[0] {
+	for _, i := range b.out[0] {
 		m := b.plans[0].Messages[i]
 		if b.place.Devices[m.From] == b.place.Devices[m.To] {
 			continue
@@ -53,10 +53,10 @@ func (b *blocked) groupExchanges() (all []*halo.Exchanger) {
 
 // refreshAll sets the ghosts that follow from what a pass left in the fields of a slot, and those of faces whose values
 // change with time.
-func (b *blocked) refreshAll(p *blockedPart, slot int, n int64) error {
+func (b *blockedPart) refreshAll(slot int, n int64) error {
 	for _, w := range b.stage().Writes {
 		if g := b.ghosts[w.Variable]; g != nil {
-			if err := g[slot].Refresh(p.rank, p.stream, b.done+n, b.time(n)); err != nil {
+			if err := g[slot].Refresh(b.rank, b.stream, b.done+n, b.time(n)); err != nil {
 				return err
 			}
 		}
@@ -65,72 +65,57 @@ func (b *blocked) refreshAll(p *blockedPart, slot int, n int64) error {
 }
 
 // send exchanges the ghosts of neighbors on a stream after step n, which lies in a slot, if it ends a group.
-func (b *blocked) send(p *blockedPart, on *streams.Stream, n int64, slot int) error {
+func (b *blockedPart) send(on *streams.Stream, n int64, slot int) error {
 	if !b.sends(0, n) || b.plans[0] == nil {
 		return nil
 	}
 	exchange := b.exchanges[b.slotPhase(slot)][0]
 	if exchange.IsDirect() { // one kernel, whose flags say all that credits and events do
-		return exchange.ExchangeRank(p.rank, on)
+		return exchange.ExchangeRank(b.rank, on)
 	}
-	if err := b.giveCredit(p.subdomain, on, 0, n); err != nil {
+	if err := b.giveCredit(b.subdomain, on, 0, n); err != nil {
 		return err
 	}
-	for _, i := range p.out[0] {
-		if err := b.takeCredit(on, 0, i, n); err != nil {
-			return err
-		}
-		if err := exchange.Transfer(i).Send(on); err != nil {
-			return err
-		}
+	if err := b.sendAll(exchange, on, 0, n, b.out[0]); err != nil {
+		return err
 	}
-	for _, i := range p.in[0] {
-		if err := exchange.Transfer(i).Receive(b.run.workers, on); err != nil {
-			return err
-		}
-	}
-	return nil
+	return b.receiveAll(exchange, on, b.in[0])
 }
 
-// splits returns the interior and the boundary region of the last pass of a group, and whether the exchange overlaps
-// the interior. It does not
+// splits returns the boundary region of the last pass of a group, and the interior, where the exchange overlaps that.
+// It does not, and there are none,
 //   - where an exchange is too short, or is one kernel, see addStores,
 //   - where ghosts behind faces change, which are made from points of the boundary region,
 //   - where a piece ends so near a face that its passes would compute what lies behind it,
 //   - where x is cut or periodic: pieces at its sides are too narrow for tiles.
-func (b *blocked) splits(d *subdomain) (interior domain.Box, boundary []domain.Box, ok bool, err error) {
-	if b.plans[0] == nil || b.step.group() == 1 || len(d.out[0]) == 0 || len(d.in[0]) == 0 {
-		return interior, nil, false, nil
+func (b *blockedPart) splits() (boundary []domain.Box, interior domain.Box, err error) {
+	if b.plans[0] == nil || b.step.group() == 1 || len(b.out[0]) == 0 || len(b.in[0]) == 0 {
+		return nil, interior, nil
 	}
-	took, err := b.exchangeTime(d)
-	if err != nil || took < b.from.overlap || slices.ContainsFunc(b.groupExchanges(), (*halo.Exchanger).IsDirect) {
-		return interior, nil, false, err
+	took, err := b.exchangeTime()
+	if err != nil || took < b.limits.overlap || slices.ContainsFunc(b.groupExchanges(), (*halo.Exchanger).IsDirect) {
+		return nil, interior, err
 	}
 	for _, w := range b.stage().Writes {
 		g := b.ghosts[w.Variable]
-		if g != nil && g[0].Layers(d.rank) != (domain.Radius{}) || !w.Variable.Boundary.Steady() {
-			return interior, nil, false, nil
+		if g != nil && g[0].Layers(b.rank) != (domain.Radius{}) || !w.Variable.Boundary.Steady() {
+			return nil, interior, nil
 		}
 	}
-	layers := d.boundaryLayers(b.Runner, 0, true)
-	if layers.Minus[0]+layers.Plus[0] > 0 {
-		return interior, nil, false, nil
+	layers := b.boundaryLayers(b.Runner, 0, true)
+	interior, boundary = domain.Split(b.owned(), layers)
+	if layers.Minus[0]+layers.Plus[0] > 0 || interior.Empty() || slices.ContainsFunc(append(boundary, interior), b.nearsWall) {
+		return nil, interior, nil
 	}
-	interior, boundary = domain.Split(b.place.Subdomains[d.rank].Box, layers)
-	for _, piece := range append(boundary, interior) {
-		if b.nearsWall(d.rank, piece) {
-			return interior, nil, false, nil
-		}
-	}
-	return interior, boundary, !interior.Empty() && len(boundary) > 0, nil
+	return boundary, interior, nil
 }
 
-// nearsWall reports whether passes over a piece of a subdomain compute points behind a face that the piece does not
+// nearsWall reports whether passes over a piece of the subdomain compute points behind a face that the piece does not
 // reach.
-func (b *blocked) nearsWall(rank int, piece domain.Box) bool {
-	owned, far := b.place.Subdomains[rank].Box, farther(domain.Radius{}, b.step.reach(), b.step.group())
+func (b *blockedPart) nearsWall(piece domain.Box) bool {
+	owned, far := b.owned(), farther(domain.Radius{}, b.step.reach(), b.step.group())
 	for _, side := range domain.Faces(b.place.Grid.Dims) {
-		if _, inside := b.place.Neighbour(rank, side); inside {
+		if _, inside := b.place.Neighbour(b.rank, side); inside {
 			continue
 		}
 		a := side.Axis()
@@ -146,138 +131,128 @@ func (b *blocked) nearsWall(rank int, piece domain.Box) bool {
 }
 
 // addOverlap prepares the passes that end groups in two parts, where that is worth it.
-func (b *blocked) addOverlap(p *blockedPart) error {
-	interior, boundary, ok, err := b.splits(p.subdomain)
-	if err != nil || !ok {
+func (b *blockedPart) addOverlap() error {
+	boundary, interior, err := b.splits()
+	if err != nil || len(boundary) == 0 {
 		return err
 	}
-	s := &overlap{boundary: map[pass][]Launch{}, interior: map[pass]Launch{}}
-	if s.messages, err = b.newStream(p.device, streams.Urgent, "messages"); err != nil {
+	s := &overlap{ends: map[pass][]Launch{}}
+	if s.messages, err = b.newStream(b.device, streams.Urgent, "messages"); err != nil {
 		return err
 	}
-	if err := b.newEvents(p.device, &s.swept, &s.exchanged); err != nil {
+	if err := b.newEvents(b.device, &s.swept, &s.exchanged); err != nil {
 		return err
 	}
 	for slot := range 2 {
-		key := pass{1, 0, slot}
-		_, first, err := b.newSweep(p, "sweep boundary", slot, boundary...)
+		_, first, err := b.newSweep("sweep boundary", slot, boundary...)
 		if err != nil {
 			return err
 		}
-		if _, s.interior[key], err = b.newSweep(p, "sweep interior", slot, interior); err != nil {
+		_, rest, err := b.newSweep("sweep interior", slot, interior)
+		if err != nil {
 			return err
 		}
-		s.boundary[key] = []Launch{first}
+		s.ends[pass{1, 0, slot}] = []Launch{first, rest}
 	}
-	reserved := min(reservedSMs, p.device.Cores/8)
-	p.overlap = s
-	return b.eachPass(p.costs.Plain[:], func(key pass) error {
+	b.overlap = s
+	return b.eachPass(b.costs.By[0][:], func(key pass) error {
 		if key.left > 0 {
 			return nil
 		}
+		more := temporal.More{Walls: b.walls}
 		for _, box := range boundary {
-			name := fmt.Sprintf("boundary pass of %d", key.depth)
-			l, err := b.newPass(p, name, key, box, temporal.More{Walls: p.walls})
+			l, err := b.newPass(fmt.Sprintf("boundary pass of %d", key.depth), key, box, more)
 			if err != nil {
 				return err
 			}
-			s.boundary[key] = append(s.boundary[key], l)
+			s.ends[key] = append(s.ends[key], l)
 		}
-		more := temporal.More{Walls: p.walls, ReservedSMs: reserved}
-		s.interior[key], err = b.newPass(p, passName(key.depth), key, interior, more)
+		more.ReservedSMs = min(reservedSMs, b.device.Cores/8)
+		l, err := b.newPass(passName(key.depth), key, interior, more)
+		s.ends[key] = append(s.ends[key], l)
 		return err
 	})
 }
 
 // endGroup runs the last pass of a group, after step n, and exchanges its boundary region while it computes the
 // interior.
-func (b *blocked) endGroup(p *blockedPart, key pass, n int64) error {
-	s, last := p.overlap, n+int64(key.depth)
-	for _, l := range s.boundary[key] {
-		if err := b.launch(p.stream, l, n+1); err != nil {
+func (b *blockedPart) endGroup(key pass, n int64) error {
+	s, last := b.overlap, n+int64(key.depth)
+	ends := s.ends[key]
+	for _, l := range ends[:len(ends)-1] {
+		if err := b.launch(b.stream, l, n+1); err != nil {
 			return err
 		}
 	}
-	if err := b.refreshAll(p, 1-key.slot, last); err != nil {
+	if err := b.refreshAll(1-key.slot, last); err != nil {
 		return err
 	}
-	if err := p.stream.Record(s.swept); err != nil {
+	if err := b.stream.Record(s.swept); err != nil {
 		return err
 	}
-	if err := b.launch(p.stream, s.interior[key], n+1); err != nil {
+	if err := b.launch(b.stream, ends[len(ends)-1], n+1); err != nil {
 		return err
 	}
 	s.messages.BeginStep(last)
 	if err := s.messages.Wait(s.swept); err != nil {
 		return err
 	}
-	if err := b.send(p, s.messages, last, 1-key.slot); err != nil {
+	if err := b.send(s.messages, last, 1-key.slot); err != nil {
 		return err
 	}
 	if err := s.messages.Record(s.exchanged); err != nil {
 		return err
 	}
-	return p.stream.Wait(s.exchanged)
+	return b.stream.Wait(s.exchanged)
 }
 
 // addStores prepares the passes that end groups and store into the ghosts of neighbors, where that is possible and the
 // exchange takes long enough. They have the depth with which groups without norms end.
-func (b *blocked) addStores(p *blockedPart) error {
+func (b *blockedPart) addStores() error {
 	depth := b.lastDepth()
-	if p.made == nil || depth < 2 {
+	if b.made == nil || depth < 2 || !b.made.StoresGhosts(depth, b.owned(), b.sides) {
 		return nil
 	}
-	if ok, err := b.stores(p.subdomain); err != nil || !ok {
+	all := b.groupExchanges()
+	unstored := func(x *halo.Exchanger) bool { return !x.IsDirect() }
+	if b.plans[0] == nil || len(all) == 0 || slices.ContainsFunc(all, unstored) {
+		return nil
+	}
+	if took, err := b.exchangeTime(); err != nil || took < b.limits.stores {
 		return err
 	}
-	owned := b.place.Subdomains[p.rank].Box
-	if !p.made.StoresGhosts(depth, owned, p.sides) {
-		return nil
-	}
-	p.stores = map[pass]Launch{}
+	stores := map[pass]Launch{}
 	for slot := range 2 {
-		ghosts, ok := b.ghostStores(p.subdomain, slot)
+		ghosts, ok := b.ghostStores(slot)
 		if !ok {
-			p.stores = nil
 			return nil
 		}
 		key := pass{depth, 0, slot}
 		var err error
-		if p.stores[key], err = b.newPass(p, passName(depth), key, owned, temporal.More{Ghosts: ghosts}); err != nil {
+		if stores[key], err = b.newPass(passName(depth), key, b.owned(), temporal.More{Ghosts: ghosts}); err != nil {
 			return err
 		}
 	}
+	b.stores = stores
 	return nil
 }
 
 // lastDepth returns the steps of the last pass of a group without norms, 0 where there are no groups.
 func (b *blocked) lastDepth() int {
-	if !b.neighbours || b.step.group() == 1 {
+	if !b.connected || b.step.group() == 1 {
 		return 0
 	}
-	cost := func(_, depth int) float64 { return b.costs.Plain[depth] }
+	cost := func(_, depth int) float64 { return b.costs.By[0][depth] }
 	depths := temporal.Cut(b.step.group(), b.step.group(), b.costs.deepest(), cost, [2]float64{})
 	return depths[len(depths)-1]
 }
 
-// stores reports whether the exchange of a subdomain is one of stores into ghosts of other devices, and takes long
-// enough.
-func (b *blocked) stores(d *subdomain) (bool, error) {
-	direct := func(x *halo.Exchanger) bool { return !x.IsDirect() }
-	all := b.groupExchanges()
-	if b.plans[0] == nil || len(all) == 0 || slices.ContainsFunc(all, direct) {
-		return false, nil
-	}
-	took, err := b.exchangeTime(d)
-	return took >= b.from.stores, err
-}
-
 // ghostStores returns what a pass that reads the fields of a slot and ends a group stores for neighbors; ok is false
 // where that is more than layers along the last axis.
-func (b *blocked) ghostStores(d *subdomain, slot int) (all []temporal.GhostStore, ok bool) {
-	field, last, owned := b.variable().levels[1-slot], b.place.Grid.Dims-1, b.place.Subdomains[d.rank].Box
-	mine := field.Array(d.rank, 0).Layout
-	for _, i := range d.out[0] {
+func (b *blockedPart) ghostStores(slot int) (all []temporal.GhostStore, ok bool) {
+	field, last, owned := b.variable().levels[1-slot], b.place.Grid.Dims-1, b.owned()
+	mine := field.Array(b.rank, 0).Layout
+	for _, i := range b.out[0] {
 		m := b.plans[0].Messages[i]
 		for _, part := range m.Parts {
 			layers := part.Send
@@ -297,18 +272,18 @@ func (b *blocked) ghostStores(d *subdomain, slot int) (all []temporal.GhostStore
 // until these have read the ghosts that it overwrites. That wait is left out where whole says that this group and the
 // one before are one pass each, and all subdomains store: neighbors read those ghosts before they ended the exchange of
 // the group before.
-func (b *blocked) storeGroup(p *blockedPart, l Launch, slot int, n, last int64, whole bool) error {
+func (b *blockedPart) storeGroup(l Launch, slot int, n, last int64, whole bool) error {
 	x := b.exchanges[b.slotPhase(1-slot)][0]
 	if !whole || !b.allStore {
-		if err := x.BeginRank(p.rank, p.stream); err != nil {
+		if err := x.BeginRank(b.rank, b.stream); err != nil {
 			return err
 		}
 	}
-	if err := b.launch(p.stream, l, n+1); err != nil {
+	if err := b.launch(b.stream, l, n+1); err != nil {
 		return err
 	}
-	if err := b.refreshAll(p, 1-slot, last); err != nil {
+	if err := b.refreshAll(1-slot, last); err != nil {
 		return err
 	}
-	return x.EndRank(p.rank, p.stream)
+	return x.EndRank(b.rank, b.stream)
 }

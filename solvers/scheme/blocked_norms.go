@@ -9,46 +9,45 @@ import (
 	"github.com/halox/halox/kernels/reduce"
 	"github.com/halox/halox/kernels/sweep"
 	"github.com/halox/halox/kernels/temporal"
-	"github.com/halox/halox/stencil"
 	"github.com/halox/halox/streams"
 )
 
-// addNorms prepares the sweeps and the passes of a subdomain that take norms. The kernel alone sweeps the subdomain.
+// addNorms prepares the sweeps and the passes of a subdomain that take norms. The given kernel sweeps the subdomain.
 // The memory that they take does not depend on what was tuned, so that a dry run counts it to the byte.
-func (b *blocked) addNorms(p *blockedPart, alone *streams.Kernel) error {
-	p.sweeps, p.norms = map[pass]measuredSweep{}, map[pass][]normPass{}
-	ghosts := b.ghostsLeft(p)
+func (b *blockedPart) addNorms(sweeps *streams.Kernel) error {
+	b.withNorms = map[normPass]measuredPass{}
+	ghosts := b.ghostsLeft()
 	bySweeps := true // all that is taken of steps
 	for slot := range 2 {
 		for left := range b.deepest() {
-			k, all, err := b.addMeasured(p, pass{1, left, slot}, ghosts[left])
+			k, all, err := b.addMeasured(pass{1, left, slot}, ghosts[left])
 			if err != nil {
 				return err
 			}
 			if bySweeps = bySweeps && all; k != nil && left == 0 && slot == b.slot(b.done) {
-				alone = k
+				sweeps = k
 			}
 		}
 	}
 	if bySweeps {
-		if err := b.newEvents(p.device, &p.measured); err != nil {
+		if err := b.newEvents(b.device, &b.measured); err != nil {
 			return err
 		}
 		var err error
-		if p.totals, err = b.newStream(p.device, streams.Urgent, "norms"); err != nil {
+		if b.norms, err = b.newStream(b.device, streams.Urgent, "norms"); err != nil {
 			return err
 		}
 	}
-	return b.addNormPasses(p, alone)
+	return b.addNormPasses(sweeps)
 }
 
 // ghostsLeft returns the ghosts of neighbors that a sweep computes, by how many steps of its group follow.
-func (b *blocked) ghostsLeft(p *blockedPart) [][]domain.Box {
+func (b *blockedPart) ghostsLeft() [][]domain.Box {
 	all := make([][]domain.Box, b.deepest())
 	for phase := range b.period {
-		if left := (b.step.group() - phase%b.step.group()) % b.step.group(); left < len(all) &&
-			p.stages[phase][0].boxes.grown {
-			all[left] = p.stages[phase][0].boxes.ghosts
+		left := (b.step.group() - phase%b.step.group()) % b.step.group()
+		if boxes := b.stages[phase][0].boxes; left < len(all) && boxes.grown {
+			all[left] = boxes.ghosts
 		}
 	}
 	return all
@@ -56,45 +55,30 @@ func (b *blocked) ghostsLeft(p *blockedPart) [][]domain.Box {
 
 // addMeasured prepares a sweep of which norms and reductions are taken, over owned points alone. It returns the
 // kernel of owned points, nil if that takes none of them, and whether it takes all.
-func (b *blocked) addMeasured(
-	p *blockedPart,
-	key pass,
-	ghosts []domain.Box,
-) (owned *streams.Kernel, all bool, err error) {
-	s, at := measuredSweep{launch: p.passes[key]}, b.arrays(p.rank, key.slot)
-	t, ok := b.step.pointTotal(b.stage())
-	if ok {
-		sweeper := p.stages[0][0].sweeper
-		launches, totals, err := sweeper.Measure(
-			at,
-			sweep.Portion{Name: "sweep", Boxes: []domain.Box{b.place.Subdomains[p.rank].Box}},
-		)
+func (b *blockedPart) addMeasured(key pass, ghosts []domain.Box) (owned *streams.Kernel, all bool, err error) {
+	launch := b.passes[key]
+	var swept []*sweep.Totals
+	if _, ok := b.step.pointTotal(b.stage()); ok {
+		portion := sweep.Portion{Name: "sweep", Boxes: []domain.Box{b.owned()}}
+		launches, totals, err := b.stages[0][0].sweeper.Measure(b.arrays(key.slot), portion)
 		if err != nil {
 			return nil, false, err
 		}
 		b.run.resources.Add(totals)
-		owned, t.parts = launches[0].Kernel, []*sweep.Totals{totals}
-		s.launch, s.totals = b.stage().launch(launches[0], b.step.Length), []total{t}
+		owned, swept = launches[0].Kernel, []*sweep.Totals{totals}
+		launch = b.stage().launch(launches[0], b.step.Length)
 		if len(ghosts) > 0 {
-			_, more, err := b.newSweep(p, "sweep ghosts", key.slot, ghosts...)
+			_, more, err := b.newSweep("sweep ghosts", key.slot, ghosts...)
 			if err != nil {
 				return nil, false, err
 			}
-			s.launch = inTurn(more, s.launch)
+			launch = inTurn(more, launch)
 		}
 	}
-	for v := range b.step.Measured {
-		if _, taken := t.variables[v]; taken {
-			continue
-		}
-		one, err := p.measureFields(b.Runner, v, int64(b.slotPhase(1-key.slot)), &b.run.resources)
-		if err != nil {
-			return nil, false, err
-		}
-		s.totals = append(s.totals, one)
-	}
-	p.sweeps[key] = s
-	return owned, len(t.variables) == len(b.step.Measured), nil
+	totals, all, err := b.totalsOf(b.Runner, &b.run.resources, b.slotPhase(1-key.slot),
+		func(int) []*sweep.Totals { return swept })
+	b.withNorms[normPass{key, 1}] = measuredPass{launch, [][]total{totals}}
+	return owned, all, err
 }
 
 // wantedNorms returns the most steps of passes that take the norms of their last steps, 0 where none are wanted. The
@@ -115,63 +99,51 @@ func (b *blocked) wantedNorms(norms int) (deepest int) {
 	return 0
 }
 
-// normPasses are passes of a linear stencil that take norms, by of how many last steps.
-type normPasses struct {
-	of    [temporal.MaxNorms + 1]*temporal.Passes // nil where there are none
-	most  int                                     // steps
-	parts int64                                   // of the norms of a step, at most
-}
-
-// newNormPasses returns those of a subdomain.
-func (b *blocked) newNormPasses(p *blockedPart, s stencil.Stencil) (made normPasses, err error) {
+// addNormPasses prepares the passes of a linear stencil that take norms, where there are passes.
+func (b *blockedPart) addNormPasses(sweeps *streams.Kernel) error {
+	if b.made == nil || len(b.step.Measured) != 1 || len(b.step.Reductions()) > 0 || b.deepest() == 1 && b.connected {
+		return nil
+	}
+	s, _ := b.stage().linear()
 	real, _ := b.variable().real()
-	from, _ := b.fields(p, b.slot(b.done))
+	from, _ := b.fields(b.slot(b.done))
+	var made [temporal.MaxNorms + 1]*temporal.Passes // by of how many last steps; nil where there are none
+	most, parts := 0, int64(0)                       // steps, and parts of the norms of a step
 	for norms := 1; norms <= temporal.MaxNorms; norms++ {
-		o := b.passOptions(p.rank)
+		o := b.passOptions()
 		if o.Norms, o.Deepest = norms, b.wantedNorms(norms); o.Deepest == 0 {
 			continue
 		}
-		passes, err := temporal.New(b.compiler, p.device, s, real, from.Layout, o)
+		passes, err := temporal.New(b.compiler, b.device, s, real, from.Layout, o)
 		if errors.Is(err, temporal.ErrImpossible) {
 			continue
 		}
 		if err != nil {
-			return made, err
+			return err
 		}
-		made.of[norms], made.most = passes, norms
+		made[norms], most = passes, norms
 		for left := range b.deepest() {
-			made.parts = max(made.parts, passes.Parts(b.box(p, pass{left: left}), p.sides))
+			parts = max(parts, passes.Parts(b.box(pass{left: left}), b.sides))
 		}
 	}
-	return made, nil
-}
-
-// addNormPasses prepares the passes that take norms, where there are passes.
-func (b *blocked) addNormPasses(p *blockedPart, alone *streams.Kernel) error {
-	s, _ := b.stage().linear()
-	if p.made == nil || len(b.step.Measured) != 1 || len(b.step.Reductions()) > 0 || b.deepest() == 1 && b.neighbours {
+	if parts == 0 {
 		return nil
 	}
-	made, err := b.newNormPasses(p, s)
-	if err != nil || made.parts == 0 {
-		return err
-	}
-	real, _ := b.variable().real()
-	reducer, err := reduce.NewNormReducer(b.compiler, p.device, real, b.step.Sums)
+	reducer, err := reduce.NewNormReducer(b.compiler, b.device, real, b.step.Sums)
 	if err != nil {
 		return err
 	}
-	for i := range p.parts {
-		if p.parts[i], err = reducer.Parts(made.most, made.parts); err != nil {
+	for i := range b.normParts {
+		if b.normParts[i], err = reducer.Parts(most, parts); err != nil {
 			return err
 		}
-		b.run.resources.Add(p.parts[i])
+		b.run.resources.Add(b.normParts[i])
 	}
-	for norms, passes := range made.of {
+	for norms, passes := range made {
 		if passes == nil {
 			continue
 		}
-		if err := b.addPassesWith(p, passes, norms, alone); err != nil {
+		if err := b.addPassesWith(passes, norms, sweeps); err != nil {
 			return err
 		}
 	}
@@ -179,134 +151,96 @@ func (b *blocked) addNormPasses(p *blockedPart, alone *streams.Kernel) error {
 }
 
 // addPassesWith prepares the passes that take the norms of so many last steps.
-func (b *blocked) addPassesWith(p *blockedPart, passes *temporal.Passes, norms int, alone *streams.Kernel) error {
-	slot := b.slot(b.done)
-	from, to := b.fields(p, slot)
-	more := b.more(p, slot, norms)
-	if err := b.tune(passes, alone, from, to, more.Box, p.sides, more, tuneBudget); err != nil {
+func (b *blockedPart) addPassesWith(passes *temporal.Passes, norms int, sweeps *streams.Kernel) error {
+	if err := b.tune(passes, sweeps, b.more(b.slot(b.done), norms)); err != nil {
 		return err
 	}
 	measured := 1.0
-	if t, sweepTime := passes.SweepTime(), p.made.SweepTime(); t > 0 && sweepTime > 0 {
+	if t, sweepTime := passes.SweepTime(), b.made.SweepTime(); t > 0 && sweepTime > 0 {
 		measured = float64(t) / float64(sweepTime)
-		p.costs.Wait = float64(b.lookTime()) / float64(sweepTime)
+		b.costs.Wait = float64(b.checkTime()) / float64(sweepTime)
 	}
-	p.costs.Measured = max(p.costs.Measured, measured)
+	b.costs.By[1][1] = max(b.costs.By[1][1], measured)
 	for depth, cost := range b.possible(passes.Costs()) {
 		if depth > 1 {
-			p.costs.Norms[norms][depth] = measured * cost
+			b.costs.By[norms][depth] = measured * cost
 		}
 	}
-	return b.eachPass(p.costs.Norms[norms][:], func(key pass) error { return b.addNormPass(p, passes, norms, key) })
+	return b.eachPass(b.costs.By[norms][:], func(key pass) error { return b.addNormPass(passes, norms, key) })
 }
 
-// lookTime is about how long a device has nothing to do until the host has seen the end of a pass and queued the next,
-// agreeTime that where processes agree in between.
-const (
-	lookTime  = 25 * time.Microsecond
-	agreeTime = 100 * time.Microsecond
-)
-
-// lookTime estimates how long a look at norms keeps a device waiting before the next pass.
-func (b *blocked) lookTime() time.Duration {
+// checkTime estimates how long a device has nothing to do until the host has seen the norms at the end of a pass and
+// queued the next, where processes agree in between or not.
+func (b *blocked) checkTime() time.Duration {
 	if !b.place.Processes.IsAlone() {
-		return agreeTime
+		return 100 * time.Microsecond
 	}
-	return lookTime
+	return 25 * time.Microsecond
 }
 
 // addNormPass prepares a pass with norms, and the launch that joins the norms of its thread blocks.
-func (b *blocked) addNormPass(p *blockedPart, passes *temporal.Passes, norms int, key pass) error {
-	from, to := b.fields(p, key.slot)
-	more := b.more(p, key.slot, norms)
-	k, count, err := passes.Pass(passName(key.depth), from, to, b.box(p, key), p.sides, key.depth, more)
+func (b *blockedPart) addNormPass(passes *temporal.Passes, norms int, key pass) error {
+	from, to := b.fields(key.slot)
+	k, count, err := passes.Pass(passName(key.depth), from, to, b.box(key), b.sides, key.depth, b.more(key.slot, norms))
 	if err != nil {
 		return err
 	}
 	b.run.resources.Add(k)
-	join, err := p.parts[1-key.slot].Join(norms, count)
+	join, err := b.normParts[1-key.slot].Join(norms, count)
 	if err != nil {
 		return err
 	}
 	b.run.resources.Add(join)
-	if p.norms[key] == nil {
-		p.norms[key] = make([]normPass, temporal.MaxNorms)
+	made := measuredPass{launch: Kernel(k)}
+	for before := range norms {
+		made.totals = append(made.totals, []total{passTotal{join, before}})
 	}
-	p.norms[key][norms-1] = normPass{k, join}
+	b.withNorms[normPass{key, norms}] = made
 	return nil
 }
 
 // more returns what a pass is given that reads the fields of a slot and takes the norms of so many last steps.
-func (b *blocked) more(p *blockedPart, slot, norms int) temporal.More {
-	m := temporal.More{Box: b.place.Subdomains[p.rank].Box, Walls: p.walls}
+func (b *blockedPart) more(slot, norms int) temporal.More {
+	m := temporal.More{Box: b.owned(), Walls: b.walls}
 	for n := range norms {
-		m.Parts = append(m.Parts, p.parts[1-slot].Span(n))
+		m.Parts = append(m.Parts, b.normParts[1-slot].Span(n))
 	}
 	return m
 }
 
-// launchWithNorms queues a pass or a sweep whose first step is n, with the norms of the steps looks.
-func (b *blocked) launchWithNorms(p *blockedPart, key pass, n int64, looks []int64) error {
+// launchWithNorms queues a pass or a sweep whose first step is n, with the norms of the steps checks.
+func (b *blockedPart) launchWithNorms(key pass, n int64, checks []int64) error {
 	last := n + int64(key.depth) - 1
-	to := &p.found[b.round.number%2]
-	*to = (*to)[:0]
-	if key.depth == 1 {
-		s := p.sweeps[key]
-		*to = append(*to, found{totals: s.totals})
-		if err := b.launch(p.stream, s.launch, n); err != nil {
+	one := b.withNorms[normPass{key, int(last-checks[0]) + 1}]
+	found := &b.found[b.round.number%2]
+	*found = (*found)[:0]
+	for _, step := range checks {
+		*found = append(*found, one.totals[last-step])
+	}
+	if err := b.launch(b.stream, one.launch, n); err != nil {
+		return err
+	}
+	// the memory of totals is not written again until the host has looked at them: by the round after the next at the
+	// earliest
+	if b.norms != b.stream {
+		b.norms.BeginStep(last)
+		if err := errors.Join(b.stream.Record(b.measured), b.norms.Wait(b.measured)); err != nil {
 			return err
 		}
-		return p.queueTotals(last, s.totals...)
 	}
-	one := p.norms[key][last-looks[0]]
-	for _, look := range looks {
-		*to = append(*to, found{join: one.join, before: int(last - look)})
-	}
-	if err := p.stream.Launch(one.kernel); err != nil {
-		return err
-	}
-	s, err := p.totalsStream(last)
-	if err != nil {
-		return err
-	}
-	return one.join.Queue(s)
-}
-
-// queueTotals queues what joins totals of a step that was queued.
-func (p *blockedPart) queueTotals(n int64, totals ...total) error {
-	s, err := p.totalsStream(n)
-	if err != nil {
-		return err
-	}
-	for _, t := range totals {
-		if err := t.Queue(s); err != nil {
+	for _, t := range one.totals[0] {
+		if err := t.Queue(b.norms); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// totalsStream returns the stream on which totals of a queued step are joined. Their memory is not written again
-// until the host has looked at them: by the round after the next at the earliest.
-func (p *blockedPart) totalsStream(n int64) (*streams.Stream, error) {
-	if p.totals != p.stream {
-		p.totals.BeginStep(n)
-		if err := errors.Join(p.stream.Record(p.measured), p.totals.Wait(p.measured)); err != nil {
-			return nil, err
-		}
-	}
-	return p.totals, nil
-}
-
-func (b *blocked) take(worker int, l look, to *taken) {
+func (b *blockedPart) take(c normCheck, to *taken) {
 	if !b.measures {
 		return
 	}
-	f := &b.parts[worker].found[l.number%2][l.place]
-	for _, t := range f.totals {
+	for _, t := range b.found[c.number%2][c.place] {
 		t.addTo(to)
-	}
-	if f.join != nil {
-		to.norms[0] = f.join.Results()[f.before]
 	}
 }

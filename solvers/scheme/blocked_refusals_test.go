@@ -5,15 +5,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
 	"github.com/halox/halox/halo/boundary"
 	"github.com/halox/halox/internal/testdevices"
-	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/kernels/sweep"
-	"github.com/halox/halox/kernels/temporal"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/stencil"
 	"github.com/halox/halox/streams"
@@ -22,19 +19,6 @@ import (
 // Untuned is scheme blocked with passes that nothing has timed: all count as faster than sweeps. Exchanges overlap the
 // interior wherever they can.
 const Untuned Scheme = "untuned"
-
-// untimed is a tuner that times nothing.
-func untimed(
-	*temporal.Passes, *streams.Kernel, kernels.Array, kernels.Array, domain.Box, temporal.Sides, temporal.More, time.Duration,
-) error {
-	return nil
-}
-
-// newUntuned makes scheme blocked with passes that nothing has timed, and exchanges that overlap however short they are.
-func newUntuned(x *run, o Options) (*blocked, error) {
-	b := &blocked{run: x, options: o, tune: untimed}
-	return b, b.prepare()
-}
 
 // Overlaps counts subdomains, of all runs: those that exchange beside the interior, those that have a kernel for a
 // last pass that stores ghosts of neighbours, and those whose passes do.
@@ -47,13 +31,13 @@ func AddUntuned(t testing.TB) *Overlaps {
 	schemes = append(slices.Clone(schemes), func() *definition {
 		d := blockedScheme()
 		d.name = Untuned
-		d.make = func(x *run, o Options) (scheme, error) {
-			b, err := newUntuned(x, o)
+		d.make = func(x *run, o Options) ([]worker, error) {
+			workers, err := newBlockedWithin(x, o, blockedLimits{})
 			if err != nil {
 				return nil, err
 			}
-			for _, p := range b.parts {
-				if p.made != nil && p.made.StoresGhosts(b.lastDepth(), b.place.Subdomains[p.rank].Box, p.sides) {
+			for _, p := range workers[0].(*blockedPart).parts {
+				if p.made != nil && p.made.StoresGhosts(p.lastDepth(), p.owned(), p.sides) {
 					found.Kernels++
 				}
 				if p.overlap != nil {
@@ -63,7 +47,7 @@ func AddUntuned(t testing.TB) *Overlaps {
 					found.Stores++
 				}
 			}
-			return b, nil
+			return workers, nil
 		}
 		return d
 	})

@@ -83,25 +83,24 @@ func TestRoundsOfPasses(t *testing.T) {
 			continue
 		}
 		every := int64(r.IntN(6))
-		x := &run{Runner: made.runner, workers: streams.NewWorkerGroup(1, testLimit)}
-		sch, err := newBlocked(x, Options{CheckEvery: every})
+		x := &run{Runner: made.runner, threads: streams.NewWorkerGroup(1, testLimit)}
+		workers, err := newBlocked(x, Options{CheckEvery: every})
 		if err != nil {
 			t.Fatal(err)
 		}
-		b := sch.(*blocked)
+		b := workers[0].(*blockedPart).blocked
 		for _, d := range []int{2, 3, 4, 6, 8} { // as if there were passes, which are not launched
-			b.costs.Plain[d] = 1
-			for n := range b.costs.Norms {
-				b.costs.Norms[n][d] = 1
+			for n := range b.costs.By {
+				b.costs.By[n][d] = 1
 			}
 		}
 		drawCosts(&b.costs, r)
 		end, done, one := int64(1+r.IntN(200)), int64(0), false
 		for done < end {
-			a := ask{after: done, to: end, pace: int64(1 + r.IntN(40)), final: true, one: one, every: every, norms: true}
-			d := b.divide(a)
+			a := planRequest{after: done, to: end, pace: int64(1 + r.IntN(40)), final: true, one: one, every: every, norms: true}
+			d := b.plan(a)
 			checkRound(t, b, a, d)
-			done, one = d.last, len(d.looks) > 0 && !d.within()
+			done, one = d.last, len(d.checks) > 0 && !d.isEarly()
 		}
 		if err := x.Close(); err != nil {
 			t.Error(err)
@@ -109,28 +108,28 @@ func TestRoundsOfPasses(t *testing.T) {
 	}
 }
 
-func checkRound(t *testing.T, b *blocked, a ask, d division) {
+func checkRound(t *testing.T, b *blocked, a planRequest, d passPlan) {
 	t.Helper()
 	n := a.after
 	for i, depth := range b.round.depths {
-		if b.neighbours && b.groupEnd(n+1) < n+int64(depth) {
+		if b.connected && b.groupEnd(n+1) < n+int64(depth) {
 			t.Errorf("%+v: a pass of %d after step %d, in groups of %d", a, depth, n, b.step.group())
 		}
-		if n += int64(depth); i == len(b.round.depths)-2 && a.lookAfter(a.after) <= n {
+		if n += int64(depth); i == len(b.round.depths)-2 && a.nextCheck(a.after) <= n {
 			t.Errorf("%+v: norms are asked for before the last of passes %v", a, b.round.depths)
 		}
 	}
-	var looks []int64
-	for look := a.lookAfter(d.from); look <= d.last; look = a.lookAfter(look) {
-		looks = append(looks, look)
+	var checks []int64
+	for check := a.nextCheck(d.from); check <= d.last; check = a.nextCheck(check) {
+		checks = append(checks, check)
 	}
 	switch {
 	case n != d.last || d.last > a.to || d.from != n-int64(b.round.depths[len(b.round.depths)-1]):
 		t.Errorf("%+v: passes %v, the last from %d to %d", a, b.round.depths, d.from, d.last)
 	case a.one && len(b.round.depths) != 1:
 		t.Errorf("%+v: passes %v", a, b.round.depths)
-	case !slices.Equal(d.looks, looks) || d.last == a.to && len(looks) == 0:
-		t.Errorf("%+v: norms of %v, not %v", a, d.looks, looks)
+	case !slices.Equal(d.checks, checks) || d.last == a.to && len(checks) == 0:
+		t.Errorf("%+v: norms of %v, not %v", a, d.checks, checks)
 	case b.holds[b.slotOf(d.last)] != d.last || b.slotOf(d.last) != b.round.slot^len(b.round.depths)&1:
 		t.Errorf("%+v: fields hold %v after passes %v of field %d", a, b.holds, b.round.depths, b.round.slot)
 	}

@@ -36,14 +36,16 @@ func (s *Step) Check() error {
 		}
 	}
 	if n := s.period(); n > maxPeriod {
-		return fmt.Errorf("scheme: the numbers of levels of the variables and Step.Group (%d) have the least common multiple %d; %d is possible", s.group(), n, maxPeriod)
+		return fmt.Errorf("scheme: the least common multiple of the numbers of levels and of Step.Group (%d) "+
+			"must be at most %d, got %d", s.group(), maxPeriod, n)
 	}
 	for _, v := range s.Measured {
 		if v == nil {
-			return errors.New("scheme: no norms of no variable (nil)")
+			return errors.New("scheme: a variable in Step.Measured is nil")
 		}
 		if _, ok := v.real(); !ok || !slices.Contains(s.variables(), v) || v.Levels() < 2 && !s.measuredInPlace(v) {
-			return fmt.Errorf("scheme: no norms of variable %q: they are taken of float32 or float64 that a stage writes, with two levels or more, or in place by a point function", v.Spec.Name)
+			return fmt.Errorf("scheme: no norms of variable %q: they are taken of float32 or float64 that a stage writes, "+
+				"with two levels or more, or in place by a point function", v.Spec.Name)
 		}
 	}
 	return s.checkGroup()
@@ -51,43 +53,20 @@ func (s *Step) Check() error {
 
 // measuredInPlace reports whether a point function updates the variable in place.
 func (s *Step) measuredInPlace(v *Variable) bool {
-	for i := range s.Stages {
-		st := &s.Stages[i]
-		if st.Point == nil {
-			continue
-		}
-		for _, a := range st.sweepAccesses([]*Variable{v}) {
-			if a.Before != "" {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.Stages, func(st Stage) bool {
+		return st.Point != nil && slices.ContainsFunc(st.sweepAccesses([]*Variable{v}),
+			func(a sweep.Access) bool { return a.Before != "" })
+	})
 }
 
-// check returns an error unless the accesses of the stage can be.
+// check returns an error unless the stage and its accesses are possible.
 func (st *Stage) check() error {
 	if len(st.Writes) == 0 {
-		return fmt.Errorf("it writes nothing")
+		return errors.New("it writes nothing")
 	}
-	for _, a := range append(slices.Clone(st.Reads), st.Writes...) {
-		if a.Variable == nil || len(a.Variable.levels) == 0 {
-			return fmt.Errorf("an access to no variable")
-		}
-		if st.Point != nil && a.Variable.Spec.IsTyped() {
-			return fmt.Errorf("a sweep of variable %q, whose values are of type %v: kernels of its own can have them", a.Name, a.Variable.Spec.Type)
-		}
-		if a.Level > 1 || a.Level < 1-a.Variable.Levels() {
-			return fmt.Errorf("variable %q of %d levels at level %+d", a.Name, a.Variable.Levels(), a.Level)
-		}
-		if r, w := a.footprint().Radius(), a.Variable.Spec.Width; !within(r, w) {
-			return fmt.Errorf("%q is read %v around a point and has ghosts %v", a.Name, r, w)
-		}
-		if err := st.checkWidths(a); err != nil {
+	for a := range st.accesses {
+		if err := st.checkAccess(a); err != nil {
 			return err
-		}
-		if a.footprint().Axes() > 1+int(a.Variable.Spec.Connectivity) {
-			return fmt.Errorf("%q is read in edges or corners, where it has no ghosts", a.Name)
 		}
 	}
 	for i, w := range st.Writes {
@@ -95,7 +74,8 @@ func (st *Stage) check() error {
 			return fmt.Errorf("%q is written around a point", w.Name)
 		}
 		if n := w.Variable.Levels(); n > 1 && w.Level != 1 {
-			return fmt.Errorf("%q, a variable of %d levels, is written at level %+d: a step computes level +1, and leaves those before it", w.Name, n, w.Level)
+			return fmt.Errorf("%q, a variable of %d levels, is written at level %+d: "+
+				"a step computes level +1, and leaves those before it", w.Name, n, w.Level)
 		}
 		if slices.ContainsFunc(st.Writes[:i], w.sameField) {
 			return fmt.Errorf("%q is written twice, by accesses to one field", w.Name)
@@ -104,16 +84,45 @@ func (st *Stage) check() error {
 			return err
 		}
 	}
-	ways := 0
-	for _, has := range []bool{st.Point != nil, st.Kernels != nil} {
-		if has {
-			ways++
-		}
-	}
-	if ways != 1 {
-		return fmt.Errorf("it has either a point function or kernels")
+	if (st.Point == nil) == (st.Kernels == nil) {
+		return errors.New("it has either a point function or kernels")
 	}
 	return st.checkPoint()
+}
+
+// checkAccess returns an error unless a variable has the level and the ghosts that are accessed. A component that has
+// ghosts of its own is read no farther than these reach: nobody sends what lies there. What user kernels read of all
+// components together is for the user to know.
+func (st *Stage) checkAccess(a Access) error {
+	v := a.Variable
+	if v == nil || len(v.levels) == 0 {
+		return errors.New("an access to no variable")
+	}
+	if st.Point != nil && v.Spec.IsTyped() {
+		return fmt.Errorf("a sweep of variable %q, whose values are of type %v: only user kernels take them", a.Name, v.Spec.Type)
+	}
+	if a.Level > 1 || a.Level < 1-v.Levels() {
+		return fmt.Errorf("variable %q of %d levels at level %+d", a.Name, v.Levels(), a.Level)
+	}
+	if r, w := a.footprint().Radius(), v.Spec.Width; !contains(w, r) {
+		return fmt.Errorf("%q is read %v around a point and has ghosts %v", a.Name, r, w)
+	}
+	for c, w := range v.Spec.Widths {
+		reads := a.Reads
+		switch {
+		case c < len(a.Components):
+			reads = a.Components[c]
+		case st.Kernels != nil:
+			continue
+		}
+		if r := reads.Radius(); !contains(w, r) {
+			return fmt.Errorf("component %d of %q is read %v around a point and has ghosts %v", c, a.Name, r, w)
+		}
+	}
+	if a.footprint().Axes() > 1+int(v.Spec.Connectivity) {
+		return fmt.Errorf("%q is read in edges or corners, where it has no ghosts", a.Name)
+	}
+	return nil
 }
 
 // checkInPlace returns an error unless what is read of a field that the stage writes is the point itself, and a point
@@ -137,34 +146,8 @@ func (st *Stage) checkInPlace(w Access) error {
 	return nil
 }
 
-// checkWidths returns an error if a component that has ghosts of its own is read farther than
-// these reach: nobody sends what lies there. What kernels of the caller's read of all components
-// together is for the caller to know.
-func (st *Stage) checkWidths(a Access) error {
-	for c, w := range a.Variable.Spec.Widths {
-		reads := a.Reads
-		switch {
-		case c < len(a.Components):
-			reads = a.Components[c]
-		case st.Kernels != nil:
-			continue
-		}
-		if r := reads.Radius(); !within(r, w) {
-			return fmt.Errorf("component %d of %q is read %v around a point and has ghosts %v", c, a.Name, r, w)
-		}
-	}
-	return nil
-}
-
-// within reports whether a radius is no larger than the width of ghosts, on each side.
-func within(r, w domain.Radius) bool {
-	for a := range 3 {
-		if r.Minus[a] > w.Minus[a] || r.Plus[a] > w.Plus[a] {
-			return false
-		}
-	}
-	return true
-}
+// contains reports whether ghosts of a width are at least as deep as a radius, on each side.
+func contains(width, r domain.Radius) bool { return deeper(width, r) == width }
 
 // checkPoint returns an error unless the accesses suit a point function.
 func (st *Stage) checkPoint() error {
@@ -175,11 +158,12 @@ func (st *Stage) checkPoint() error {
 		return nil
 	}
 	if dims := st.Writes[0].Variable.levels[0].Placement.Grid.Dims; st.Point.Dims != dims {
-		return fmt.Errorf("point function %q has %d dimensions, and the grid %d: set Point.Dims", st.Point.Name, st.Point.Dims, dims)
+		return fmt.Errorf("point function %q has %d dimensions, and the grid %d: set Point.Dims",
+			st.Point.Name, st.Point.Dims, dims)
 	}
 	for _, a := range st.pointAccesses() {
 		if s := a.Variable.Spec; s.Components > 1 && !s.SoA {
-			return fmt.Errorf("the components of %q lie together: a point function has each in an array of its own (SoA)", a.Name)
+			return fmt.Errorf("the components of %q lie together: a point function needs each in its own array (SoA)", a.Name)
 		}
 	}
 	return nil
@@ -193,13 +177,16 @@ func (o Options) checkNorms(s *Step) error {
 	case !(o.Tolerance >= 0):
 		return fmt.Errorf("scheme: Options.Tolerance is %v: it is 0, for none, or more", o.Tolerance)
 	case o.CheckEvery < 0:
-		return fmt.Errorf("scheme: Options.CheckEvery is %d steps: it is 1 or more, or 0 for no look at norms before the end", o.CheckEvery)
+		return fmt.Errorf("scheme: Options.CheckEvery is %d steps: it is 1 or more, or 0 for no norms before the end",
+			o.CheckEvery)
 	case o.Tolerance > 0 && len(s.Measured) == 0:
-		return fmt.Errorf("scheme: Options.Tolerance is %v, and no norms are taken: name variables in Step.Measured", o.Tolerance)
+		return fmt.Errorf("scheme: Options.Tolerance is %v, and no norms are taken: name variables in Step.Measured",
+			o.Tolerance)
 	case o.Tolerance > 0 && o.CheckEvery == 0:
-		return fmt.Errorf("scheme: Options.Tolerance is %v, and nobody looks before the end: set Options.CheckEvery", o.Tolerance)
+		return fmt.Errorf("scheme: Options.Tolerance is %v, and norms are not taken before the end: set Options.CheckEvery",
+			o.Tolerance)
 	case o.History && len(s.Measured) == 0 && len(s.Reductions()) == 0:
-		return fmt.Errorf("scheme: Options.History without norms or reductions: name variables in Step.Measured")
+		return errors.New("scheme: Options.History without norms or reductions: name variables in Step.Measured")
 	}
 	return nil
 }
@@ -261,11 +248,7 @@ func (s *Step) Plan(links *p2p.Links, path p2p.Path) (p *Plan, err error) {
 	}
 	p = &Plan{}
 	for i := range s.Stages {
-		var sent []*Variable
-		for _, a := range s.sent(i) {
-			sent = append(sent, a.Variable)
-		}
-		plan, err := s.planOf(links, path, sent)
+		plan, err := s.planOf(links, path, s.sentVariables(i))
 		if err != nil {
 			return nil, err
 		}
@@ -285,15 +268,15 @@ func (s *Step) planOf(links *p2p.Links, path p2p.Path, variables []*Variable) (*
 
 // on returns the plan for another placement of the same subdomains.
 func (p *Plan) on(place *halo.Placement) *Plan {
-	moved := &Plan{}
-	for _, stage := range p.Stages {
-		if stage != nil {
-			stage = stage.On(place)
+	on := func(one *halo.Plan) *halo.Plan {
+		if one == nil {
+			return nil
 		}
-		moved.Stages = append(moved.Stages, stage)
+		return one.On(place)
 	}
-	if p.Once != nil {
-		moved.Once = p.Once.On(place)
+	moved := &Plan{Once: on(p.Once)}
+	for _, stage := range p.Stages {
+		moved.Stages = append(moved.Stages, on(stage))
 	}
 	return moved
 }

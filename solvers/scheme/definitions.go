@@ -63,7 +63,7 @@ func SweepsInstead(name Scheme, d *streams.Device) bool {
 }
 
 // begin makes the scheme ready for a run.
-func (d *definition) begin(r *run, o Options) (scheme, error) {
+func (d *definition) begin(r *run, o Options) ([]worker, error) {
 	if SweepsInstead(d.name, r.place.FirstDevice()) {
 		return newTwoStream(r, o)
 	}

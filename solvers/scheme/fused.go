@@ -67,7 +67,7 @@ func (r *run) newRemoteFaces() (all []*remoteFaces, err error) {
 // in this process have queued the stage before: a kernel that waits for them waits for no host.
 func (p *remoteFaces) begin(s *streams.Stream, stage int, n int64) error {
 	for _, other := range p.near {
-		if err := p.workers.Await(&other.queued, p.substep(n, stage)-1); err != nil {
+		if err := p.threads.Await(&other.queued, p.substep(n, stage)-1); err != nil {
 			return err
 		}
 	}
@@ -150,83 +150,76 @@ func fusedScheme() *definition {
 	}
 }
 
-// unforwarded returns an error for steps that the kernels cannot make.
-func unforwarded(x *Runner) error {
-	if x.step.group() > 1 {
-		if err := unstored(x); err != nil {
-			return err
-		}
-	}
-	return unfused(x)
-}
-
+// fused drives one subdomain.
 type fused struct {
-	oneKernel
-	stages   *sweep.FusedStages
-	launches int            // of a stage
-	remote   []*remoteFaces // by worker; none where this process has all of the grid
+	*oneKernel
+	worker   int
+	all      *sweep.FusedStages
+	launches int          // of a stage
+	remote   *remoteFaces // nil where this process has all of the grid
 }
 
-func newFused(r *run, _ Options) (scheme, error) {
-	f := &fused{oneKernel: oneKernel{run: r}, launches: 1}
+func newFused(r *run, _ Options) ([]worker, error) {
 	ranks, err := r.stageRanks()
 	if err != nil {
 		return nil, err
 	}
+	launches, remote := 1, make([]*remoteFaces, len(r.local))
 	if !r.place.Processes.IsAlone() {
-		f.launches, ranks = 2, r.remoteFirst(ranks)
-		if f.remote, err = r.newRemoteFaces(); err != nil {
+		launches, ranks = 2, r.remoteFirst(ranks)
+		if remote, err = r.newRemoteFaces(); err != nil {
 			return nil, err
 		}
 	}
-	if f.stages, err = sweep.NewFusedStages(ranks, r.patience()); err != nil {
+	stages, err := sweep.NewFusedStages(ranks, r.patience())
+	if err != nil {
 		return nil, unsuited(Fused, err)
 	}
-	r.resources.Add(f.stages)
-	for worker, rank := range r.local {
-		totals := func(phase, stage int) (all []*sweep.Totals) {
+	r.resources.Add(stages)
+	return r.onePerSubdomain(func(d *subdomain) (_ worker, err error) {
+		number := r.workerOf(d.rank)
+		f := &fused{worker: number, all: stages, launches: launches, remote: remote[number]}
+		f.oneKernel, err = r.newOneKernel(d, func(phase, stage int) (all []*sweep.Totals) {
 			if r.step.grows(int64(phase), stage) {
 				return nil // it sweeps ghosts too
 			}
-			for launch := range f.launches {
-				all = append(all, some(f.stages.Stage(phase, stage*f.launches+launch, worker).Totals())...)
+			for launch := range launches {
+				all = append(all, f.at(phase, stage, launch).Totals())
 			}
 			return all
-		}
-		if err := f.addPart(r.subdomains[rank], totals); err != nil {
-			return nil, err
-		}
-	}
-	return f, nil
+		})
+		return f, err
+	})
 }
 
-func (f *fused) maxQueued() int64 { return maxSteps }
+// at returns a launch of a stage.
+func (f *fused) at(phase, stage, launch int) *sweep.FusedStage {
+	return f.all.Stage(phase, stage*f.launches+launch, f.worker)
+}
 
-func (f *fused) steps(worker int, first, last int64, norms bool) error {
-	p := f.parts[worker]
+func (f *fused) steps(first, last int64, norms bool) error {
 	for n := first; n <= last; n++ {
-		p.steps.BeginStep(n)
+		f.stream.BeginStep(n)
 		for stage := range f.step.Stages {
-			if err := f.stage(worker, stage, n, norms && n == last); err != nil {
+			if err := f.stage(stage, n, norms && n == last); err != nil {
 				return err
 			}
 		}
 	}
 	if norms {
-		return f.total(p, last)
+		return f.total(last)
 	}
 	return nil
 }
 
 // stage queues a stage of a step.
-func (f *fused) stage(worker, stage int, n int64, measured bool) error {
-	p := f.parts[worker]
+func (f *fused) stage(stage int, n int64, measured bool) error {
 	if f.remote != nil {
-		if err := f.remote[worker].begin(p.steps, stage, n); err != nil {
+		if err := f.remote.begin(f.stream, stage, n); err != nil {
 			return err
 		}
 	}
-	if err := f.move(p, stage, n); err != nil {
+	if err := f.move(stage, n); err != nil {
 		return err
 	}
 	parameters, err := f.step.Stages[stage].parameters(f.done + n)
@@ -237,41 +230,47 @@ func (f *fused) stage(worker, stage int, n int64, measured bool) error {
 	measured = measured && !f.step.grows(f.done+n, stage)
 	for launch := range f.launches {
 		if launch > 0 {
-			if err := f.remote[worker].announce(p.steps, stage, n); err != nil {
+			if err := f.remote.announce(f.stream, stage, n); err != nil {
 				return err
 			}
 		}
-		if err := f.stages.Stage(f.phase(n), stage*f.launches+launch, worker).Queue(p.steps, m, parameters, measured); err != nil {
+		if err := f.at(f.phase(n), stage, launch).Queue(f.stream, m, parameters, measured); err != nil {
 			return err
 		}
 	}
 	if f.remote != nil {
-		f.remote[worker].queued.Add()
+		f.remote.queued.Add()
 	}
 	return nil
 }
 
-func (f *fused) assistants() {
-	for _, p := range f.remote {
-		p.start()
+// move queues the values of profiles, which the stage of a step reflects about and the next one reads.
+func (f *fused) move(stage int, n int64) error {
+	return f.eachWritten(stage, n,
+		func(g *boundary.Ghosts) error { return g.Move(f.rank, f.stream, f.done+n, f.time(n)) })
+}
+
+func (f *fused) start() {
+	if f.remote != nil {
+		f.remote.start()
 	}
 }
 
-func (f *fused) stop(worker int, n int64) {
+func (f *fused) stop(n int64) {
 	if f.remote != nil {
-		f.remote[worker].stop(n)
+		f.remote.stop(n)
 	}
 }
 
 // sync waits for the streams, and looks whether the kernels gave up waiting.
-func (f *fused) sync(worker int) error {
+func (f *fused) sync() error {
 	if f.remote != nil {
-		if err := f.remote[worker].sync(); err != nil {
+		if err := f.remote.sync(); err != nil {
 			return err
 		}
 	}
-	if err := f.syncStreams(worker); err != nil {
+	if err := f.syncAll(f.stream, f.norms); err != nil {
 		return err
 	}
-	return f.stages.Stage(0, 0, worker).Err()
+	return f.at(0, 0, 0).Err()
 }

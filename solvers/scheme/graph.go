@@ -12,19 +12,21 @@ import (
 const Graph Scheme = "graph"
 
 func graphScheme() *definition {
-	return &definition{name: Graph, needs: Needs{Steady: true, Groups: true}, assistants: none, unfit: ungraphed, make: newGraph}
+	return &definition{name: Graph, needs: Needs{Steady: true, Groups: true}, unfit: ungraphed, make: newGraph}
 }
 
 // ungraphed returns an error for stages that are told the moment: graphs replay the launches of one step.
-func ungraphed(x *Runner) error {
-	for i := range x.step.Stages {
-		if st := &x.step.Stages[i]; st.Point != nil && st.Point.Momentary() {
-			return fmt.Errorf("replays the launches of a step, and stage %d %q asks for the step or the time", i, st.title())
+func ungraphed(r *Runner) error {
+	for i := range r.step.Stages {
+		if st := &r.step.Stages[i]; st.Point != nil && st.Point.Momentary() {
+			return fmt.Errorf("replays the launches of a step, and stage %d %q asks for the step or the time",
+				i, st.title())
 		}
 	}
 	return nil
 }
 
+// graph is the only worker.
 type graph struct {
 	*run
 	parts    []*graphPart
@@ -34,8 +36,9 @@ type graph struct {
 	done     *streams.Event   // what was launched on origin
 	one      []*streams.Graph // of one step, by the phase of the first
 	many     []*streams.Graph // of manySteps
-	measured []*streams.Graph // of one step whose sweeps take norms and reductions; where there are no reductions norms are taken from the fields
-	stale    bool             // the parts may have queued what the next graph has to wait for
+	// of one step whose sweeps take norms and reductions; without reductions norms are taken from the fields
+	measured []*streams.Graph
+	stale    bool // the parts may have queued what the next graph has to wait for
 }
 
 // graphSteps is about how many steps a large graph has.
@@ -63,12 +66,12 @@ type graphPart struct {
 type graphChannel struct {
 	message       int
 	from, to      *graphPart
-	credit        bool // the ghosts are free once the receiver has swept, see credit.go
+	credit        bool // the ghosts are free once the receiver has swept, see Runner.needsCredit
 	send, receive *streams.Stream
 	sent, arrived *streams.Event // the message of a step has left, and has been put in place
 }
 
-func newGraph(r *run, _ Options) (scheme, error) {
+func newGraph(r *run, _ Options) ([]worker, error) {
 	g := &graph{run: r, channels: make([][]*graphChannel, len(r.step.Stages))}
 	for _, d := range r.subdomains {
 		if err := g.addPart(d); err != nil {
@@ -89,22 +92,22 @@ func newGraph(r *run, _ Options) (scheme, error) {
 	if err := r.newEvents(g.parts[0].device, &g.done); err != nil {
 		return nil, err
 	}
-	return g, g.captureAll()
+	return []worker{g}, g.captureAll()
 }
 
 func (g *graph) addPart(d *subdomain) (err error) {
 	n := len(g.step.Stages)
-	w := &graphPart{subdomain: d, coming: make([][]*graphChannel, n), leaving: make([][]*graphChannel, n)}
+	p := &graphPart{subdomain: d, coming: make([][]*graphChannel, n), leaving: make([][]*graphChannel, n)}
 	if !g.reduces() {
-		if err := g.measureAll(d); err != nil {
+		if err := g.takeFromFields(d); err != nil {
 			return err
 		}
 	}
-	if w.compute, err = g.newStream(d.device, streams.Normal, "compute"); err != nil {
+	if p.compute, err = g.newStream(d.device, streams.Normal, "compute"); err != nil {
 		return err
 	}
-	g.parts = append(g.parts, w)
-	return g.newEvents(d.device, &w.swept, &w.idle)
+	g.parts = append(g.parts, p)
+	return g.newEvents(d.device, &p.swept, &p.idle)
 }
 
 func (g *graph) addChannel(stage, i int) (err error) {
@@ -261,22 +264,20 @@ func (g *graph) send(c *graphChannel, stage int, n int64) error {
 }
 
 func (g *graph) receive(c *graphChannel, stage int, n int64) error {
-	if err := g.exchange(stage, n).Transfer(c.message).Receive(g.run.workers, c.receive); err != nil {
+	if err := g.exchange(stage, n).Transfer(c.message).Receive(g.run.threads, c.receive); err != nil {
 		return err
 	}
 	return c.receive.Record(c.arrived)
 }
 
-// workers: one drives all parts.
-func (g *graph) workers() [][]int { return together(g.local) }
-func (g *graph) assistants()      {}
-func (g *graph) stop(int, int64)  {}
-func (g *graph) maxQueued() int64 { return maxSteps }
-func (g *graph) queues(rank int) (steps, norms *streams.Stream) {
-	return g.parts[rank].compute, g.parts[rank].compute
+func (g *graph) queues() (all []queue) {
+	for _, p := range g.parts {
+		all = append(all, queue{p.rank, p.compute, p.compute})
+	}
+	return all
 }
 
-func (g *graph) steps(_ int, first, last int64, norms bool) error {
+func (g *graph) steps(first, last int64, norms bool) error {
 	if err := g.begin(); err != nil {
 		return err
 	}
@@ -349,11 +350,4 @@ func (g *graph) finish(last int64, norms bool) error {
 
 // sync waits for the streams of all parts, which wait for the origin, and asks the others
 // whether something failed on them.
-func (g *graph) sync(int) error {
-	for _, s := range append([]*streams.Stream{g.origin}, g.others...) {
-		if err := s.Sync(g.patience()); err != nil {
-			return err
-		}
-	}
-	return nil
-}
+func (g *graph) sync() error { return g.syncAll(append([]*streams.Stream{g.origin}, g.others...)...) }

@@ -20,15 +20,18 @@ func (s *Step) ends(n int64) bool { return n%int64(s.group()) == 0 }
 
 // reach returns how far a step reads: the sum over its stages of how far each reads around a point.
 func (s *Step) reach() (all domain.Radius) {
-	for i := range s.Stages {
-		all = farther(all, s.Stages[i].reach(), 1)
+	for _, st := range s.Stages {
+		all = farther(all, radiusOf(st.Reads), 1)
 	}
 	return all
 }
 
-// reach returns how far a stage reads around a point, of any variable.
-func (st *Stage) reach() (all domain.Radius) {
-	for _, a := range st.Reads {
+// readRadius returns how far stages read a variable around a point.
+func (s *Step) readRadius(v *Variable) domain.Radius { return radiusOf(s.reads(v)) }
+
+// radiusOf returns how far accesses reach around a point.
+func radiusOf(reads []Access) (all domain.Radius) {
+	for _, a := range reads {
 		all = deeper(all, a.footprint().Radius())
 	}
 	return all
@@ -43,8 +46,8 @@ func (s *Step) growth(n int64, stage int) (layers domain.Radius) {
 	}
 	left := (k - int(n%int64(k))) % k
 	layers = farther(layers, s.reach(), left)
-	for i := stage + 1; i < len(s.Stages); i++ {
-		layers = farther(layers, s.Stages[i].reach(), 1)
+	for _, st := range s.Stages[stage+1:] {
+		layers = farther(layers, radiusOf(st.Reads), 1)
 	}
 	return layers
 }
@@ -54,19 +57,19 @@ func (s *Step) grows(n int64, stage int) bool {
 	return s.group() > 1 && (!s.ends(n) || stage < len(s.Stages)-1)
 }
 
-// apart reports whether no kernel that stores into ghosts of neighbours needs to know of a stage of step n: the first
+// isolated reports whether no kernel that stores into ghosts of neighbours needs to know of a stage of step n: the first
 // of a group waits for what neighbours have stored, the last stores, and the one before it says that ghosts have been
 // read.
-func (s *Step) apart(n int64, stage int) bool {
+func (s *Step) isolated(n int64, stage int) bool {
 	k, stages := s.group(), len(s.Stages)
 	place := int((n-1)%int64(k)+int64(k))%k*stages + stage
 	return k > 1 && 0 < place && place < k*stages-2
 }
 
-// checkGroup returns an error unless steps can be made in groups.
+// checkGroup returns an error unless steps can be run in groups.
 func (s *Step) checkGroup() error {
 	if s.Group < 0 {
-		return fmt.Errorf("scheme: groups of %d steps: Step.Group is how many are made between two exchanges", s.Group)
+		return fmt.Errorf("scheme: Step.Group is how many steps are between two exchanges: it must be 0 or more, got %d", s.Group)
 	}
 	if s.group() == 1 {
 		return nil
@@ -79,7 +82,8 @@ func (s *Step) checkGroup() error {
 	for i, st := range s.Stages {
 		for axis, periodic := range s.placement().Grid.Periodic {
 			if periodic && st.Point != nil && st.Point.Placed(axis) {
-				return fmt.Errorf("scheme: %d steps between two exchanges: stage %d %q asks where a point lies along %c, which is periodic: ghosts across its ends lie elsewhere than the points that they stand for",
+				return fmt.Errorf("scheme: %d steps between two exchanges: stage %d %q asks where a point lies along %c, which "+
+					"is periodic: ghosts across its ends lie elsewhere than the points that they stand for",
 					s.Group, i, st.title(), "xyz"[axis])
 			}
 		}
@@ -95,7 +99,8 @@ func (s *Step) checkWide(v *Variable) error {
 			continue
 		}
 		if have, want := at(v.Spec.Width, side), at(need, side); have < want {
-			return fmt.Errorf("has %d layers of ghosts in %v, and %d times what a step reaches is %d: see halo.WideHalo", have, side, s.group(), want)
+			return fmt.Errorf("has %d layers of ghosts in %v, and %d times what a step reaches is %d: see halo.WideHalo",
+				have, side, s.group(), want)
 		}
 	}
 	switch {
@@ -115,24 +120,11 @@ func (s *Step) newGhosts(c *kernels.Compiler, v *Variable, f *halo.Field) (*boun
 	if s.group() == 1 {
 		return boundary.New(c, f, v.Boundary)
 	}
-	reach := boundary.Reach{}
+	reach := boundary.Reach{Width: s.readRadius(v)}
 	for _, a := range s.reads(v) {
-		reach.Width = deeper(reach.Width, a.footprint().Radius())
 		reach.Connectivity = max(reach.Connectivity, halo.Connectivity(a.footprint().Axes()-1))
 	}
 	return boundary.NewWithin(c, f, v.Boundary, reach)
-}
-
-// reads returns all that stages read of a variable.
-func (s *Step) reads(v *Variable) (all []Access) {
-	for _, st := range s.Stages {
-		for _, a := range st.Reads {
-			if a.Variable == v {
-				all = append(all, a)
-			}
-		}
-	}
-	return all
 }
 
 // deeper returns the larger of two depths at each side.
@@ -143,14 +135,17 @@ func deeper(r, s domain.Radius) domain.Radius {
 	return r
 }
 
-// at returns the depth at a side.
-func at(r domain.Radius, side domain.Direction) int {
+// depthAt returns where a radius keeps the depth at a side.
+func depthAt(r *domain.Radius, side domain.Direction) *int {
 	if a := side.Axis(); side.Positive() {
-		return r.Plus[a]
+		return &r.Plus[a]
 	} else {
-		return r.Minus[a]
+		return &r.Minus[a]
 	}
 }
+
+// at returns the depth at a side.
+func at(r domain.Radius, side domain.Direction) int { return *depthAt(&r, side) }
 
 // farther adds a radius some times to another.
 func farther(r, s domain.Radius, times int) domain.Radius {

@@ -58,8 +58,8 @@ func TestGroupsThatCannotBe(t *testing.T) {
 		says     string
 	}{
 		"all is there":        {false, func(*halo.Spec, *Step) {}, ""},
-		"a negative number":   {false, func(_ *halo.Spec, s *Step) { s.Group = -1 }, "groups of -1 steps"},
-		"more than are ready": {false, func(_ *halo.Spec, s *Step) { s.Group = 34 }, "least common multiple 34; 32 is possible"},
+		"a negative number":   {false, func(_ *halo.Spec, s *Step) { s.Group = -1 }, "must be 0 or more, got -1"},
+		"more than are ready": {false, func(_ *halo.Spec, s *Step) { s.Group = 34 }, "must be at most 32, got 34"},
 		"narrow ghosts":       {false, func(s *halo.Spec, _ *Step) { s.Width.Plus[2] = 2 }, "2 layers of ghosts in z+, and 3 times what a step reaches is 3"},
 		"no edges":            {false, func(s *halo.Spec, _ *Step) { s.Connectivity = halo.Faces }, "no ghosts in edges and corners"},
 		"staggered":           {false, func(s *halo.Spec, _ *Step) { s.Stagger[1] = true }, "staggered"},

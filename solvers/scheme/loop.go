@@ -93,25 +93,21 @@ func lostAmong(devices []*streams.Device, limit time.Duration) (names []string) 
 // are, so that the host is not more than two rounds ahead of them, and whether
 // the norms it asked for have come.
 type fences struct {
-	worker int
-	ranks  []int
-	steps  []*streams.Stream   // that end steps
-	totals []*streams.Stream   // on which norms are reduced
+	*run
+	queues []queue
 	round  [2][]*streams.Event // at the ends of the last two rounds
 	norms  [2][]*streams.Event // of the last two rounds with norms
 	rounds int
-	taker  divider // that norms come from; nil where phases of steps have them
+	taker  passPlanner // that norms come from; nil where phases of steps have them
 }
 
-func (r *run) newFences(sch scheme, worker int, ranks []int) (*fences, error) {
-	f := &fences{worker: worker, ranks: ranks}
-	f.taker, _ = sch.(divider)
-	for _, rank := range ranks {
-		steps, norms := sch.queues(rank)
-		f.steps, f.totals = append(f.steps, steps), append(f.totals, norms)
+func (r *run) newFences(w worker) (*fences, error) {
+	f := &fences{run: r, queues: w.queues()}
+	f.taker, _ = w.(passPlanner)
+	for _, q := range f.queues {
 		for _, events := range []*[]*streams.Event{&f.round[0], &f.round[1], &f.norms[0], &f.norms[1]} {
 			var e *streams.Event
-			if err := r.newEvents(r.subdomains[rank].device, &e); err != nil {
+			if err := r.newEvents(r.subdomains[q.rank].device, &e); err != nil {
 				return nil, err
 			}
 			*events = append(*events, e)
@@ -120,22 +116,30 @@ func (r *run) newFences(sch scheme, worker int, ranks []int) (*fences, error) {
 	return f, nil
 }
 
+// ranks returns the subdomains of the worker.
+func (f *fences) ranks() (all []int) {
+	for _, q := range f.queues {
+		all = append(all, q.rank)
+	}
+	return all
+}
+
 // pass records the end of a round and waits for the end of the one before.
-func (f *fences) pass(r *run, done round) error {
+func (f *fences) pass(done round) error {
 	f.rounds++
 	now, before := f.round[f.rounds%2], f.round[(f.rounds+1)%2]
-	for i, s := range f.steps {
-		if err := s.Record(now[i]); err != nil {
+	for i, q := range f.queues {
+		if err := q.steps.Record(now[i]); err != nil {
 			return err
 		}
 		if done.check {
-			if err := f.totals[i].Record(f.norms[done.number%2][i]); err != nil {
+			if err := q.norms.Record(f.norms[done.number%2][i]); err != nil {
 				return err
 			}
 		}
 	}
 	for _, e := range before {
-		if err := e.Sync(r.patience()); err != nil {
+		if err := e.Sync(f.patience()); err != nil {
 			return err
 		}
 	}
@@ -145,10 +149,10 @@ func (f *fences) pass(r *run, done round) error {
 // drain waits until the devices have done the round whose end was recorded last. It
 // never sleeps, as Sync does after a while: an interval ends when they are done, not when a
 // thread wakes up. Devices that work on cores of the host would lack the core.
-func (f *fences) drain(r *run) {
-	until := time.Now().Add(r.patience())
+func (f *fences) drain() {
+	until := time.Now().Add(f.patience())
 	for i, e := range f.round[f.rounds%2] {
-		for !f.steps[i].Device().HostCores && time.Now().Before(until) {
+		for !f.queues[i].steps.Device().HostCores && time.Now().Before(until) {
 			if done, err := e.Done(); done || err != nil {
 				break // an error comes again from what waits next
 			}
@@ -156,18 +160,18 @@ func (f *fences) drain(r *run) {
 	}
 }
 
-// collectNorms waits for the norms of a look and hands them over, by rank.
-func (f *fences) collectNorms(r *run, l look, to []taken) error {
-	for i, rank := range f.ranks {
-		if err := f.norms[l.number%2][i].Sync(r.patience()); err != nil {
+// collectNorms waits for the norms of a check and hands them over, by rank.
+func (f *fences) collectNorms(c normCheck, to []taken) error {
+	for i, q := range f.queues {
+		if err := f.norms[c.number%2][i].Sync(f.patience()); err != nil {
 			return err
 		}
 		if f.taker != nil {
-			f.taker.take(f.worker, l, &to[rank])
+			f.taker.take(c, &to[q.rank])
 			continue
 		}
-		for _, t := range r.subdomains[rank].totals[r.phase(l.step)] {
-			t.addTo(&to[rank])
+		for _, t := range f.subdomains[q.rank].totals[f.phase(c.step)] {
+			t.addTo(&to[q.rank])
 		}
 	}
 	return nil
@@ -196,7 +200,7 @@ func (x *Runner) Run(ctx context.Context, o Options) (Result, error) {
 	if err := x.compareRuns(name, o); err != nil {
 		return Result{}, err
 	}
-	r := &run{Runner: x, workers: streams.NewWorkerGroup(x.threadsOnHost(def), o.Limit)}
+	r := &run{Runner: x, threads: streams.NewWorkerGroup(x.threadsOnHost(def), o.Limit)}
 	res, err := r.run(ctx, def, o)
 	res.Scheme = name
 	if err != nil {
@@ -228,7 +232,10 @@ func (x *Runner) begins(o Options) (Options, *definition, error) {
 
 // threadsOnHost returns about how many threads a scheme has on this host, with those of other processes.
 func (x *Runner) threadsOnHost(def *definition) int {
-	threads := len(x.local) + def.assistants(x)
+	threads := len(x.local)
+	if def.assistants != nil {
+		threads += def.assistants(x)
+	}
 	if x.shared() {
 		_, processes := x.place.Processes.Local()
 		threads *= processes
@@ -257,93 +264,87 @@ func (r *run) run(ctx context.Context, def *definition, o Options) (Result, erro
 	for _, rank := range r.local {
 		r.subdomains[rank].totals = r.subdomains[rank].split
 	}
-	sch, err := def.begin(r, o)
+	workers, err := def.begin(r, o)
 	if err = r.place.Agree(context.Background(), "make a run ready", err); err != nil {
 		return Result{}, errors.Join(err, r.Close())
 	}
 	if err := r.setGhosts(); err != nil {
 		return Result{}, err
 	}
-	workers := sch.workers()
-	c, err := r.newController(ctx, o, len(workers), sch)
+	c, err := newController(ctx, o, r, workers)
 	if err != nil {
 		return Result{}, err
 	}
-	var fences []*fences
-	for worker, ranks := range workers {
-		f, err := r.newFences(sch, worker, ranks)
+	var all []*fences
+	for _, w := range workers {
+		f, err := r.newFences(w)
 		if err != nil {
 			return Result{}, err
 		}
-		fences = append(fences, f)
+		all = append(all, f)
 	}
 	start := time.Now()
-	sch.assistants()
-	for w, f := range fences {
-		r.workers.Go(fmt.Sprintf("main thread %d", w), func() error { return r.work(sch, c, w, f) })
+	for _, w := range workers {
+		w.start()
 	}
-	err = r.workers.Wait()
+	for i, w := range workers {
+		r.threads.Go(fmt.Sprintf("main thread %d", i), func() error { return all[i].work(w, c, i) })
+	}
+	err = r.threads.Wait()
 	c.result.Loop = time.Since(start)
 	c.result.Bytes = r.exchangesUpTo(c.result.Steps) * r.bytes()
 	c.result.UpdatesPerSecond = float64(c.result.Steps) * float64(r.place.Grid.Points()) / c.result.Loop.Seconds()
 	return c.result, err
 }
 
-// newController makes that of the run, which asks for the first interval.
-func (r *run) newController(ctx context.Context, o Options, workers int, sch scheme) (c *controller, err error) {
-	defer streams.Caught(&err, "Options.Interval of step", r.step.Name)
-	return newController(ctx, o, r, workers, sch)
-}
-
-// work is the loop of one worker.
-func (r *run) work(sch scheme, c *controller, w int, f *fences) (err error) {
+// work is the loop of a worker, the i-th.
+func (f *fences) work(w worker, c *controller, i int) (err error) {
 	next := c.round
 	defer func() {
 		if err != nil && !errors.Is(err, streams.ErrStopped) {
-			err = fmt.Errorf("subdomains %v, %s: %w", f.ranks, next, err)
+			err = fmt.Errorf("subdomains %v, %s: %w", f.ranks(), next, err)
 		}
 	}()
 	for next.last >= next.first || len(c.due) > 0 {
 		if next.every > 0 {
-			if err := sch.(checker).stepsChecked(w, next.first, next.last, next.every); err != nil {
+			if err := w.(earlyNorms).stepsWithNorms(next.first, next.last, next.every); err != nil {
 				return err
 			}
 		} else if next.last >= next.first {
-			if err := sch.steps(w, next.first, next.last, next.check); err != nil {
+			if err := w.steps(next.first, next.last, next.check); err != nil {
 				return err
 			}
 		}
-		if err := f.pass(r, next); err != nil {
+		if err := f.pass(next); err != nil {
 			return err
 		}
 		if next.drain {
-			f.drain(r)
-			if err := sch.sync(w); err != nil {
+			f.drain()
+		}
+		if next.drain || next.every > 0 {
+			if err := w.sync(); err != nil {
 				return err
 			}
 		}
 		if next.every > 0 {
-			if err := sch.sync(w); err != nil {
-				return err
-			}
-			c.checked[w].norms, c.checked[w].ended = sch.(checker).checked(w)
+			c.early[i].norms, c.early[i].ended = w.(earlyNorms).early()
 		}
-		for i, l := range c.due {
-			if err := f.collectNorms(r, l, c.collected[i]); err != nil {
+		for k, check := range c.due {
+			if err := f.collectNorms(check, c.collected[k]); err != nil {
 				return err
 			}
 		}
-		after, err := c.barrier(w)
+		after, err := c.barrier(i)
 		if err != nil {
 			return err
 		}
 		next = after
 	}
-	sch.stop(w, next.last)
-	if d, ok := sch.(divider); ok {
-		if err := d.finish(w, c.result.Steps); err != nil {
+	w.stop(next.last)
+	if f.taker != nil {
+		if err := f.taker.finish(c.result.Steps); err != nil {
 			return err
 		}
 	}
-	return sch.sync(w)
+	return w.sync()
 }

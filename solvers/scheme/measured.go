@@ -15,9 +15,26 @@ type taken struct {
 	reduced []sweep.Reduced
 }
 
-func (s *Step) newTaken() taken {
-	return taken{make([]reduce.Norms, len(s.Measured)), make([]sweep.Reduced, len(s.Reductions()))}
+// newTaken makes room for what is taken on so many subdomains.
+func (s *Step) newTaken(subdomains int) (all []taken) {
+	for range subdomains {
+		all = append(all, taken{make([]reduce.Norms, len(s.Measured)), make([]sweep.Reduced, len(s.Reductions()))})
+	}
+	return all
 }
+
+// add adds what is taken of other subdomains.
+func (t taken) add(other taken) {
+	for i := range t.norms {
+		t.norms[i].Add(other.norms[i])
+	}
+	for i := range t.reduced {
+		t.reduced[i].Join(other.reduced[i])
+	}
+}
+
+// clone returns a copy, to which others can be added.
+func (t taken) clone() taken { return taken{slices.Clone(t.norms), slices.Clone(t.reduced)} }
 
 // measures reports whether something is taken of steps.
 func (s *Step) measures() bool { return len(s.Measured)+len(s.Reductions()) > 0 }
@@ -98,11 +115,9 @@ func (s *Step) Reductions() (all []sweep.Reduction) {
 // keepsLevels reports whether, after a step, the levels from which it can be gone on with are
 // there until the step after the next has begun.
 func (s *Step) keepsLevels() bool {
-	for _, st := range s.Stages {
-		for _, w := range st.Writes {
-			if !s.keeps(w.Variable) {
-				return false
-			}
+	for _, v := range s.variables() {
+		if s.writes(v) && !s.keeps(v) {
+			return false
 		}
 	}
 	return true
@@ -133,18 +148,4 @@ func (s *Step) keeps(v *Variable) bool {
 func (c Check) clone() Check {
 	c.Norms, c.Reduced = slices.Clone(c.Norms), slices.Clone(c.Reduced)
 	return c
-}
-
-// foundTotals are what the stages of a phase take on their way.
-type foundTotals struct {
-	all       []total
-	variables map[int]bool // measured ones whose norms are among them
-}
-
-// add adds what a stage takes.
-func (f *foundTotals) add(t total, variables map[int]string) {
-	f.all = append(f.all, t)
-	for v := range variables {
-		f.variables[v] = true
-	}
 }

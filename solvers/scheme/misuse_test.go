@@ -37,7 +37,7 @@ func TestWhatIsNilIsRefused(t *testing.T) {
 		"a runner of no step":     {"without stages", of(NewRunner(t.Context(), nil, plan, set.Compiler))},
 		"a runner of no plan":     {"plan is nil", of(NewRunner(t.Context(), step, nil, set.Compiler))},
 		"a runner by no compiler": {"compiler is nil", of(NewRunner(t.Context(), step, plan, nil))},
-		"norms of nothing":        {"no variable (nil)", measured.Check()},
+		"norms of nothing":        {"Step.Measured is nil", measured.Check()},
 		"no session":              {"session is nil", of(New(t.Context(), nil, step, Options{}))},
 		"trials of no step":       {"without stages", fastest(Fastest(t.Context(), nil, Search{Compiler: set.Compiler}, Options{}))},
 		"trials by no compiler":   {"without a compiler", fastest(Fastest(t.Context(), step, Search{Links: set.Links}, Options{}))},

@@ -18,7 +18,7 @@ import (
 const queued Scheme = "queued"
 
 func queuedScheme() *definition {
-	return &definition{name: queued, needs: Needs{Steady: true}, assistants: none, make: newQueued}
+	return &definition{name: queued, needs: Needs{Steady: true}, make: newQueued}
 }
 
 type queuedRun struct {
@@ -26,7 +26,7 @@ type queuedRun struct {
 	streams []*streams.Stream
 }
 
-func newQueued(r *run, _ Options) (scheme, error) {
+func newQueued(r *run, _ Options) ([]worker, error) {
 	q := &queuedRun{run: r}
 	if err := r.makeCredits(); err != nil {
 		return nil, err
@@ -39,18 +39,17 @@ func newQueued(r *run, _ Options) (scheme, error) {
 		d.totals = d.whole
 		q.streams = append(q.streams, s)
 	}
-	return q, nil
+	return []worker{q}, nil
 }
 
-func (q *queuedRun) workers() [][]int { return together(q.local) }
-func (q *queuedRun) assistants()      {}
-func (q *queuedRun) stop(int, int64)  {}
-func (q *queuedRun) maxQueued() int64 { return maxSteps }
-func (q *queuedRun) queues(rank int) (steps, norms *streams.Stream) {
-	return q.streams[rank], q.streams[rank]
+func (q *queuedRun) queues() (all []queue) {
+	for rank, s := range q.streams {
+		all = append(all, queue{rank, s, s})
+	}
+	return all
 }
 
-func (q *queuedRun) steps(_ int, first, last int64, norms bool) error {
+func (q *queuedRun) steps(first, last int64, norms bool) error {
 	for n := first; n <= last; n++ {
 		for stage := range q.step.Stages {
 			for _, d := range q.subdomains {
@@ -96,21 +95,14 @@ func (q *queuedRun) send(stage int, n int64) error {
 		}
 	}
 	for i, m := range q.messagesOf(stage) {
-		if err := q.exchange(stage, n).Transfer(i).Receive(q.run.workers, q.streams[m.To]); err != nil {
+		if err := q.exchange(stage, n).Transfer(i).Receive(q.threads, q.streams[m.To]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (q *queuedRun) sync(int) error {
-	for _, s := range q.streams {
-		if err := s.Sync(q.patience()); err != nil {
-			return err
-		}
-	}
-	return nil
-}
+func (q *queuedRun) sync() error { return q.syncAll(q.streams...) }
 
 // One more scheme, which no other file knows, is among those to choose from and to try, and makes
 // steps with the bits and the norms of the baseline, over every path.

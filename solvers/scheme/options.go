@@ -50,11 +50,14 @@ var ErrUnsuited = errors.New("the scheme does not suit the step")
 // CheckPath returns an error, ErrUnsuited, if a scheme with these needs cannot exchange over a
 // path that is asked for.
 func (n Needs) CheckPath(name Scheme, path p2p.Path) error {
-	if path != p2p.Auto && len(n.Paths) > 0 && !slices.Contains(n.Paths, path) {
+	if path != p2p.Auto && !n.takes(path) {
 		return fmt.Errorf("scheme: %w: %s exchanges over path %v, not %s", ErrUnsuited, name, n.Paths, path)
 	}
 	return nil
 }
+
+// takes reports whether a scheme can exchange over a path.
+func (n Needs) takes(path p2p.Path) bool { return len(n.Paths) == 0 || slices.Contains(n.Paths, path) }
 
 // CheckDevices returns an error if a scheme with these needs cannot take so many devices.
 func (n Needs) CheckDevices(name Scheme, devices int) error {

@@ -15,23 +15,22 @@ import (
 const tuneBudget = 100 * time.Millisecond
 
 // newPoint makes a stage with a point function ready for the steps n, n + period, ...
-func (d *subdomain) newPoint(x *Runner, st *Stage, n int64, made *stageLaunches, found [2]*foundTotals) error {
-	accesses := st.sweepAccesses(x.step.Measured)
-	sweeper, err := sweep.New(x.compiler, d.device, x.step.pointOf(st), accesses)
+func (d *subdomain) newPoint(r *Runner, st *Stage, n int64, made *stageLaunches) error {
+	sweeper, err := sweep.New(r.compiler, d.device, r.step.pointOf(st), st.sweepAccesses(r.step.Measured))
 	if err != nil {
 		return err
 	}
 	arrays := st.arrays(d.rank, n)
-	if made.tuning, err = d.tune(x, st, sweeper, made.boxes.large()); err != nil {
+	if made.tuning, err = d.tune(r, st, sweeper, made.boxes.large()); err != nil {
 		return err
 	}
 	made.sweeper, made.arrays = sweeper, arrays
 	if made.boxes.grown {
-		return d.grownLaunches(x, st, made, found)
+		return d.grownLaunches(r, st, made)
 	}
 	regions := made.regions()
 	for k, some := range [][]region{regions[:2], regions[2:]} {
-		if err := d.pointLaunches(x, st, sweeper, arrays, some, found[k]); err != nil {
+		if made.totals[k], err = d.pointLaunches(r, st, made, some); err != nil {
 			return err
 		}
 	}
@@ -61,18 +60,18 @@ func (s *Step) pointOf(st *Stage) sweep.Point {
 // tune finds the fastest shape for sweeps of the interior. It sweeps into fields that the first step
 // writes and that hold nothing that is needed, or into memory of its own where they do; where there is
 // none left, the shape stays. So no dry run counts that memory: it asks what is known, and sweeps nothing.
-func (d *subdomain) tune(x *Runner, st *Stage, sweeper *sweep.Sweeper, interior domain.Box) (found Tuning, err error) {
+func (d *subdomain) tune(r *Runner, st *Stage, sweeper *sweep.Sweeper, interior domain.Box) (found Tuning, err error) {
 	if interior.Empty() || d.device.GoKernels {
 		return found, nil
 	}
 	var scratch streams.Resources
 	defer func() { err = errors.Join(err, scratch.Close()) }()
-	arrays, ok := d.nextArrays(x, st)
+	arrays, ok := d.nextArrays(r, st)
 	if !ok {
 		return found, nil
 	}
 	for i, a := range st.pointAccesses() {
-		if !a.write || x.step.keeps(a.Variable) || d.device.IsDry() {
+		if !a.write || r.step.keeps(a.Variable) || d.device.IsDry() {
 			continue
 		}
 		for c := range arrays[i] {
@@ -93,81 +92,79 @@ func (d *subdomain) tune(x *Runner, st *Stage, sweeper *sweep.Sweeper, interior 
 
 // pointLaunches makes the sweeps of regions that together are the subdomain, without totals and
 // with, if the stage has some.
-func (d *subdomain) pointLaunches(x *Runner, st *Stage, sweeper *sweep.Sweeper, arrays sweep.Arrays, regions []region, found *foundTotals) error {
+func (d *subdomain) pointLaunches(r *Runner, st *Stage, made *stageLaunches, regions []region) (*sweep.Totals, error) {
+	regions = slices.DeleteFunc(slices.Clone(regions), func(of region) bool { return len(of.boxes) == 0 })
 	var portions []sweep.Portion
-	var kept []region
-	for _, r := range regions {
-		if len(r.boxes) == 0 {
-			continue
-		}
-		l, err := sweeper.Sweep(r.name, arrays, r.boxes...)
+	for _, of := range regions {
+		l, err := d.pointSweep(r, st, made, of.name, of.boxes...)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		d.resources.Add(l)
-		*r.plain = st.launch(l, x.step.Length)
-		*r.measured = *r.plain
-		portions, kept = append(portions, sweep.Portion{Name: r.name, Boxes: r.boxes}), append(kept, r)
+		*of.plain, *of.measured = l, l
+		portions = append(portions, sweep.Portion{Name: of.name, Boxes: of.boxes})
 	}
-	t, ok := x.step.pointTotal(st)
-	if !ok {
-		return nil
+	launches, totals, err := d.pointTotals(r, st, made, portions...)
+	for i, l := range launches {
+		*regions[i].measured = l
 	}
-	launches, totals, err := sweeper.Measure(arrays, portions...)
+	return totals, err
+}
+
+// pointTotals makes sweeps that take totals, none if the stage has none.
+func (d *subdomain) pointTotals(
+	r *Runner, st *Stage, made *stageLaunches, portions ...sweep.Portion,
+) (all []Launch, totals *sweep.Totals, err error) {
+	if _, ok := r.step.pointTotal(st); !ok {
+		return nil, nil, nil
+	}
+	launches, totals, err := made.sweeper.Measure(made.arrays, portions...)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	d.resources.Add(totals)
-	t.parts = []*sweep.Totals{totals}
-	for i, r := range kept {
-		*r.measured = st.launch(launches[i], x.step.Length)
+	for _, l := range launches {
+		all = append(all, st.launch(l, r.step.Length))
 	}
-	found.add(t, t.variables)
-	return nil
+	return all, totals, nil
 }
 
 // grownLaunches makes the sweeps of a stage that sweeps ghosts too: one of all, and one with totals of owned points
-// behind one of the ghosts.
-func (d *subdomain) grownLaunches(x *Runner, st *Stage, made *stageLaunches, found [2]*foundTotals) error {
-	all, err := d.pointSweep(x, st, made, "sweep", made.boxes.whole)
+// after one of the ghosts.
+func (d *subdomain) grownLaunches(r *Runner, st *Stage, made *stageLaunches) error {
+	all, err := d.pointSweep(r, st, made, "sweep", made.boxes.whole)
 	if err != nil {
 		return err
 	}
 	made.plain = sweeps{boundary: all, whole: all}
 	made.measured = made.plain
-	t, ok := x.step.pointTotal(st)
-	if !ok {
-		return nil
-	}
-	launches, totals, err := made.sweeper.Measure(made.arrays, sweep.Portion{Name: "sweep", Boxes: []domain.Box{made.boxes.owned}})
-	if err != nil {
+	owned := sweep.Portion{Name: "sweep", Boxes: []domain.Box{made.boxes.owned}}
+	launches, totals, err := d.pointTotals(r, st, made, owned)
+	if err != nil || totals == nil {
 		return err
 	}
-	d.resources.Add(totals)
-	t.parts = []*sweep.Totals{totals}
-	both := st.launch(launches[0], x.step.Length)
+	both := launches[0]
 	if len(made.boxes.ghosts) > 0 {
-		ghosts, err := d.pointSweep(x, st, made, "sweep ghosts", made.boxes.ghosts...)
+		ghosts, err := d.pointSweep(r, st, made, "sweep ghosts", made.boxes.ghosts...)
 		if err != nil {
 			return err
 		}
 		both = inTurn(ghosts, both)
 	}
 	made.measured = sweeps{boundary: both, whole: both}
-	for _, f := range found {
-		f.add(t, t.variables)
-	}
+	made.totals = [2]*sweep.Totals{totals, totals}
 	return nil
 }
 
 // pointSweep makes a sweep of boxes, without totals.
-func (d *subdomain) pointSweep(x *Runner, st *Stage, made *stageLaunches, name string, boxes ...domain.Box) (Launch, error) {
+func (d *subdomain) pointSweep(
+	r *Runner, st *Stage, made *stageLaunches, name string, boxes ...domain.Box,
+) (Launch, error) {
 	l, err := made.sweeper.Sweep(name, made.arrays, boxes...)
 	if err != nil {
 		return nil, err
 	}
 	d.resources.Add(l)
-	return st.launch(l, x.step.Length), nil
+	return st.launch(l, r.step.Length), nil
 }
 
 // inTurn is two launches, one behind the other.
@@ -229,8 +226,8 @@ func (st *Stage) changes() bool { return st.Changing || st.Parameters != nil }
 
 // nextArrays returns those that the next step accesses; ok is false where variables are not at one level, which no step
 // begins with.
-func (d *subdomain) nextArrays(x *Runner, st *Stage) (arrays sweep.Arrays, ok bool) {
-	level, err := x.step.newest(0)
+func (d *subdomain) nextArrays(r *Runner, st *Stage) (arrays sweep.Arrays, ok bool) {
+	level, err := r.step.newest(0)
 	if err != nil {
 		return nil, false
 	}

@@ -11,15 +11,19 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// Ranks is the scheme in which each thread block of a device owns a tile of its subdomain, makes all steps of a
+// Ranks is the scheme in which each thread block of a device owns a tile of its subdomain, runs all steps of a
 // round, stores what others need into their ghosts and notifies them, without the host: dCUDA's model (Gysi, Bär and
 // Hoefler 2016). Norms are taken from the fields, between two launches.
 const Ranks Scheme = "ranks"
 
 func ranksScheme() *definition {
 	return &definition{
-		name: Ranks, needs: Needs{Paths: []p2p.Path{p2p.Direct}, Path: p2p.Direct, OnePerDevice: true, MaxDevices: ranks.MaxDevices, Swept: true, Steady: true},
-		assistants: none, unfit: unranked, make: newRanks,
+		name: Ranks,
+		needs: Needs{
+			Paths: []p2p.Path{p2p.Direct}, Path: p2p.Direct, OnePerDevice: true, MaxDevices: ranks.MaxDevices,
+			Swept: true, Steady: true,
+		},
+		unfit: unranked, make: newRanks,
 	}
 }
 
@@ -28,7 +32,7 @@ const (
 	fewestHostRanks        = 4 // of a host device, whatever its cores
 )
 
-// tiled is the ranks of all devices. One worker launches those of a round, and waits for them.
+// tiled is the only worker: it launches the ranks of all devices for a round, and waits for them.
 type tiled struct {
 	*run
 	tiles *sweep.RankSteps
@@ -38,37 +42,39 @@ type tiled struct {
 }
 
 // unranked returns an error for steps that ranks cannot make.
-func unranked(x *Runner) error {
-	if err := unfused(x); err != nil {
+func unranked(r *Runner) error {
+	if err := unfused(r); err != nil {
 		return err
 	}
-	if n := len(x.step.Stages); n != 1 {
+	if n := len(r.step.Stages); n != 1 {
 		return fmt.Errorf("makes steps of one stage, and there are %d", n)
 	}
-	if n := len(x.place.Devices); n > ranks.MaxDevices {
+	if n := len(r.place.Devices); n > ranks.MaxDevices {
 		return fmt.Errorf("has ranks on %d devices at most, and there are %d", ranks.MaxDevices, n)
 	}
-	st := &x.step.Stages[0]
+	st := &r.step.Stages[0]
 	if len(st.Point.Reductions) > 0 {
 		return fmt.Errorf("takes no reductions, and stage 0 %q has some", st.Name)
 	}
-	for _, v := range x.step.Measured {
+	for _, v := range r.step.Measured {
 		arrays, _ := v.Spec.Arrays()
 		if _, real := v.real(); !real || arrays < v.Spec.Components || v.Levels() < 2 {
-			return fmt.Errorf("takes norms from fields, and %q has %d components in %d arrays and %d levels of %v", v.Spec.Name, max(1, v.Spec.Components), arrays, v.Levels(), v.Spec.Element)
+			return fmt.Errorf("takes norms from fields, and %q has %d components in %d arrays and %d levels of %v",
+				v.Spec.Name, max(1, v.Spec.Components), arrays, v.Levels(), v.Spec.Element)
 		}
 	}
-	for _, a := range x.place.Devices {
-		for _, b := range x.place.Devices {
+	for _, a := range r.place.Devices {
+		for _, b := range r.place.Devices {
 			if reached, err := a.CanAccess(b); a != b && (err != nil || !reached) {
-				return errors.Join(fmt.Errorf("has ranks that notify each other on all devices, and %v does not reach %v", a, b), err)
+				unreached := fmt.Errorf("has ranks that notify each other on all devices, and %v does not reach %v", a, b)
+				return errors.Join(unreached, err)
 			}
 		}
 	}
 	return nil
 }
 
-func newRanks(r *run, _ Options) (scheme, error) {
+func newRanks(r *run, _ Options) ([]worker, error) {
 	all, err := r.stageRanks()
 	if err != nil {
 		return nil, err
@@ -108,11 +114,11 @@ func newRanks(r *run, _ Options) (scheme, error) {
 			return nil, err
 		}
 		t.norms = append(t.norms, s)
-		if err := r.measureAll(r.subdomains[i]); err != nil {
+		if err := r.takeFromFields(r.subdomains[i]); err != nil {
 			return nil, err
 		}
 	}
-	return t, nil
+	return []worker{t}, nil
 }
 
 // onHost makes the steps of a rank on a host device. See rank_steps.cuh why it waits for nothing else.
@@ -133,21 +139,19 @@ func (t *tiled) onHost(r *ranks.Rank) {
 	}
 }
 
-// workers returns one: a launch is of all devices.
-func (t *tiled) workers() [][]int { return together(t.local) }
-func (t *tiled) assistants()      {}
-func (t *tiled) stop(int, int64)  {}
-
-func (t *tiled) queues(rank int) (steps, norms *streams.Stream) {
-	return t.norms[rank], t.norms[rank]
+func (t *tiled) queues() (all []queue) {
+	for rank, s := range t.norms {
+		all = append(all, queue{rank, s, s})
+	}
+	return all
 }
 
 // maxQueued is how many steps a round may have: those of one launch.
 func (t *tiled) maxQueued() int64 { return 1 << 20 }
 
 // steps makes the steps: norms that were queued before have been taken then, and these steps are done when it returns.
-func (t *tiled) steps(worker int, first, last int64, norms bool) error {
-	if err := t.sync(worker); err != nil {
+func (t *tiled) steps(first, last int64, norms bool) error {
+	if err := t.sync(); err != nil {
 		return err
 	}
 	for i := range t.spans {
@@ -167,11 +171,4 @@ func (t *tiled) steps(worker int, first, last int64, norms bool) error {
 }
 
 // sync waits for the norms.
-func (t *tiled) sync(int) error {
-	for _, s := range t.norms {
-		if err := s.Sync(t.patience()); err != nil {
-			return err
-		}
-	}
-	return nil
-}
+func (t *tiled) sync() error { return t.syncAll(t.norms...) }

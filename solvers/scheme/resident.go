@@ -6,7 +6,7 @@ import (
 	"github.com/halox/halox/p2p"
 )
 
-// Resident is the scheme in which one kernel a device makes all steps of a round, without the host. With several steps
+// Resident is the scheme in which one kernel per device runs all steps of a round, without the host. With several steps
 // between two exchanges, on GPUs, it takes steps of stars of radius 1 whose fields stay on the multiprocessors with
 // ghosts as wide.
 const Resident Scheme = "resident"
@@ -18,87 +18,82 @@ func residentScheme() *definition {
 			Paths: []p2p.Path{p2p.Direct}, Path: p2p.Direct, OnePerDevice: true, Swept: true, Steady: true,
 			Groups: true, Within: true,
 		},
-		assistants: none, unfit: unforwarded, make: newResident, onGPUs: true,
+		unfit: unforwarded, make: newResident, onGPUs: true,
 	}
 }
 
+// resident drives one subdomain.
 type resident struct {
-	oneKernel
+	*oneKernel
 	options Options
-	all     *sweep.ResidentSteps
+	kernel  *sweep.ResidentRank
 }
 
-func newResident(r *run, o Options) (scheme, error) {
-	k := &resident{oneKernel: oneKernel{run: r}, options: o}
+func newResident(r *run, o Options) ([]worker, error) {
 	ranks, err := r.stageRanks()
 	if err != nil {
 		return nil, err
 	}
-	if k.all, err = sweep.NewResidentSteps(ranks, r.step.group(), r.patience(), o.checks() && len(r.step.Measured) == 1); err != nil {
+	early := o.checks() && len(r.step.Measured) == 1
+	all, err := sweep.NewResidentSteps(ranks, r.step.group(), r.patience(), early)
+	if err != nil {
 		return nil, unsuited(Resident, err)
 	}
-	r.resources.Add(k.all)
-	for _, d := range r.subdomains {
-		totals := func(phase, stage int) []*sweep.Totals { return some(k.all.Rank(d.rank).Totals(phase, stage)) }
-		if err := k.addPart(d, totals); err != nil {
-			return nil, err
-		}
-	}
-	return k, nil
+	r.resources.Add(all)
+	return r.onePerSubdomain(func(d *subdomain) (_ worker, err error) {
+		k := &resident{options: o, kernel: all.Rank(d.rank)}
+		k.oneKernel, err = r.newOneKernel(d, func(phase, stage int) []*sweep.Totals {
+			return []*sweep.Totals{k.kernel.Totals(phase, stage)}
+		})
+		return k, err
+	})
 }
 
 // maxQueued is how many steps a round may have: those of one launch do not fill a queue.
-func (k *resident) maxQueued() int64 { return 1 << 20 }
+func (r *resident) maxQueued() int64 { return 1 << 20 }
 
-func (k *resident) steps(worker int, first, last int64, norms bool) error {
-	p := k.parts[worker]
-	p.steps.BeginStep(first)
-	m := sweep.Moment{Step: k.done + first, Length: k.step.Length}
-	if err := k.all.Rank(worker).Queue(p.steps, m, last-first+1, norms); err != nil || !norms {
+func (r *resident) steps(first, last int64, norms bool) error {
+	r.stream.BeginStep(first)
+	if err := r.kernel.Queue(r.stream, r.moment(first), last-first+1, norms); err != nil || !norms {
 		return err
 	}
-	return k.total(p, last)
+	return r.total(last)
 }
 
-// mostChecks is that of kernels that take all norms on their way.
-func (k *resident) mostChecks() int64 {
-	if len(k.step.Measured) != 1 {
+// moment is when a step begins.
+func (r *resident) moment(n int64) sweep.Moment {
+	return sweep.Moment{Step: r.done + n, Length: r.step.Length}
+}
+
+// maxEarly is that of kernels that take all norms on their way.
+func (r *resident) maxEarly() int64 {
+	if len(r.step.Measured) != 1 || r.measured == nil {
 		return 0
 	}
-	most := k.maxQueued()
-	for rank, p := range k.parts {
-		if most = min(most, k.all.Rank(rank).MostChecks()); p.measured == nil {
-			return 0
-		}
-	}
-	return most
+	return min(r.maxQueued(), r.kernel.MostChecks())
 }
 
-func (k *resident) stepsChecked(worker int, first, last, every int64) error {
-	p := k.parts[worker]
-	p.steps.BeginStep(first)
+func (r *resident) stepsWithNorms(first, last, every int64) error {
+	r.stream.BeginStep(first)
 	c := sweep.Checks{
-		Until: (every - first%every) % every, Every: every, Tolerance: -1, L2: k.options.Norm == L2Norm,
-		Finite: !k.options.anything,
+		Until: (every - first%every) % every, Every: every, Tolerance: -1, L2: r.options.Norm == L2Norm,
+		Finite: !r.options.anything,
 	}
-	if k.options.Tolerance > 0 {
-		c.Tolerance = k.options.Tolerance
+	if r.options.Tolerance > 0 {
+		c.Tolerance = r.options.Tolerance
 	}
-	m := sweep.Moment{Step: k.done + first, Length: k.step.Length}
-	if err := k.all.Rank(worker).QueueChecked(p.steps, m, last-first+1, c); err != nil {
+	if err := r.kernel.QueueChecked(r.stream, r.moment(first), last-first+1, c); err != nil {
 		return err
 	}
-	return k.total(p, last)
+	return r.total(last)
 }
 
-func (k *resident) checked(worker int) (norms []reduce.Norms, ended int64) {
-	return k.all.Rank(worker).Checked()
-}
+func (r *resident) early() (norms []reduce.Norms, ended int64) { return r.kernel.Checked() }
 
 // sync waits for the streams, and looks whether the kernels gave up waiting.
-func (k *resident) sync(worker int) error {
-	if err := k.syncStreams(worker); err != nil {
+func (r *resident) sync() error {
+	if err := r.syncAll(r.stream, r.norms); err != nil {
 		return err
 	}
-	return k.all.Rank(worker).Err()
+	return r.kernel.Err()
 }

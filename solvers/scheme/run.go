@@ -4,75 +4,104 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/halox/halox/halo"
 	"github.com/halox/halox/halo/boundary"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/kernels/reduce"
+	"github.com/halox/halox/kernels/sweep"
 	"github.com/halox/halox/streams"
 )
 
 // newSubdomain makes a subdomain ready.
-func newSubdomain(rank int, x *Runner) (d *subdomain, err error) {
-	d = &subdomain{rank: rank, device: x.place.Devices[rank]}
-	made := d
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, made.Close())
-		}
-	}()
-	d.findMessages(x.plans)
-	for phase := range x.period {
-		if err := d.addPhase(x, phase); err != nil {
-			return nil, err
+func newSubdomain(rank int, r *Runner) (*subdomain, error) {
+	d := &subdomain{rank: rank, device: r.place.Devices[rank]}
+	d.findMessages(r)
+	for phase := range r.period {
+		if err := d.addPhase(r, phase); err != nil {
+			return nil, errors.Join(err, d.Close())
 		}
 	}
 	return d, nil
 }
 
 // addPhase makes the stages of the steps of a phase ready.
-func (d *subdomain) addPhase(x *Runner, phase int) error {
-	found := [2]*foundTotals{{variables: map[int]bool{}}, {variables: map[int]bool{}}} // of split and of whole sweeps
+func (d *subdomain) addPhase(r *Runner, phase int) error {
 	var stages []stageLaunches
-	for i := range x.step.Stages {
-		made, err := d.newStage(x, i, int64(phase), found)
+	for i := range r.step.Stages {
+		made, err := d.newStage(r, i, int64(phase))
 		if err != nil {
-			return fmt.Errorf("stage %d %q: %w", i, x.step.Stages[i].title(), err)
+			return fmt.Errorf("stage %d %q: %w", i, r.step.Stages[i].title(), err)
 		}
 		stages = append(stages, made)
 	}
 	d.stages = append(d.stages, stages)
 	for k, totals := range []*[][]total{&d.split, &d.whole} {
-		for v := range x.step.Measured {
-			if found[k].variables[v] {
-				continue
-			}
-			t, err := d.measureFields(x, v, int64(phase), &d.resources)
-			if err != nil {
-				return err
-			}
-			found[k].all = append(found[k].all, t)
+		all, _, err := d.totalsOf(r, &d.resources, phase, func(stage int) []*sweep.Totals {
+			return []*sweep.Totals{stages[stage].totals[k]}
+		})
+		if err != nil {
+			return err
 		}
-		*totals = append(*totals, found[k].all)
+		*totals = append(*totals, all)
 	}
 	return nil
 }
 
+// totalsOf returns what is taken of the steps of a phase: by stages on their way what byStage returns, which may be nil,
+// and from the fields after a step the other norms. It reports whether there is some, all of the former kind. What it
+// makes is closed with owner.
+func (d *subdomain) totalsOf(
+	r *Runner, owner *streams.Resources, phase int, byStage func(stage int) []*sweep.Totals,
+) (all []total, swept bool, err error) {
+	taken := map[int]string{}
+	for stage := range r.step.Stages {
+		parts := slices.DeleteFunc(byStage(stage), func(t *sweep.Totals) bool { return t == nil })
+		if len(parts) == 0 {
+			continue
+		}
+		t, ok := r.step.pointTotal(&r.step.Stages[stage])
+		if !ok {
+			continue
+		}
+		t.parts = parts
+		all = append(all, t)
+		maps.Copy(taken, t.variables)
+	}
+	swept = len(all) > 0 && len(taken) == len(r.step.Measured)
+	for v := range r.step.Measured {
+		if _, ok := taken[v]; ok {
+			continue
+		}
+		t, err := d.measureFields(r, v, int64(phase), owner)
+		if err != nil {
+			return nil, false, err
+		}
+		all = append(all, t)
+	}
+	return all, swept, nil
+}
+
 // newStage makes a stage ready for the steps n, n + period, ...
-func (d *subdomain) newStage(x *Runner, i int, n int64, found [2]*foundTotals) (made stageLaunches, err error) {
+func (d *subdomain) newStage(x *Runner, i int, n int64) (made stageLaunches, err error) {
 	st := &x.step.Stages[i]
 	made.boxes = d.boxesOf(x, i, n)
 	if st.Point != nil {
-		err = d.newPoint(x, st, n, &made, found)
+		err = d.newPoint(x, st, n, &made)
 	} else {
-		err = d.newKernels(x, st, n, &made)
+		err = d.newKernels(st, n, &made)
 	}
 	return made, err
 }
 
-// newKernels makes a stage of the caller's kernels ready. In a dry run there are none of them.
-func (d *subdomain) newKernels(x *Runner, st *Stage, n int64, made *stageLaunches) error {
+// newKernels makes a stage of user kernels ready. In a dry run there are none of them.
+func (d *subdomain) newKernels(st *Stage, n int64, made *stageLaunches) error {
+	if d.device.IsDry() {
+		return nil
+	}
 	r := Region{Rank: d.rank, Device: d.device}
 	for _, a := range st.Reads {
 		r.Reads = append(r.Reads, a.field(n))
@@ -81,17 +110,14 @@ func (d *subdomain) newKernels(x *Runner, st *Stage, n int64, made *stageLaunche
 		r.Writes = append(r.Writes, a.field(n))
 	}
 	for _, of := range made.regions() {
-		var err error
 		if r.Name, r.Boxes = of.name, of.boxes; len(r.Boxes) == 0 {
 			continue
 		}
-		if d.device.IsDry() {
-			continue
-		}
-		if *of.plain, err = st.kernels(r); err != nil {
+		l, err := st.kernels(r)
+		if err != nil {
 			return err
 		}
-		*of.measured = *of.plain
+		*of.plain, *of.measured = l, l
 	}
 	return nil
 }
@@ -103,7 +129,9 @@ func (d *subdomain) measureFields(x *Runner, variable int, n int64, owner *strea
 	real, _ := v.real()
 	arrays, _ := v.Spec.Arrays()
 	if arrays < v.Spec.Components {
-		return nil, fmt.Errorf("scheme: %w: the norms of %q, whose %d components lie beside each other, are taken by the stage that writes it, where that reads the level before at the point", ErrUnsuited, v.Spec.Name, v.Spec.Components)
+		return nil, fmt.Errorf("scheme: %w: the norms of %q, whose %d components lie next to each other, are taken by the "+
+			"stage that writes it, where that reads the level before at the point",
+			ErrUnsuited, v.Spec.Name, v.Spec.Components)
 	}
 	reducer, err := reduce.NewNormReducer(x.compiler, d.device, real, x.step.Sums)
 	if err != nil {
@@ -131,7 +159,10 @@ func NewRunner(ctx context.Context, step *Step, plan *Plan, c *kernels.Compiler)
 	if err := step.Check(); err != nil {
 		return nil, err
 	}
-	x = &Runner{step: step, place: step.placement(), compiler: c, period: step.period(), ghosts: map[*Variable][]*boundary.Ghosts{}}
+	x = &Runner{
+		step: step, place: step.placement(), compiler: c, period: step.period(),
+		ghosts: map[*Variable][]*boundary.Ghosts{},
+	}
 	made := x
 	defer func() {
 		if err != nil {
@@ -187,7 +218,7 @@ func (x *Runner) addSubdomains(ctx context.Context) error {
 type run struct {
 	resources streams.Resources
 	*Runner
-	workers *streams.WorkerGroup
+	threads *streams.WorkerGroup
 	credits []map[int]*streams.Signal // by stage and message, where one is needed, see credit
 }
 
@@ -207,14 +238,6 @@ func (r *run) launch(s *streams.Stream, l Launch, n int64) error {
 
 // exchange returns the exchange after a stage of a step, nil if there is none.
 func (r *run) exchange(stage int, n int64) *halo.Exchanger { return r.exchanges[r.phase(n)][stage] }
-
-// messagesOf returns those of a stage's plan.
-func (r *run) messagesOf(stage int) []halo.Message {
-	if r.plans[stage] == nil {
-		return nil
-	}
-	return r.plans[stage].Messages
-}
 
 // substep numbers the stages of all steps, from 1.
 func (r *run) substep(n int64, stage int) int64 {
@@ -240,7 +263,7 @@ func (r *run) exchangesTo(stage int, n int64) int64 {
 
 // patience is how long a worker waits for its own device: less than others
 // wait for the worker, so that the error that comes first names the device.
-func (r *run) patience() time.Duration { return r.workers.Limit() / 2 }
+func (r *run) patience() time.Duration { return r.threads.Limit() / 2 }
 
 // newStream makes a stream of the run, which traces call by that name.
 func (r *run) newStream(d *streams.Device, priority streams.Priority, name string, args ...any) (*streams.Stream, error) {
@@ -322,22 +345,25 @@ func (d *subdomain) sweeps(r *run, stage int, n int64, norms bool) *sweeps {
 	return &s.plain
 }
 
-// measureAll has the norms of a subdomain taken from its fields, after a step: its sweeps do not
-// take them on their way.
-func (r *run) measureAll(d *subdomain) error {
-	d.totals = nil
+// takeTotals has what is taken of a subdomain's steps taken by kernels on their way, as the function returns them by
+// phase and stage, and else from the fields. See totalsOf.
+func (r *run) takeTotals(d *subdomain, totals func(phase, stage int) []*sweep.Totals) (swept bool, err error) {
+	d.totals, swept = nil, true
 	for phase := range r.period {
-		var all []total
-		for v := range r.step.Measured {
-			t, err := d.measureFields(r.Runner, v, int64(phase), &r.resources)
-			if err != nil {
-				return err
-			}
-			all = append(all, t)
+		all, some, err := d.totalsOf(r.Runner, &r.resources, phase,
+			func(stage int) []*sweep.Totals { return totals(phase, stage) })
+		if err != nil {
+			return false, err
 		}
-		d.totals = append(d.totals, all)
+		d.totals, swept = append(d.totals, all), swept && some
 	}
-	return nil
+	return swept, nil
+}
+
+// takeFromFields has the norms of a subdomain taken from its fields, after a step.
+func (r *run) takeFromFields(d *subdomain) error {
+	_, err := r.takeTotals(d, func(int, int) []*sweep.Totals { return nil })
+	return err
 }
 
 // setGhosts sets all ghosts that steps may read before they are written, once at the beginning
@@ -373,17 +399,18 @@ func (r *run) setGhosts() error {
 			level := r.levelIn(v, slot)
 			for _, rank := range r.local {
 				s := at[rank]
-				err := g.SetFixed(rank, s)
-				if err == nil && level > r.done-int64(r.depth(v)) {
-					err = g.Move(rank, s, level, float64(level)*r.step.Length)
+				if err := g.SetFixed(rank, s); err != nil {
+					return err
 				}
-				if err == nil {
-					err = g.Mirror(rank, s)
+				if level > r.done-int64(r.depth(v)) {
+					if err := g.Move(rank, s, level, float64(level)*r.step.Length); err != nil {
+						return err
+					}
 				}
-				if err == nil {
-					err = g.Complete(rank, s)
+				if err := g.Mirror(rank, s); err != nil {
+					return err
 				}
-				if err != nil {
+				if err := g.Complete(rank, s); err != nil {
 					return err
 				}
 			}
@@ -403,11 +430,9 @@ func (r *run) levelIn(v *Variable, slot int) int64 {
 
 // depth returns how many of the newest levels of a variable stages read around a point.
 func (r *run) depth(v *Variable) (levels int) {
-	for _, st := range r.step.Stages {
-		for _, a := range st.Reads {
-			if a.Variable == v && a.around() {
-				levels = max(levels, 1-a.Level)
-			}
+	for _, a := range r.step.reads(v) {
+		if a.around() {
+			levels = max(levels, 1-a.Level)
 		}
 	}
 	return levels
@@ -423,7 +448,7 @@ func (r *run) exchangeNow(at halo.Streams, x *halo.Exchanger, plan *halo.Plan) e
 			}
 		}
 		if at[m.To] != nil {
-			if err := x.Transfer(i).Receive(r.workers, at[m.To]); err != nil {
+			if err := x.Transfer(i).Receive(r.threads, at[m.To]); err != nil {
 				return err
 			}
 		}

@@ -124,7 +124,7 @@ func TestNormsThatAreNotFinite(t *testing.T) {
 	x := newRunner(t, testdevices.Host(t, 1), 1, func(int) {})
 	for _, timed := range []bool{false, true} {
 		r := &run{Runner: x}
-		c, err := newController(t.Context(), Options{Steps: 10, CheckEvery: 1, anything: timed}, r, 1, &twoStream{run: r})
+		c, err := newController(t.Context(), Options{Steps: 10, CheckEvery: 1, anything: timed}, r, []worker{&twoStream{run: r}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -143,7 +143,7 @@ func TestChoiceOfGraphs(t *testing.T) {
 		t.Fatal(err)
 	}
 	x := newRunner(t, set, 2, func(int) {})
-	r := &run{Runner: x, workers: streams.NewWorkerGroup(1, testLimit)}
+	r := &run{Runner: x, threads: streams.NewWorkerGroup(1, testLimit)}
 	for _, d := range x.subdomains {
 		d.totals = d.split
 	}
@@ -151,7 +151,7 @@ func TestChoiceOfGraphs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := made.(*graph)
+	g := made[0].(*graph)
 	for _, tc := range []struct {
 		n, last int64
 		want    *streams.Graph

@@ -2,6 +2,7 @@ package scheme
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync/atomic"
@@ -22,9 +23,9 @@ type subdomain struct {
 	rank      int
 	device    *streams.Device
 	stages    [][]stageLaunches // by phase, then by stage
-	split     [][]total         // norms by phase and measured variable, of boundary and interior
-	whole     [][]total         // of whole sweeps
-	totals    [][]total         // those of the two that the scheme uses
+	split     [][]total         // what is taken of steps by phase, by sweeps of boundary and interior
+	whole     [][]total         // by whole sweeps
+	totals    [][]total         // as the scheme has it taken
 	out       [][]int           // by stage: messages of its plan that leave
 	in        [][]int           // and that come
 }
@@ -35,8 +36,10 @@ type stageLaunches struct {
 	boxes           boxes
 	tuning          Tuning // zero where the stage is not tuned
 
-	sweeper *sweep.Sweeper // of a point function
+	// of a point function
+	sweeper *sweep.Sweeper
 	arrays  sweep.Arrays
+	totals  [2]*sweep.Totals // of boundary and interior, and of whole sweeps; nil where there are none
 }
 
 // sweeps are the launches that sweep a subdomain.
@@ -54,6 +57,11 @@ type boxes struct {
 	ghosts   []domain.Box // of neighbours, which are swept too
 	owned    domain.Box
 	grown    bool
+}
+
+// growth returns how many layers of ghosts are swept.
+func (b *boxes) growth() domain.Radius {
+	return domain.Radius{Minus: b.owned.Lo.Sub(b.whole.Lo), Plus: b.whole.Hi.Sub(b.owned.Hi)}
 }
 
 // large returns the box that most points are swept with.
@@ -85,13 +93,10 @@ func (l *stageLaunches) regions() []region {
 }
 
 // findMessages lists the messages of each stage that leave and that come.
-func (d *subdomain) findMessages(plans []*halo.Plan) {
-	d.out, d.in = make([][]int, len(plans)), make([][]int, len(plans))
-	for stage, plan := range plans {
-		if plan == nil {
-			continue
-		}
-		for i, m := range plan.Messages {
+func (d *subdomain) findMessages(r *Runner) {
+	d.out, d.in = make([][]int, len(r.plans)), make([][]int, len(r.plans))
+	for stage := range r.plans {
+		for i, m := range r.messagesOf(stage) {
 			if m.From == d.rank {
 				d.out[stage] = append(d.out[stage], i)
 			}
@@ -133,16 +138,12 @@ func (x *Runner) checkPlan(plan *Plan) error {
 		return fmt.Errorf("scheme: plans for %d stages of %d", len(plan.Stages), len(x.step.Stages))
 	}
 	for i, p := range plan.Stages {
-		var sent []*Variable
-		for _, a := range x.step.sent(i) {
-			sent = append(sent, a.Variable)
-		}
-		if !x.isOf(p, sent) {
+		if !x.isOf(p, x.step.sentVariables(i)) {
 			return fmt.Errorf("scheme: the plan of stage %d is for another placement or other fields than the step's", i)
 		}
 	}
 	if !x.isOf(plan.Once, x.step.onlyRead()) {
-		return fmt.Errorf("scheme: the plan of what is only read is for another placement or other fields than the step's")
+		return errors.New("scheme: the plan of what is only read is for another placement or other fields than the step's")
 	}
 	return nil
 }
@@ -237,13 +238,19 @@ func (x *Runner) addExchanges(ctx context.Context) error {
 // exchanged reports whether a stage's exchange brings ghosts of the variable.
 func (x *Runner) exchanged(v *Variable) bool {
 	for i := range x.step.Stages {
-		for _, a := range x.step.sent(i) {
-			if a.Variable == v {
-				return true
-			}
+		if slices.Contains(x.step.sentVariables(i), v) {
+			return true
 		}
 	}
 	return false
+}
+
+// messagesOf returns those of a stage's plan.
+func (x *Runner) messagesOf(stage int) []halo.Message {
+	if x.plans[stage] == nil {
+		return nil
+	}
+	return x.plans[stage].Messages
 }
 
 // bytes returns what a step sends from device to device.
@@ -320,9 +327,9 @@ func (r *Runner) Close() error {
 // is swept while messages travel. Neighbours need nothing of a stage after which nothing is sent.
 func (d *subdomain) boundaryLayers(x *Runner, stage int, sends bool) (layers domain.Radius) {
 	st := &x.step.Stages[stage]
-	if plan := x.plans[stage]; plan != nil && sends {
+	if sends {
 		for _, i := range d.out[stage] {
-			for _, p := range plan.Messages[i].Parts {
+			for _, p := range x.messagesOf(stage)[i].Parts {
 				deepen(&layers, p.Dir, p.Send.Size(), p.Send.Size())
 			}
 		}
@@ -370,6 +377,6 @@ func (d *subdomain) boxesOf(x *Runner, stage int, n int64) (b boxes) {
 	b.grown = true
 	b.whole = x.place.Grown(d.rank, x.step.growth(n, stage))
 	b.boundary = []domain.Box{b.whole}
-	_, b.ghosts = domain.Split(b.whole, domain.Radius{Minus: b.owned.Lo.Sub(b.whole.Lo), Plus: b.whole.Hi.Sub(b.owned.Hi)})
+	_, b.ghosts = domain.Split(b.whole, b.growth())
 	return b
 }

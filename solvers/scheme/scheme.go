@@ -1,5 +1,4 @@
-// Package scheme runs the steps of a simulation on the devices of a placement: anybody's step,
-// under any scheme.
+// Package scheme runs the steps of a simulation on the devices of a placement: any step, under any scheme.
 //
 // A Step is one or more stages. A stage sweeps the points of the grid: it reads variables, each
 // with its footprint, and writes variables. Ghosts of what a stage writes are exchanged after it,
@@ -18,123 +17,140 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// definition is a scheme.
+// definition describes a scheme: all that other files know of it.
 type definition struct {
 	name  Scheme
 	needs Needs
-	// assistants is how many threads it has beside one a subdomain, at most.
-	assistants func(x *Runner) int
-	// unfit returns an error if the scheme cannot run a step for other reasons than its needs.
-	unfit func(x *Runner) error
-	make  func(r *run, o Options) (scheme, error)
+	// assistants returns the largest number of threads that it has besides its workers. It may be nil, for none.
+	assistants func(r *Runner) int
+	// unfit returns an error if the scheme cannot run a step for other reasons than its needs. It may be nil.
+	unfit func(r *Runner) error
+	// make returns the workers of a run, which together drive all subdomains of this process.
+	make func(r *run, o Options) ([]worker, error)
 	// onGPUs says that make is for GPUs, see SweepsInstead.
 	onGPUs bool
 }
 
-// suits returns ErrUnsuited, with the reason, where the scheme cannot run the step.
-func (d *definition) suits(x *Runner, o Options) error {
-	fail := func(format string, args ...any) error {
-		return fmt.Errorf("scheme: %w: %s %w", ErrUnsuited, d.name, fmt.Errorf(format, args...))
+// suits returns ErrUnsuited, with the reason, if the scheme cannot run the step.
+func (d *definition) suits(r *Runner, o Options) error {
+	err := d.needs.check(r, o)
+	if err == nil && d.unfit != nil {
+		err = d.unfit(r)
 	}
-	if n := x.step.group(); n > 1 && !d.needs.Groups {
-		return fail("exchanges after each step, and Step.Group asks for %d between two exchanges", n)
-	}
-	if p := x.place.Processes; !p.IsAlone() && !d.needs.Processes {
-		return fail("makes steps of one process, and %d processes share the grid", p.Size())
-	}
-	devices := x.place.Devices
-	for _, plan := range x.plans {
-		if plan == nil {
-			continue
-		}
-		for _, m := range plan.Messages {
-			if m.Path != p2p.MPI && devices[m.From] != devices[m.To] && len(d.needs.Paths) > 0 &&
-				!slices.Contains(d.needs.Paths, m.Path) {
-				return fail("exchanges over path %v, and device %v sends to %v by path %s", d.needs.Paths,
-					devices[m.From], devices[m.To], m.Path)
-			}
-		}
-	}
-	seen := map[*streams.Device]bool{}
-	for _, device := range devices {
-		if d.needs.OnePerDevice && device != nil && seen[device] {
-			return fail("has one subdomain a device, and %v several", device)
-		}
-		seen[device] = true
-	}
-	for v := range x.ghosts {
-		if d.needs.Steady && !v.Boundary.Steady() {
-			return fail("makes steps without the host, and the values at a boundary of %q change with time",
-				v.Spec.Name)
-		}
-	}
-	for i, st := range x.step.Stages {
-		if d.needs.Steady && st.changes() {
-			return fail("makes steps without the host, and what stage %d %q queues changes from step to step", i,
-				st.title())
-		}
-		if d.needs.Swept && st.Kernels != nil {
-			return fail("sweeps the stages itself, and stage %d %q has kernels of its own", i, st.title())
-		}
-	}
-	if len(d.needs.Orders) > 0 && !slices.Contains(d.needs.Orders, o.Order) {
-		return fail("has no order %q; it can take %q", o.Order, d.needs.Orders)
-	}
-	if d.unfit == nil {
-		return nil
-	}
-	if err := d.unfit(x); err != nil {
-		return fail("%w", err)
+	if err != nil {
+		return fmt.Errorf("scheme: %w: %s %w", ErrUnsuited, d.name, err)
 	}
 	return nil
 }
 
-// scheme is one way to order steps. Each subdomain is driven by one worker, and
-// that worker makes these calls.
-type scheme interface {
-	// workers returns how many workers drive how many subdomains each: the ranks by
-	// worker.
-	workers() [][]int
-	// assistants starts the other threads that the scheme needs. They end when
-	// stop was called for every worker, or with the workers.
-	assistants()
-	// steps queues the steps from first to last of the worker's subdomains, and with norms
-	// also those of the last.
-	steps(worker int, first, last int64, norms bool) error
-	// maxQueued is how many steps may be queued at once.
-	maxQueued() int64
-	// stop says that the worker makes no step after n.
-	stop(worker int, n int64)
-	// queues returns the stream of a subdomain that ends its steps, and the one on which the
-	// norms are reduced, maybe the same.
-	queues(rank int) (steps, norms *streams.Stream)
-	// sync waits until all that was queued for the worker's subdomains is done.
-	sync(worker int) error
-}
-
-// checker is a scheme of which a launch makes many steps, and can take norms of others than the last.
-type checker interface {
-	// mostChecks is how many others a round may have; 0 where it can have none.
-	mostChecks() int64
-	// stepsChecked queues steps with the norms of the last, and of those before it that every divides. Norms that may
-	// end the run end the steps: the fields are then as they were before the first.
-	stepsChecked(worker int, first, last, every int64) error
-	// checked returns the norms of the worker's subdomain at each of those others, once all is done, and which of them
-	// ended the steps, counted from 1; 0 for none.
-	checked(worker int) (norms []reduce.Norms, ended int64)
-}
-
-// alone gives every worker one of the ranks.
-func alone(local []int) [][]int {
-	ranks := make([][]int, len(local))
-	for i, rank := range local {
-		ranks[i] = []int{rank}
+// check returns an error if the runner's step, its plans or the options lack what a scheme needs.
+func (n Needs) check(r *Runner, o Options) error {
+	if k := r.step.group(); k > 1 && !n.Groups {
+		return fmt.Errorf("exchanges after each step, and Step.Group asks for %d between two exchanges", k)
 	}
-	return ranks
+	if p := r.place.Processes; !p.IsAlone() && !n.Processes {
+		return fmt.Errorf("makes steps of one process, and %d processes share the grid", p.Size())
+	}
+	devices := r.place.Devices
+	for stage := range r.plans {
+		for _, m := range r.messagesOf(stage) {
+			if m.Path != p2p.MPI && devices[m.From] != devices[m.To] && !n.takes(m.Path) {
+				return fmt.Errorf("exchanges over path %v, and device %v sends to %v by path %s",
+					n.Paths, devices[m.From], devices[m.To], m.Path)
+			}
+		}
+	}
+	for i, device := range devices {
+		if n.OnePerDevice && device != nil && slices.Contains(devices[:i], device) {
+			return fmt.Errorf("has one subdomain per device, and %v several", device)
+		}
+	}
+	for v := range r.ghosts {
+		if n.Steady && !v.Boundary.Steady() {
+			return fmt.Errorf("makes steps without the host, and the values at a boundary of %q change with time",
+				v.Spec.Name)
+		}
+	}
+	for i, st := range r.step.Stages {
+		if n.Steady && st.changes() {
+			return fmt.Errorf("makes steps without the host, and what stage %d %q queues changes from step to step",
+				i, st.title())
+		}
+		if n.Swept && st.Kernels != nil {
+			return fmt.Errorf("sweeps the stages itself, and stage %d %q has user kernels", i, st.title())
+		}
+	}
+	if len(n.Orders) > 0 && !slices.Contains(n.Orders, o.Order) {
+		return fmt.Errorf("has no order %q; it can take %q", o.Order, n.Orders)
+	}
+	return nil
 }
 
-// together gives one worker all of the ranks.
-func together(local []int) [][]int { return [][]int{local} }
+// worker drives one or more subdomains from a host thread, which makes all calls but the first two. A run embedded in a
+// worker implements those that most schemes do alike.
+type worker interface {
+	// maxQueued is how many steps may be queued at once. It is the same for all workers.
+	maxQueued() int64
+	// start starts other threads that the worker needs. They end after stop, or with the workers.
+	start()
+	// steps queues the steps from first to last, and with norms also those of the last.
+	steps(first, last int64, norms bool) error
+	// stop says that no step after n follows.
+	stop(n int64)
+	// queues returns the streams of the worker's subdomains.
+	queues() []queue
+	// sync waits until all that was queued is done.
+	sync() error
+}
 
-// none is the number of assistants of schemes that have none.
-func none(*Runner) int { return 0 }
+// queue is the streams of a subdomain: one that ends its steps, and one on which norms are reduced, which may be the
+// same.
+type queue struct {
+	rank         int
+	steps, norms *streams.Stream
+}
+
+// earlyNorms is implemented by workers whose launches run several steps and can take norms before the last of them.
+type earlyNorms interface {
+	// maxEarly is the largest number of steps before the last whose norms a round takes; 0 if unsupported.
+	maxEarly() int64
+	// stepsWithNorms queues steps with the norms of the last, and of those before it that every divides. Norms that may
+	// end the run end the steps: the fields are then as they were before the first.
+	stepsWithNorms(first, last, every int64) error
+	// early returns the norms of the worker's subdomain before the last step, once all is done, and which of them
+	// ended the steps, counted from 1; 0 for none.
+	early() (norms []reduce.Norms, ended int64)
+}
+
+// maxSteps is how many steps most schemes queue at once: two rounds of them fit into the queues of a device, which hold
+// some 1000 launches.
+const maxSteps = 32
+
+func (r *run) maxQueued() int64 { return maxSteps }
+func (r *run) start()           {}
+func (r *run) stop(int64)       {}
+
+// onePerSubdomain makes a worker for each subdomain of this process.
+func (r *run) onePerSubdomain(newWorker func(d *subdomain) (worker, error)) (all []worker, err error) {
+	for _, rank := range r.local {
+		w, err := newWorker(r.subdomains[rank])
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, w)
+	}
+	return all, nil
+}
+
+// syncAll waits for streams. Those that are nil belong to other processes.
+func (r *run) syncAll(all ...*streams.Stream) error {
+	for _, s := range all {
+		if s == nil {
+			continue
+		}
+		if err := s.Sync(r.patience()); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -33,7 +33,7 @@ type Variable struct {
 // has too little memory for it, the error is streams.ErrOutOfMemory, and nothing is allocated.
 func NewVariable(p *halo.Placement, s halo.Spec, levels int) (*Variable, error) {
 	if levels < 1 || levels > maxLevels {
-		return nil, fmt.Errorf("scheme: variable %q of %d time levels; 1 to %d are possible", s.Name, levels, maxLevels)
+		return nil, fmt.Errorf("scheme: variable %q must have 1 to %d time levels, got %d", s.Name, maxLevels, levels)
 	}
 	fields, err := halo.NewFields(p, s, levels)
 	if err != nil {
@@ -222,7 +222,8 @@ func (st *Stage) kernels(r Region) (launch Launch, err error) {
 		return nil, err
 	}
 	if made == nil {
-		return nil, fmt.Errorf("Stage.Kernels returned no launch (nil) for %s of subdomain %d: return one that queues nothing where there is nothing to do", r.Name, r.Rank)
+		return nil, fmt.Errorf("Stage.Kernels returned no launch (nil) for %s of subdomain %d: "+
+			"return one that queues nothing where there is nothing to do", r.Name, r.Rank)
 	}
 	return func(s *streams.Stream, step int64, t float64) (err error) {
 		defer streams.Caught(&err, "a launch of Stage.Kernels of stage", st.Name)
@@ -245,7 +246,8 @@ func (st *Stage) parameters(step int64) (p any, err error) {
 	}
 	defer streams.Caught(&err, "Stage.Parameters of stage", st.title())
 	if p = st.Parameters(step); p == nil {
-		return nil, fmt.Errorf("scheme: Stage.Parameters of stage %q returned nil for step %d: it returns a pointer to the parameters of each step", st.title(), step)
+		return nil, fmt.Errorf("scheme: Stage.Parameters of stage %q returned nil for step %d: "+
+			"it returns a pointer to the parameters of each step", st.title(), step)
 	}
 	return p, nil
 }
@@ -284,10 +286,21 @@ func gcd(a, b int) int {
 	return a
 }
 
+// accesses yields all that a stage reads, and then all that it writes.
+func (st *Stage) accesses(yield func(Access) bool) {
+	for _, all := range [][]Access{st.Reads, st.Writes} {
+		for _, a := range all {
+			if !yield(a) {
+				return
+			}
+		}
+	}
+}
+
 // variables returns all variables of the step, each once.
 func (s *Step) variables() (all []*Variable) {
 	for _, st := range s.Stages {
-		for _, a := range append(slices.Clone(st.Reads), st.Writes...) {
+		for a := range st.accesses {
 			if !slices.Contains(all, a.Variable) {
 				all = append(all, a.Variable)
 			}
@@ -296,27 +309,36 @@ func (s *Step) variables() (all []*Variable) {
 	return all
 }
 
-// placement returns where the variables lie.
-func (s *Step) placement() *halo.Placement { return s.Stages[0].Writes[0].Variable.levels[0].Placement }
-
-// sent returns the accesses that stage i writes whose ghosts are read before they are written
-// again, by any stage: they are exchanged after it. Each variable comes once. After a group of steps it is
-// what the next one reads.
-func (s *Step) sent(i int) (all []Access) {
-	if s.group() > 1 {
-		return s.sentByGroup(i)
-	}
-	for _, w := range s.Stages[i].Writes {
-		if !slices.ContainsFunc(all, func(a Access) bool { return a.Variable == w.Variable }) && s.readsAround(w.Variable) {
-			all = append(all, w)
+// reads returns all that stages read of a variable.
+func (s *Step) reads(v *Variable) (all []Access) {
+	for _, st := range s.Stages {
+		for _, a := range st.Reads {
+			if a.Variable == v {
+				all = append(all, a)
+			}
 		}
 	}
 	return all
 }
 
-// sentByGroup returns what is exchanged after stage i at the end of a group: after the last all levels that the next
-// group reads before it writes them.
-func (s *Step) sentByGroup(i int) (all []Access) {
+// readsAround reports whether a stage reads more of a variable than points of its own.
+func (s *Step) readsAround(v *Variable) bool { return slices.ContainsFunc(s.reads(v), Access.around) }
+
+// placement returns where the variables lie.
+func (s *Step) placement() *halo.Placement { return s.Stages[0].Writes[0].Variable.levels[0].Placement }
+
+// sent returns the accesses that stage i writes whose ghosts are read before they are written
+// again, by any stage: they are exchanged after it. Each variable comes once. After the last stage of a group of steps
+// it is all levels that the next group reads before it writes them.
+func (s *Step) sent(i int) (all []Access) {
+	if s.group() == 1 {
+		for _, w := range s.Stages[i].Writes {
+			if s.readsAround(w.Variable) && !slices.ContainsFunc(all, func(a Access) bool { return a.Variable == w.Variable }) {
+				all = append(all, w)
+			}
+		}
+		return all
+	}
 	if i < len(s.Stages)-1 {
 		return nil
 	}
@@ -327,6 +349,14 @@ func (s *Step) sentByGroup(i int) (all []Access) {
 		for level := s.oldest(v); level <= 0; level++ {
 			all = append(all, v.At(level+1, nil)) // the level of the step after this one
 		}
+	}
+	return all
+}
+
+// sentVariables returns the variables that are exchanged after stage i.
+func (s *Step) sentVariables(i int) (all []*Variable) {
+	for _, a := range s.sent(i) {
+		all = append(all, a.Variable)
 	}
 	return all
 }
@@ -349,18 +379,6 @@ func (s *Step) oldest(v *Variable) int {
 		}
 	}
 	return oldest
-}
-
-// readsAround reports whether a stage reads more of a variable than points of its own.
-func (s *Step) readsAround(v *Variable) bool {
-	for _, st := range s.Stages {
-		for _, a := range st.Reads {
-			if a.Variable == v && a.around() {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 func specsOf(variables []*Variable) (specs []halo.Spec) {
@@ -403,11 +421,13 @@ func (s *Step) newest(steps int64) (level int64, err error) {
 		case first == nil:
 			first, level = v, v.newest
 		case v.newest != level:
-			return 0, fmt.Errorf("scheme: variable %q is at level %d, and %q at %d: step them together, or fill one of them at the level of the other and say so by SetNewest",
+			return 0, fmt.Errorf("scheme: variable %q is at level %d, and %q at %d: step them together, "+
+				"or fill one of them at the level of the other and say so by SetNewest",
 				first.Spec.Name, level, v.Spec.Name, v.newest)
 		}
 		if v.Levels() > 1 && !written && v.computed && steps > 1 {
-			return 0, fmt.Errorf("scheme: %d steps that read variable %q, of %d levels, which another run has computed up to level %d, and do not write it: make one step at a time, or compute it in a stage of the same step",
+			return 0, fmt.Errorf("scheme: %d steps that read variable %q, of %d levels, which another run has computed up "+
+				"to level %d, and do not write it: run one step at a time, or compute it in a stage of the same step",
 				steps, v.Spec.Name, v.Levels(), v.newest)
 		}
 	}
@@ -459,22 +479,21 @@ func (s *Step) copy(place *halo.Placement) (*Step, map[*Variable]*Variable, erro
 		u.Boundary = v.Boundary
 		made[v] = u
 	}
+	copied := func(all []Access) []Access {
+		all = slices.Clone(all)
+		for i := range all {
+			all[i].Variable = made[all[i].Variable]
+		}
+		return all
+	}
 	t := *s
-	t.Stages, t.Measured = nil, nil
-	for _, st := range s.Stages {
-		st.Reads, st.Writes = copied(st.Reads, made), copied(st.Writes, made)
-		t.Stages = append(t.Stages, st)
+	t.Stages, t.Measured = slices.Clone(s.Stages), nil
+	for i := range t.Stages {
+		st := &t.Stages[i]
+		st.Reads, st.Writes = copied(st.Reads), copied(st.Writes)
 	}
 	for _, v := range s.Measured {
 		t.Measured = append(t.Measured, made[v])
 	}
 	return &t, made, nil
-}
-
-func copied(all []Access, made map[*Variable]*Variable) (copies []Access) {
-	for _, a := range all {
-		a.Variable = made[a.Variable]
-		copies = append(copies, a)
-	}
-	return copies
 }
