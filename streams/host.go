@@ -314,12 +314,12 @@ func (q *hostQueue) offer(c command) (bool, error) {
 
 // putLater waits for room in the queue.
 func (q *hostQueue) putLater(c command) error {
-	poll := newBackoff(shortSpin)
+	wait := yielding.Begin()
 	for {
 		if sent, err := q.offer(c); sent || err != nil {
 			return err
 		}
-		if poll.pause() > queueLimit {
+		if wait.Pause() > queueLimit {
 			return fmt.Errorf("%w: its queue has been full for %v", errHangs, queueLimit)
 		}
 	}

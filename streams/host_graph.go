@@ -67,10 +67,10 @@ func (g *hostGraph) close(_ bool, limit time.Duration) error {
 			q.close()
 		}
 	}()
-	poll := newBackoff(spinFor(syncThreads))
+	wait := paceOf(syncThreads).Begin()
 	for _, q := range g.queues[1:] {
 		for q.ran.Load() != q.queued.Load() {
-			if poll.pause() > limit {
+			if wait.Pause() > limit {
 				return fmt.Errorf("%w: %w", errHangs, notDone(limit))
 			}
 		}

@@ -133,7 +133,7 @@ func (s *Stream) Sync(limit time.Duration) error {
 
 // await waits until the stream is done, and no longer than limit.
 func (s *Stream) await(limit time.Duration) (done bool, err error) {
-	poll := newBackoff(spinFor(syncThreads))
+	wait := paceOf(syncThreads).Begin()
 	for {
 		if err := s.device.alive(); err != nil {
 			return false, err
@@ -141,7 +141,7 @@ func (s *Stream) await(limit time.Duration) (done bool, err error) {
 		if done, err := s.queue.idle(); done || err != nil {
 			return done, err
 		}
-		if poll.pause() > limit {
+		if wait.Pause() > limit {
 			return false, nil
 		}
 	}
@@ -197,13 +197,13 @@ func (e *Event) Done() (bool, error) {
 
 // Sync makes the host wait until the event is done, for at most limit.
 func (e *Event) Sync(limit time.Duration) error {
-	poll := newBackoff(spinFor(syncThreads))
+	wait := paceOf(syncThreads).Begin()
 	for {
 		done, err := e.Done()
 		if done || err != nil {
 			return err
 		}
-		if poll.pause() > limit {
+		if wait.Pause() > limit {
 			return e.device.fail(notDone(limit), "wait for an event")
 		}
 	}

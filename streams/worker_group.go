@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/halox/halox/internal/poll"
 )
 
 // ErrStopped is what a worker returns because another one failed.
@@ -26,7 +28,7 @@ type WorkerGroup struct {
 	group *errgroup.Group
 	ctx   context.Context
 	limit time.Duration
-	spin  time.Duration
+	pace  *poll.Policy
 	mu    sync.Mutex
 	busy  map[string]int // workers that have not returned, by name
 }
@@ -36,7 +38,7 @@ type WorkerGroup struct {
 // have a core of its own, waiting workers spin.
 func NewWorkerGroup(workers int, limit time.Duration) *WorkerGroup {
 	group, ctx := errgroup.WithContext(context.Background())
-	return &WorkerGroup{group: group, ctx: ctx, limit: limit, spin: spinFor(workers), busy: map[string]int{}}
+	return &WorkerGroup{group: group, ctx: ctx, limit: limit, pace: paceOf(workers), busy: map[string]int{}}
 }
 
 // Go starts a worker. A panic in it is returned as its error.
@@ -88,6 +90,25 @@ func (g *WorkerGroup) Wait() error {
 // Limit returns how long a worker may wait for another.
 func (g *WorkerGroup) Limit() time.Duration { return g.limit }
 
+// How threads of the host wait for each other and for devices. They spin only where each has a core, as CUDA's own
+// waits do.
+var (
+	spinning = poll.Policy{
+		Spin: 100 * time.Millisecond, Yields: 20, Share: 8, Min: 5 * time.Microsecond, Max: 200 * time.Microsecond,
+	}
+	yielding = poll.Policy{
+		Spin: 10 * time.Microsecond, Yields: 20, Share: 8, Min: 5 * time.Microsecond, Max: 200 * time.Microsecond,
+	}
+)
+
+// paceOf returns how each of that many threads waits.
+func paceOf(threads int) *poll.Policy {
+	if threads < runtime.GOMAXPROCS(0) {
+		return &spinning
+	}
+	return &yielding
+}
+
 // Counter counts what one worker has done, for others to wait for. It lies on
 // a cache line of its own.
 type Counter struct {
@@ -113,10 +134,10 @@ func (g *WorkerGroup) Await(counter *Counter, n int64) error {
 	if g == nil {
 		return errNoGroup
 	}
-	poll := newBackoff(g.spin)
+	wait := g.pace.Begin()
 	for counter.n.Load() < n {
-		waited := poll.pause()
-		if waited == 0 {
+		waited := wait.Pause()
+		if waited < g.pace.Spin {
 			continue
 		}
 		if g.ctx.Err() != nil {

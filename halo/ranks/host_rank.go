@@ -145,11 +145,11 @@ func (r *Rank) awaitBarrier(done func() bool) bool {
 }
 
 func (r *Rank) awaitFor(limit time.Duration, done func() bool) bool {
-	for p := (pause{}); ; p.wait() {
+	for wait := manyLoops.Begin(); ; wait.Pause() {
 		if done() {
 			return true
 		}
-		if r.Failed() || p.waited() > limit {
+		if r.Failed() || wait.Waited() > limit {
 			return false
 		}
 		if r.state.queues != nil { // others may wait for room in its queue

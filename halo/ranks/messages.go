@@ -8,7 +8,7 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/halox/halox/internal/nap"
+	"github.com/halox/halox/internal/poll"
 	"github.com/halox/halox/p2p/mpi"
 )
 
@@ -199,7 +199,8 @@ func (r *remote) isOver(since time.Time) (bool, error) {
 // until it fails. Without other processes, r is nil. some: do has done something; left: something has to wait.
 func (r *remote) serve(stop *atomic.Bool, do func() (some, left bool, err error)) error {
 	var since time.Time // the end of the ranks of this process
-	for idle := (pause{}); ; {
+	policy := servingLoops()
+	for idle := policy.Begin(); ; {
 		stopping := stop.Load()
 		some, left, err := do()
 		if err != nil {
@@ -217,9 +218,9 @@ func (r *remote) serve(stop *atomic.Bool, do func() (some, left bool, err error)
 			}
 		}
 		if some {
-			idle = pause{}
+			idle = policy.Begin()
 		} else {
-			idle.serve()
+			idle.Pause()
 		}
 	}
 }
@@ -227,48 +228,19 @@ func (r *remote) serve(stop *atomic.Bool, do func() (some, left bool, err error)
 // Close frees the queue.
 func (r *remote) Close() error { return r.queue.Close() }
 
-// pause paces a polling loop: it first yields to other goroutines, and then sleeps longer and longer.
-type pause struct {
-	begun time.Time
-	turns int
-}
+// How loops wait: one of many per process, and one beside few others, which holds its thread while it sleeps. By Go's
+// timer each sleep is a millisecond where a process does nothing but wait for GPUs.
+var (
+	manyLoops = poll.Policy{Yields: 50, Share: 64, Min: time.Microsecond, Max: 200 * time.Microsecond, Sleep: time.Sleep}
+	fewLoops  = poll.Policy{Yields: 50, Share: 64, Min: time.Microsecond, Max: 200 * time.Microsecond}
+)
 
-// wait is for one of many loops.
-func (p *pause) wait() { p.turn(time.Sleep) }
-
-// nap is for a loop beside few others: it keeps its thread while it sleeps. By Go's timer each sleep is a millisecond
-// where a process does nothing but wait for GPUs.
-func (p *pause) nap() { p.turn(nap.Sleep) }
-
-// serve is for a loop that serves others: it naps if there are enough cores. With few cores, loops that wake so often
-// would take the cores from those that they serve.
-func (p *pause) serve() {
+// servingLoops is how a loop waits that serves others. With few cores, loops that wake often would take the cores from
+// those that they serve.
+func servingLoops() *poll.Policy {
+	const fewCores = 4
 	if runtime.GOMAXPROCS(0) > fewCores {
-		p.nap()
-	} else {
-		p.wait()
+		return &fewLoops
 	}
-}
-
-const fewCores = 4
-
-func (p *pause) turn(sleep func(time.Duration)) {
-	const yields, longest = 50, 200
-	if p.turns == 0 {
-		p.begun = time.Now()
-	}
-	p.turns++
-	if p.turns <= yields {
-		runtime.Gosched()
-		return
-	}
-	sleep(time.Duration(min(p.turns-yields, longest)) * time.Microsecond)
-}
-
-// waited returns how long the loop has waited.
-func (p *pause) waited() time.Duration {
-	if p.turns == 0 {
-		return 0
-	}
-	return time.Since(p.begun)
+	return &manyLoops
 }

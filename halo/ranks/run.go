@@ -217,7 +217,7 @@ func (w *World) end(why error) {
 // watch waits until the ranks of all devices have ended. It ends the run when a rank or a device fails, when the
 // context is done, when another process ends the run, and at once if launch, the error of the launches, is not nil.
 func (w *World) watch(ctx context.Context, proxy *proxy, launch error) error {
-	var idle pause
+	idle := fewLoops.Begin()
 	var failed error
 	fail := func(err error) {
 		if err != nil && failed == nil {
@@ -261,7 +261,7 @@ func (w *World) watch(ctx context.Context, proxy *proxy, launch error) error {
 			return errors.Join(here(failed), w.stuck)
 		}
 		if len(running) > 0 {
-			idle.nap()
+			idle.Pause()
 		}
 	}
 	return failed
@@ -359,7 +359,7 @@ func (h *hostState) reason() error {
 // join waits until the ranks of all devices have ended. If it returns an error, some may still run.
 func (w *World) join() (failed error) {
 	h := w.host.state
-	var idle pause
+	idle := fewLoops.Begin()
 	over := time.Now()
 	for i, m := range w.members {
 		for {
@@ -379,9 +379,9 @@ func (w *World) join() (failed error) {
 			if time.Since(over) > w.grace {
 				return errors.Join(failed, w.notEnded())
 			}
-			idle.nap()
+			idle.Pause()
 		}
-		idle = pause{}
+		idle = fewLoops.Begin()
 	}
 	return failed
 }

@@ -2,13 +2,12 @@ package mpi
 
 import (
 	"fmt"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
 	"unsafe"
 
-	"github.com/halox/halox/internal/nap"
+	"github.com/halox/halox/internal/poll"
 )
 
 // Memory is memory of the host that Go's collector does not know. MPI may keep its address
@@ -120,41 +119,36 @@ func (w *waits) take() bool {
 
 func (w *waits) give() { w.spinning.Add(-1) }
 
-// pace is how a loop that polls for an event waits between two polls. If it may poll without sleeping it keeps its
-// thread for spinFor, and yields to other goroutines now and then: to yield takes a lock, and may wake a thread. Else
-// it yields for yieldFor. Then it sleeps a share of the time that it has waited, so that it finds out late by no more
-// than that.
-type pace struct {
-	waits   *waits
-	began   time.Time
-	yielded time.Duration // after the beginning
-	spins   bool          // whether it may poll without sleeping
-}
-
-const (
-	yieldFor   = 50 * time.Microsecond
-	yieldEvery = 50 * time.Microsecond // of a loop that keeps its thread
-	spinFor    = 50 * time.Millisecond
-	leastSleep = 20 * time.Microsecond
-	mostSleep  = 500 * time.Microsecond
-	sleepShare = 8 // of the time waited, one part
+// How loops wait that may poll without sleeping, and others.
+var (
+	spinning = poll.Policy{
+		Spin: 50 * time.Millisecond, YieldEvery: 50 * time.Microsecond,
+		Share: 8, Min: 20 * time.Microsecond, Max: 500 * time.Microsecond,
+	}
+	yielding = poll.Policy{
+		YieldFor: 50 * time.Microsecond, Share: 8, Min: 20 * time.Microsecond, Max: 500 * time.Microsecond,
+	}
 )
 
-func newPace(w *waits) pace { return pace{waits: w, began: time.Now(), spins: w.take()} }
+// pace is a wait of a loop, and its place among those that may poll without sleeping, if it has one.
+type pace struct {
+	poll.Wait
+	waits *waits
+	spins bool
+}
+
+func newPace(w *waits) pace {
+	if w.take() {
+		return pace{spinning.Begin(), w, true}
+	}
+	return pace{yielding.Begin(), w, false}
+}
 
 // rest waits a little and returns how long the loop has waited.
 func (p *pace) rest() time.Duration {
-	waited := time.Since(p.began)
-	if waited >= spinFor {
+	waited := p.Pause()
+	if waited >= spinning.Spin {
 		p.end()
-	}
-	switch {
-	case p.spins && waited < p.yielded+yieldEvery:
-	case p.spins, waited < yieldFor:
-		p.yielded = waited
-		runtime.Gosched()
-	default:
-		nap.Sleep(min(max(waited/sleepShare, leastSleep), mostSleep))
 	}
 	return waited
 }
@@ -186,7 +180,7 @@ func (l *Library) Linger(came func() bool) bool {
 		return false
 	}
 	defer l.idle.give()
-	for p := (pace{began: time.Now(), spins: true}); p.rest() < lingerFor; {
+	for wait := spinning.Begin(); wait.Pause() < lingerFor; {
 		if came() {
 			return true
 		}

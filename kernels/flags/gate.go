@@ -3,10 +3,11 @@ package flags
 import (
 	"errors"
 	"fmt"
-	"runtime"
+	"math"
 	"sync/atomic"
 	"time"
 
+	"github.com/halox/halox/internal/poll"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/kernels/internal/launch"
 	"github.com/halox/halox/streams"
@@ -123,20 +124,19 @@ func NewNothing(c *kernels.Compiler, d *streams.Device) (*streams.Kernel, error)
 	})
 }
 
+// yielding loops never sleep: what is timed by them may take less than that.
+var yielding = poll.Policy{Yields: math.MaxInt}
+
 // await polls until a count has reached a value. It returns false after the limit.
 func await(count *uint64, value uint64, limit time.Duration) bool {
 	const looks = 64 // between two looks at the clock
-	var start time.Time
-	for {
+	for wait := yielding.Begin(); ; {
 		for range looks {
 			if atomic.LoadUint64(count) >= value {
 				return true
 			}
 		}
-		runtime.Gosched()
-		if start.IsZero() {
-			start = time.Now()
-		} else if time.Since(start) > limit {
+		if wait.Pause() > limit {
 			return false
 		}
 	}

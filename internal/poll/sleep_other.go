@@ -1,6 +1,6 @@
 //go:build !linux
 
-package nap
+package poll
 
 import "time"
 

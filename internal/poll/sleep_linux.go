@@ -1,12 +1,12 @@
-package nap
+package poll
 
 import (
 	"syscall"
 	"time"
 )
 
-// Sleep sleeps by the kernel's timer. That of Go makes a millisecond of less where the process is idle, as one is that
-// waits for others.
+// Sleep sleeps by the kernel's timer, and holds its thread. Go's timer makes 1 ms of anything shorter where the process
+// is idle, as one is that waits for others.
 func Sleep(d time.Duration) {
 	if d >= time.Millisecond {
 		time.Sleep(d)

@@ -1,2 +1,0 @@
-// Package nap sleeps for less than a millisecond.
-package nap
