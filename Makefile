@@ -25,7 +25,7 @@ RACE = $(filter-out $(addprefix $(shell $(GO) list -m)/,$(PLAIN)),$(shell $(GO) 
 # The packages with tests that are another program without cgo: those with files that need cgo, and those that import a binding
 # of a library, which internal/rooms holds them to. All others are the same code, and have these below them. Beside them, some
 # of what the command does without cgo.
-NOCGO     := internal/cuda internal/mpi internal/nccl internal/nvrtc internal/nvrtc/usages internal/testdevices kernels p2p p2p/mpi streams
+NOCGO     := internal/cuda internal/dl internal/mpi internal/nccl internal/nvrtc internal/nvrtc/usages internal/testdevices kernels p2p p2p/mpi streams
 NOCGO_RUN := Launched|CtrlC|Samples|Devices
 
 # What chooses the cases that tests take of long lists, and the long tests that have their turn, see Seed in internal/testdevices: others

@@ -3,9 +3,13 @@ package mpi
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 	"unsafe"
+
+	"github.com/halox/halox/internal/dl"
 )
 
 // Comm is a communicator. Any goroutine may use it.
@@ -24,58 +28,42 @@ func (c *Comm) Size() int { return c.size }
 // Library returns the library that the communicator is of.
 func (c *Comm) Library() *Library { return c.library }
 
-// Dup returns a communicator of the same processes whose messages never meet those of this
-// one. All processes must call it. It waits for the others, at most that long.
+// Dup returns a communicator of the same processes whose messages never meet those of this one. All processes must call
+// it. It waits for the others, at most for the limit.
 func (c *Comm) Dup(ctx context.Context, limit time.Duration) (*Comm, error) {
 	f, err := c.library.frames.take()
 	if err != nil {
 		return nil, err
 	}
 	f.put(0)
-	err = c.together(ctx, limit, fCommIdup, func(request frame) arguments {
-		return arguments{uintptr(c.handle), f.request(), request.request()}
-	})
-	if err != nil {
+	if err := c.together(ctx, limit, fCommIdup, uintptr(c.handle), f.request()); err != nil {
 		return nil, err // MPI may still write into the frame
 	}
 	defer c.library.frames.give(f)
 	return c.library.made(fCommIdup, f)
 }
 
-// Split returns the communicator of those processes that give the same color, in the order of
-// their keys, then of their ranks. All processes must call it. Colors are not negative. It waits
-// for the others, at most that long.
+// Split returns the communicator of the processes that give the same color, in the order of their keys, then of their
+// ranks. All processes must call it. Colors are not negative. It waits for the others, at most for the limit.
+//
+// The call blocks, and MPI has none that does not: one that is not back in time is left behind on its thread, with its
+// frame.
 func (c *Comm) Split(ctx context.Context, limit time.Duration, color, key int) (*Comm, error) {
-	return c.derived(ctx, limit, fCommSplit, arguments{uintptr(c.handle), uintptr(color), uintptr(key)}, 3)
-}
-
-// SplitShared returns the communicator of the processes that can share memory: those of this
-// host, or of this container. All processes must call it. It waits for the others, at most that
-// long.
-func (c *Comm) SplitShared(ctx context.Context, limit time.Duration) (*Comm, error) {
-	h := c.library.handles
-	return c.derived(ctx, limit, fCommSplitType, arguments{uintptr(c.handle), uintptr(h.shared), 0, uintptr(h.noInfo)},
-		4)
-}
-
-// derived calls a function that writes a new communicator, as argument number out. The call
-// blocks, and MPI has none that does not: one that is not back in time is left behind on its
-// thread, with its frame.
-func (c *Comm) derived(ctx context.Context, limit time.Duration, fn function, a arguments, out int) (*Comm, error) {
 	l := c.library
 	f, err := l.frames.take()
 	if err != nil {
 		return nil, err
 	}
 	f.put(0)
-	a[out] = f.request()
 	made := make(chan error, 1)
-	go func() { made <- l.call(fn, "", a) }()
-	if err := within(ctx, limit, made, functionNames[fn], withAllRanks); err != nil {
+	go func() {
+		made <- l.call(fCommSplit, "", dl.Args{uintptr(c.handle), uintptr(color), uintptr(key), f.request()})
+	}()
+	if err := await(ctx, limit, made, functionNames[fCommSplit], withAllRanks); err != nil {
 		return nil, err // MPI may still write into the frame
 	}
 	defer l.frames.give(f)
-	return l.made(fn, f)
+	return l.made(fCommSplit, f)
 }
 
 // made returns the communicator whose handle a function has written into a frame.
@@ -96,11 +84,11 @@ func (l *Library) made(fn function, f frame) (_ *Comm, err error) {
 
 // returnErrors has failed calls return, and not end the process.
 func (c *Comm) returnErrors() error {
-	return c.library.call(fCommSetErrhandler, "", arguments{uintptr(c.handle), uintptr(c.library.handles.errorsReturn)})
+	return c.library.call(fCommSetErrhandler, "", dl.Args{uintptr(c.handle), uintptr(c.library.handles.errorsReturn)})
 }
 
-// leastTag is the largest tag that every library has.
-const leastTag = 32767
+// minTagBound is the largest tag that every library has.
+const minTagBound = 32767
 
 // LargestTag returns the largest tag that messages may have.
 func (c *Comm) LargestTag() (int, error) {
@@ -111,17 +99,15 @@ func (c *Comm) LargestTag() (int, error) {
 	}
 	defer l.frames.give(f)
 	f.put(0)
-	if err := l.call(fCommGetAttr, "", arguments{uintptr(l.handles.world), uintptr(l.handles.tagBound), f.request(),
-		f.flag()}); err != nil {
+	a := dl.Args{uintptr(l.handles.world), uintptr(l.handles.tagBound), f.request(), f.flag()}
+	if err := l.call(fCommGetAttr, "", a); err != nil {
 		return 0, err
 	}
-	at := *(*uintptr)(unsafe.Pointer(&f.bytes[0]))
-	copier := symbolOf(l.loaded, "memcpy")
-	if f.int32At(flagAt) == 0 || at == 0 || copier == 0 {
-		return leastTag, nil
+	bound := *(**int32)(unsafe.Pointer(&f.bytes[0]))
+	if f.int32At(flagAt) == 0 || bound == nil {
+		return minTagBound, nil
 	}
-	call(copier, arguments{f.status(), at, 4})
-	return max(leastTag, int(f.int32At(statusAt))), nil
+	return max(minTagBound, int(*bound)), nil
 }
 
 // Free returns what the communicator holds. All processes must call it, with no request open.
@@ -137,39 +123,36 @@ func (c *Comm) Free() error {
 	defer c.library.frames.give(f)
 	f.put(c.handle)
 	c.handle = c.library.handles.null
-	return c.library.call(fCommFree, "", arguments{f.request()})
+	return c.library.call(fCommFree, "", dl.Args{f.request()})
 }
 
 // Abort ends all processes at once, this one among them, with that exit code. It returns only if
 // the library fails to.
 func (l *Library) Abort(code int) error {
-	return l.call(fAbort, "", arguments{uintptr(l.handles.world), uintptr(code)})
+	return l.call(fAbort, "", dl.Args{uintptr(l.handles.world), uintptr(code)})
 }
 
 // HostName returns what MPI calls this host.
 func (l *Library) HostName() (string, error) { return l.text(fGetProcessorName) }
 
-// Barrier returns when all processes have called it, or an error after that long.
+// Barrier returns when all processes have called it, or an error after the limit.
 func (c *Comm) Barrier(ctx context.Context, limit time.Duration) error {
-	return c.together(ctx, limit, fIbarrier, func(f frame) arguments {
-		return arguments{uintptr(c.handle), f.request()}
-	})
+	return c.together(ctx, limit, fIbarrier, uintptr(c.handle))
 }
 
-// together makes one collective call and waits for it.
-func (c *Comm) together(ctx context.Context, limit time.Duration, fn function, one func(frame) arguments) error {
+// together makes one collective call, with a request after the arguments, and waits for it.
+func (c *Comm) together(ctx context.Context, limit time.Duration, fn function, arguments ...uintptr) error {
 	r := &Request{}
 	if err := r.begin(c, fn, allRanks, 0); err != nil {
 		return err
 	}
-	if err := r.add(one); err != nil {
+	if err := r.add(arguments...); err != nil {
 		return err
 	}
 	return r.Wait(ctx, limit)
 }
 
-// Broadcast returns, on all processes, the bytes that the root has given. All must call it;
-// what others than the root give is not looked at.
+// Broadcast returns, on all processes, the bytes that the root gives; what others give is ignored. All must call it.
 func (c *Comm) Broadcast(ctx context.Context, limit time.Duration, b []byte, root int) ([]byte, error) {
 	var length [8]byte
 	binary.LittleEndian.PutUint64(length[:], uint64(len(b)))
@@ -180,104 +163,261 @@ func (c *Comm) Broadcast(ctx context.Context, limit time.Duration, b []byte, roo
 	if c.rank == root {
 		copy(all, b)
 	}
-	for at := 0; at < len(all); at += c.library.most {
-		if err := c.broadcast(ctx, limit, all[at:min(len(all), at+c.library.most)], root); err != nil {
+	for piece := range slices.Chunk(all, c.library.most) {
+		if err := c.broadcast(ctx, limit, piece, root); err != nil {
 			return nil, err
 		}
 	}
 	return all, nil
 }
 
-// broadcast is one call, through memory that stays as it is when the wait is given up.
+// broadcast is one call.
 func (c *Comm) broadcast(ctx context.Context, limit time.Duration, b []byte, root int) error {
-	m, err := NewMemory(max(1, len(b)))
-	if err != nil {
+	return withMemory(len(b), func(m []byte) error {
+		copy(m, b)
+		err := c.together(ctx, limit, fIbcast, addressOf(m), uintptr(len(b)), uintptr(c.library.handles.byteType),
+			uintptr(root), uintptr(c.handle))
+		copy(b, m)
 		return err
-	}
-	copy(m.Bytes, b)
-	err = c.together(ctx, limit, fIbcast, func(f frame) arguments {
-		return arguments{addressOf(m.Bytes), uintptr(len(b)), uintptr(c.library.handles.byteType), uintptr(root),
-			uintptr(c.handle), f.request()}
+	})
+}
+
+// Allgather returns what each process gives, by rank. All must call it; together they may give 1 GiB.
+func (c *Comm) Allgather(ctx context.Context, limit time.Duration, b []byte) (all [][]byte, err error) {
+	lengths, total := make([]int, c.size), 0
+	kind := uintptr(c.library.handles.byteType)
+	err = withMemory(8+8*c.size, func(m []byte) error {
+		binary.LittleEndian.PutUint64(m, uint64(len(b)))
+		at := addressOf(m)
+		if err := c.together(ctx, limit, fIallgather, at, 8, kind, at+8, 8, kind, uintptr(c.handle)); err != nil {
+			return err
+		}
+		for i := range lengths {
+			lengths[i] = int(binary.LittleEndian.Uint64(m[8+8*i:]))
+			total += lengths[i]
+		}
+		return nil
 	})
 	if err != nil {
-		return err // MPI may still write into the memory
+		return nil, err
 	}
-	copy(b, m.Bytes)
-	m.Free()
+	if total > c.library.most {
+		return nil, fmt.Errorf("MPI_Iallgatherv with all ranks: at most %d bytes together are possible, got %d",
+			c.library.most, total)
+	}
+	// The memory has the counts, the offsets, this process's piece and all pieces.
+	offsets, mine := 4*c.size, 8*c.size
+	pieces := mine + len(b)
+	err = withMemory(pieces+total, func(m []byte) error {
+		offset := 0
+		for i, n := range lengths {
+			binary.LittleEndian.PutUint32(m[4*i:], uint32(n))
+			binary.LittleEndian.PutUint32(m[offsets+4*i:], uint32(offset))
+			offset += n
+		}
+		copy(m[mine:], b)
+		at := func(offset int) uintptr { return addressOf(m) + uintptr(offset) }
+		err := c.together(ctx, limit, fIallgatherv, at(mine), uintptr(len(b)), kind, at(pieces), at(0), at(offsets), kind,
+			uintptr(c.handle))
+		if err != nil {
+			return err
+		}
+		for rest := slices.Clone(m[pieces : pieces+total]); len(all) < c.size; {
+			n := lengths[len(all)]
+			all, rest = append(all, rest[:n:n]), rest[n:]
+		}
+		return nil
+	})
+	return all, err
+}
+
+// Request is a message or a collective call under way. The zero value is none. It can be used again once Test or Wait
+// has said that it is done. One goroutine may use it at a time.
+type Request struct {
+	comm *Comm
+	fn   function
+	peer int // the other rank; allRanks for a collective call
+	tag  int
+	open []frame // of the pieces that are not done
+}
+
+const allRanks = -2
+
+// withAllRanks is how errors name the ranks that a collective call waits for.
+const withAllRanks = "with all ranks"
+
+// with names the other rank and the tag.
+func (r *Request) with() string {
+	switch {
+	case r.peer == allRanks:
+		return withAllRanks
+	case r.fn == fIsend:
+		return fmt.Sprintf("to rank %d, tag %d", r.peer, r.tag)
+	}
+	return fmt.Sprintf("from rank %d, tag %d", r.peer, r.tag)
+}
+
+// begin makes the request ready for calls of a function.
+func (r *Request) begin(c *Comm, fn function, peer, tag int) error {
+	if len(r.open) > 0 {
+		return fmt.Errorf("mpi: %s %s is still under way", functionNames[r.fn], r.with())
+	}
+	r.comm, r.fn, r.peer, r.tag = c, fn, peer, tag
 	return nil
 }
 
-// Allgather returns what each process has given, by rank. All must call it; together they may
-// give 1 GiB.
-func (c *Comm) Allgather(ctx context.Context, limit time.Duration, b []byte) ([][]byte, error) {
-	lengths, err := c.allgatherLengths(ctx, limit, len(b))
-	if err != nil {
-		return nil, err
-	}
-	total := int64(0)
-	for _, n := range lengths {
-		total += n
-	}
-	if total > int64(c.library.most) {
-		return nil, fmt.Errorf("MPI_Iallgatherv with all ranks: %d bytes together; at most %d are possible", total,
-			c.library.most)
-	}
-	return c.allgather(ctx, limit, b, lengths, int(total))
+// Isend begins to send the bytes to a rank. They must not be memory of Go, see Memory, and stay as they are until the
+// request is done. More than 1 GiB travels in several pieces, which the receiver must expect in as many bytes.
+func (c *Comm) Isend(r *Request, b []byte, to, tag int) error {
+	return c.IsendAt(r, addressOf(b), len(b), to, tag)
 }
 
-// allgatherLengths returns how many bytes each process gives.
-func (c *Comm) allgatherLengths(ctx context.Context, limit time.Duration, n int) ([]int64, error) {
-	m, err := NewMemory(8 + 8*c.size)
-	if err != nil {
-		return nil, err
-	}
-	binary.LittleEndian.PutUint64(m.Bytes, uint64(n))
-	kind := uintptr(c.library.handles.byteType)
-	err = c.together(ctx, limit, fIallgather, func(f frame) arguments {
-		return arguments{addressOf(m.Bytes), 8, kind, addressOf(m.Bytes) + 8, 8, kind, uintptr(c.handle), f.request()}
-	})
-	if err != nil {
-		return nil, err // MPI may still write into the memory
-	}
-	lengths := make([]int64, c.size)
-	for i := range lengths {
-		lengths[i] = int64(binary.LittleEndian.Uint64(m.Bytes[8+8*i:]))
-	}
-	m.Free()
-	return lengths, nil
+// IsendAt is Isend of bytes at an address, which may be in memory of a GPU if the library takes that.
+func (c *Comm) IsendAt(r *Request, address uintptr, bytes, to, tag int) error {
+	return c.message(r, fIsend, address, bytes, to, tag)
 }
 
-// allgather gathers pieces of known lengths. The memory has the counts, the places, this
-// process's piece and all pieces.
-func (c *Comm) allgather(ctx context.Context, limit time.Duration, b []byte, lengths []int64, total int) ([][]byte,
-	error) {
-	countsAt, placesAt, mineAt := 0, 4*c.size, 8*c.size
-	allAt := mineAt + len(b)
-	m, err := NewMemory(allAt + max(1, total))
+// Irecv begins to receive a message of at most len(b) bytes from a rank. The memory must not be Go's. A longer message
+// is an error. One of more than 1 GiB must have exactly len(b) bytes.
+func (c *Comm) Irecv(r *Request, b []byte, from, tag int) error {
+	return c.IrecvAt(r, addressOf(b), len(b), from, tag)
+}
+
+// IrecvAt is Irecv to an address, as IsendAt.
+func (c *Comm) IrecvAt(r *Request, address uintptr, bytes, from, tag int) error {
+	return c.message(r, fIrecv, address, bytes, from, tag)
+}
+
+// message makes one call for each piece of the bytes, and one for no bytes. Messages of one rank, communicator and tag
+// do not overtake each other.
+func (c *Comm) message(r *Request, fn function, address uintptr, bytes, peer, tag int) error {
+	if err := r.begin(c, fn, peer, tag); err != nil {
+		return err
+	}
+	for first := true; first || bytes > 0; first = false {
+		n := min(bytes, c.library.most)
+		err := r.add(
+			address, uintptr(n), uintptr(c.library.handles.byteType), uintptr(peer), uintptr(tag), uintptr(c.handle),
+		)
+		if err != nil {
+			return err
+		}
+		address, bytes = address+uintptr(n), bytes-n
+	}
+	return nil
+}
+
+// add makes a call of the request's function. Its last argument, after those given, is where it writes an MPI_Request:
+// a frame.
+func (r *Request) add(first ...uintptr) error {
+	l := r.comm.library
+	f, err := l.frames.take()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	place := int64(0)
-	for i, n := range lengths {
-		binary.LittleEndian.PutUint32(m.Bytes[countsAt+4*i:], uint32(n))
-		binary.LittleEndian.PutUint32(m.Bytes[placesAt+4*i:], uint32(place))
-		place += n
+	f.put(0)
+	var a dl.Args
+	a[copy(a[:], first)] = f.request()
+	if code := dl.Call(l.at[r.fn], a); code != 0 {
+		l.frames.give(f)
+		return l.failure(r.fn, r.with(), code)
 	}
-	copy(m.Bytes[mineAt:], b)
-	base, kind := addressOf(m.Bytes), uintptr(c.library.handles.byteType)
-	err = c.together(ctx, limit, fIallgatherv, func(f frame) arguments {
-		return arguments{base + uintptr(mineAt), uintptr(len(b)), kind, base + uintptr(allAt), base + uintptr(countsAt),
-			base + uintptr(placesAt), kind, uintptr(c.handle), f.request()}
-	})
-	if err != nil {
-		return nil, err // MPI may still write into the memory
+	r.open = append(r.open, f)
+	return nil
+}
+
+// Test reports whether the request is done. One that was never begun is. After an error the request is of no more use.
+func (r *Request) Test() (bool, error) {
+	for len(r.open) > 0 {
+		l, f := r.comm.library, r.open[0]
+		code := dl.Call(l.at[fTest], dl.Args{f.request(), f.flag(), f.status()})
+		if code == 0 && f.int32At(flagAt) == 0 {
+			return false, nil
+		}
+		r.open = r.open[:copy(r.open, r.open[1:])]
+		if code != 0 { // the frame is never used again: MPI may still write into it
+			return false, l.failure(r.fn, r.with(), code)
+		}
+		l.frames.give(f)
 	}
-	all := make([][]byte, c.size)
-	place = int64(allAt)
-	for i, n := range lengths {
-		all[i] = append([]byte(nil), m.Bytes[place:place+n]...)
-		place += n
+	return true, nil
+}
+
+// Wait waits until the request is done, at most for the limit. After a *LateError, or when the context has ended, the
+// request is still open: MPI may write into the memory that it was begun with.
+func (r *Request) Wait(ctx context.Context, limit time.Duration) error {
+	if done, err := r.Test(); done || err != nil {
+		return err
 	}
-	m.Free()
-	return all, nil
+	late := func() error { return &LateError{functionNames[r.fn], r.with(), limit} }
+	return r.comm.library.Await(ctx, limit, r.Test, late)
+}
+
+// Await polls until done returns true or an error, at most for the limit: then it returns what late returns. When the
+// context ends, the error also has its cause.
+func (l *Library) Await(ctx context.Context, limit time.Duration, done func() (bool, error), late func() error) error {
+	p := newPace(&l.waits)
+	defer p.end()
+	for {
+		if is, err := done(); is || err != nil {
+			return err
+		}
+		if ctx.Err() != nil {
+			return errors.Join(late(), context.Cause(ctx))
+		}
+		if p.rest() > limit {
+			return late()
+		}
+	}
+}
+
+// Cancel gives up a receive for which nothing has arrived. It is done when Test says so.
+func (r *Request) Cancel() error {
+	for _, f := range r.open {
+		if err := r.comm.library.call(fCancel, r.with(), dl.Args{f.request()}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Spin lets at most so many waits at a time poll without sleeping, for up to 50 ms each, and as many calls of Linger;
+// before it is called no wait does for longer than 50 us. Libraries that carry large messages in pieces make progress
+// within calls alone, and so need it. It costs a core for each such wait.
+func (l *Library) Spin(most int) {
+	l.waits.most.Store(int32(most))
+	l.idle.most.Store(int32(most))
+}
+
+// lingerFor is how long a thread without work polls for more: longer than most steps take. A thread that sleeps takes
+// as long to wake as a message of some 100 KiB takes to arrive.
+const lingerFor = 2 * time.Millisecond
+
+// Linger polls came without sleeping, for up to 2 ms, and reports whether it returned true. It returns false at once
+// where as many other calls poll as Spin allows.
+func (l *Library) Linger(came func() bool) bool {
+	if !l.idle.take() {
+		return false
+	}
+	defer l.idle.give()
+	for wait := spinning.Begin(); wait.Pause() < lingerFor; {
+		if came() {
+			return true
+		}
+	}
+	return false
+}
+
+// await waits for a result of a call that cannot be told to stop.
+func await(ctx context.Context, limit time.Duration, done <-chan error, name, with string) error {
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case err := <-done:
+		return err
+	case <-timer.C:
+		return &LateError{name, with, limit}
+	case <-ctx.Done():
+		return fmt.Errorf("%s: %w", name, context.Cause(ctx))
+	}
 }

@@ -13,6 +13,5 @@
 // Handlers of signals that the library takes while it is loaded, started and ended are given
 // back to Go.
 //
-// With cgo a C function calls the library, on Linux for amd64 and arm64; without cgo purego
-// does. Elsewhere Open returns [ErrUnsupported].
+// Open returns [ErrUnsupported] where package dl opens no libraries.
 package mpi

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/halox/halox/internal/dl"
 )
 
 var (
@@ -12,7 +14,7 @@ var (
 	ErrNotFound = errors.New("no MPI library found")
 
 	// ErrUnsupported says that this build cannot call MPI.
-	ErrUnsupported = errors.New("MPI needs Linux on amd64 or arm64")
+	ErrUnsupported = fmt.Errorf("MPI: %w", dl.ErrUnsupported)
 
 	// ErrLate is what all that waited too long is.
 	ErrLate = errors.New("waited too long")

@@ -2,7 +2,6 @@ package mpi
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,6 +15,20 @@ type Launcher struct {
 	Rank      int    // of this one
 	LocalRank int    // of this one, among those of its host; -1 where it does not say
 }
+
+// Variable is the environment's variable that names the library.
+const Variable = "HALOX_MPI"
+
+// Family is a binary interface of MPI.
+type Family string
+
+// The families.
+const (
+	Unknown  Family = ""
+	MPICH    Family = "MPICH"        // and Intel MPI, MVAPICH and others of MPICH's ABI
+	OpenMPI  Family = "Open MPI"     // versions 4 and 5
+	Standard Family = "standard ABI" // of MPI 5, which MPICH 5 and Open MPI 6 have
+)
 
 // marks are the variables by which a launcher is known, in the order in which they are looked
 // for: one that was started by another, as mpirun in a job of Slurm, comes before that. A
@@ -72,16 +85,6 @@ func number(environment func(string) (string, bool), name string, fallback int) 
 		return 0, fmt.Errorf("%s=%q is no number of processes", name, text)
 	}
 	return n, nil
-}
-
-// Suits refuses a library that ends the process when this launcher has started it: MPICH knows
-// mpirun of Open MPI only where it was built for PMIx, and is told so.
-func (l Launcher) Suits(library *Library) error {
-	_, told := os.LookupEnv("MPIR_CVAR_PMI_VERSION")
-	if l.Family != OpenMPI || told || !strings.HasPrefix(library.Version, "MPICH") {
-		return nil
-	}
-	return fmt.Errorf("%s started this process, which %s does not know; use the mpiexec of that library, or name that of the launcher in %s", l.Name, library, Variable)
 }
 
 // Check compares what the launcher says with what a library says of its world. They differ

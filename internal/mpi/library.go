@@ -2,6 +2,8 @@ package mpi
 
 import (
 	"bytes"
+	"cmp"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -9,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/halox/halox/internal/dl"
 )
 
 // Library is an MPI library in this process. It is never unloaded: it has threads, and hooks
@@ -19,7 +23,7 @@ type Library struct {
 	Version string // what the library says of itself, one line
 
 	handles handles
-	loaded  uintptr // of the loader
+	loaded  dl.Library
 	at      [functions]uintptr
 	frames  frames
 	most    int // bytes that one call is given
@@ -29,6 +33,12 @@ type Library struct {
 
 	lock sync.Mutex
 	main *mainThread // nil before Init, and where another has started MPI
+}
+
+// mainThread is the thread that starts MPI and ends it: MPI wants one thread for both.
+type mainThread struct {
+	end   chan struct{} // closed to have MPI ended
+	ended chan error    // of MPI_Finalize
 }
 
 // mostBytes is what one call is given: counts are ints, and MPI_Isend_c is not in all libraries.
@@ -49,14 +59,12 @@ const (
 	fCommSize
 	fCommRank
 	fCommSplit
-	fCommSplitType
 	fCommSetErrhandler
 	fCommGetAttr
 	fIsend
 	fIrecv
 	fTest
 	fCancel
-	fIprobe
 	fIbarrier
 	fIbcast
 	fIallgather
@@ -69,8 +77,8 @@ const (
 
 var functionNames = [functions]string{
 	"MPI_Init_thread", "MPI_Initialized", "MPI_Finalized", "MPI_Query_thread", "MPI_Finalize", "MPI_Abort",
-	"MPI_Comm_idup", "MPI_Comm_free", "MPI_Comm_size", "MPI_Comm_rank", "MPI_Comm_split", "MPI_Comm_split_type", "MPI_Comm_set_errhandler", "MPI_Comm_get_attr",
-	"MPI_Isend", "MPI_Irecv", "MPI_Test", "MPI_Cancel", "MPI_Iprobe",
+	"MPI_Comm_idup", "MPI_Comm_free", "MPI_Comm_size", "MPI_Comm_rank", "MPI_Comm_split", "MPI_Comm_set_errhandler", "MPI_Comm_get_attr",
+	"MPI_Isend", "MPI_Irecv", "MPI_Test", "MPI_Cancel",
 	"MPI_Ibarrier", "MPI_Ibcast", "MPI_Iallgather", "MPI_Iallgatherv",
 	"MPI_Error_string", "MPI_Get_library_version", "MPI_Get_processor_name",
 }
@@ -82,7 +90,7 @@ var functionNames = [functions]string{
 //
 // The library is not started: see Init and Lend.
 func Open(override string, launcher Launcher) (*Library, error) {
-	if !supported {
+	if _, err := dl.Open("", dl.Now); errors.Is(err, dl.ErrUnsupported) {
 		return nil, ErrUnsupported
 	}
 	if l := inProcess(); l != nil {
@@ -110,18 +118,15 @@ func Open(override string, launcher Launcher) (*Library, error) {
 // usual names; nil where there is none.
 func inProcess() *Library {
 	for _, name := range append([]string{""}, filesOf(Unknown)...) {
-		flags := loadNow
+		flags := dl.Now
 		if name != "" {
-			flags |= loadedOnly
+			flags |= dl.Loaded
 		}
-		library, err := loadLibrary(name, flags)
-		if err != nil || symbolOf(library, functionNames[fInitThread]) == 0 {
+		library, err := dl.Open(name, flags)
+		if err != nil {
 			continue
 		}
-		if name == "" {
-			name = theProgram
-		}
-		if l, err := newLibrary(name, library); err == nil {
+		if l, err := newLibrary(cmp.Or(name, theProgram), library); err == nil {
 			return l
 		}
 	}
@@ -137,7 +142,7 @@ func openOne(path string) (*Library, error) {
 	if err != nil {
 		return nil, err
 	}
-	library, err := loadLibrary(path, loadNow)
+	library, err := dl.Open(path, dl.Now)
 	if err := before.restore(); err != nil {
 		return nil, err
 	}
@@ -149,7 +154,7 @@ func openOne(path string) (*Library, error) {
 		return nil, err
 	}
 	if l.Family == OpenMPI { // whose plugins look for its symbols among the global ones
-		if _, err := loadLibrary(path, loadNow|loadGlobal); err != nil {
+		if _, err := dl.Open(path, dl.Now|dl.Global); err != nil {
 			return nil, err
 		}
 	}
@@ -157,17 +162,13 @@ func openOne(path string) (*Library, error) {
 }
 
 // newLibrary finds the functions and the family of a library that is loaded.
-func newLibrary(path string, library uintptr) (*Library, error) {
+func newLibrary(path string, library dl.Library) (*Library, error) {
 	l := &Library{Path: path, loaded: library, most: mostBytes}
-	var missing []string
-	for i, name := range functionNames {
-		if l.at[i] = symbolOf(library, name); l.at[i] == 0 {
-			missing = append(missing, name)
-		}
-	}
+	at, missing := library.Table(functionNames[:])
 	if len(missing) > 0 {
 		return nil, fmt.Errorf("it is no MPI library, or one before MPI 3: it lacks %s", strings.Join(missing, ", "))
 	}
+	copy(l.at[:], at)
 	if err := l.findFamily(library); err != nil {
 		return nil, err
 	}
@@ -181,18 +182,18 @@ func newLibrary(path string, library uintptr) (*Library, error) {
 
 // findFamily tells the family, as mpi4py does: the standard ABI says its version, Open MPI has
 // variables, and what is left is of MPICH's ABI.
-func (l *Library) findFamily(library uintptr) error {
+func (l *Library) findFamily(library dl.Library) error {
 	if major, err := l.abiVersion(library); err != nil {
 		return err
 	} else if major > 0 {
 		l.Family, l.handles = Standard, standardHandles
 		return nil
 	}
-	if symbolOf(library, "ompi_mpi_comm_self") == 0 {
+	if library.Symbol("ompi_mpi_comm_self") == 0 {
 		l.Family, l.handles = MPICH, mpichHandles
 		return nil
 	}
-	l.Family, l.handles = OpenMPI, openMPIHandles(func(name string) uintptr { return symbolOf(library, name) })
+	l.Family, l.handles = OpenMPI, openMPIHandles(library.Symbol)
 	if !l.handles.complete() {
 		return fmt.Errorf("it is an Open MPI that lacks some of its variables: %+v", l.handles)
 	}
@@ -200,8 +201,8 @@ func (l *Library) findFamily(library uintptr) error {
 }
 
 // abiVersion returns the major version of the standard ABI that a library has, 0 of none.
-func (l *Library) abiVersion(library uintptr) (int32, error) {
-	at := symbolOf(library, "MPI_Abi_get_version")
+func (l *Library) abiVersion(library dl.Library) (int32, error) {
+	at := library.Symbol("MPI_Abi_get_version")
 	if at == 0 {
 		return 0, nil
 	}
@@ -211,7 +212,7 @@ func (l *Library) abiVersion(library uintptr) (int32, error) {
 	}
 	defer l.frames.give(f)
 	f.put(0)
-	if call(at, arguments{f.request(), f.flag()}) != 0 {
+	if dl.Call(at, dl.Args{f.request(), f.flag()}) != 0 {
 		return 0, nil
 	}
 	return f.int32At(0), nil
@@ -227,9 +228,9 @@ func (l *Library) text(fn function, first ...uintptr) (string, error) {
 		return "", err
 	}
 	defer m.Free()
-	a := arguments{}
+	a := dl.Args{}
 	copy(a[:], append(first, addressOf(m.Bytes), addressOf(m.Bytes)+maxText))
-	if code := call(l.at[fn], a); code != 0 {
+	if code := dl.Call(l.at[fn], a); code != 0 {
 		return "", fmt.Errorf("%s: %d", functionNames[fn], code)
 	}
 	text, _, _ := bytes.Cut(m.Bytes[:maxText], []byte{0})
@@ -257,8 +258,8 @@ func (l *Library) File() string {
 func (l *Library) String() string { return fmt.Sprintf("%s (%s)", l.Path, l.Version) }
 
 // call calls a function and makes an error of its result.
-func (l *Library) call(fn function, with string, a arguments) error {
-	if code := call(l.at[fn], a); code != 0 {
+func (l *Library) call(fn function, with string, a dl.Args) error {
+	if code := dl.Call(l.at[fn], a); code != 0 {
 		return l.failure(fn, with, code)
 	}
 	return nil
@@ -280,72 +281,11 @@ func (l *Library) asks(fn function, first ...uintptr) (int, error) {
 	}
 	defer l.frames.give(f)
 	f.put(0)
-	a := arguments{}
+	a := dl.Args{}
 	copy(a[:], append(first, f.request()))
 	err = l.call(fn, "", a)
 	return int(f.int32At(0)), err
 }
-
-// Family is a binary interface of MPI.
-type Family string
-
-// The families.
-const (
-	Unknown  Family = ""
-	MPICH    Family = "MPICH"        // and Intel MPI, MVAPICH and others of MPICH's ABI
-	OpenMPI  Family = "Open MPI"     // versions 4 and 5
-	Standard Family = "standard ABI" // of MPI 5, which MPICH 5 and Open MPI 6 have
-)
-
-// Handle is a handle of MPI as an argument: an int in MPICH, a pointer elsewhere. Both take
-// one register.
-type Handle uintptr
-
-// handles are the constants of a family that the binding needs.
-type handles struct {
-	world, null   Handle // MPI_COMM_WORLD, MPI_COMM_NULL
-	byteType      Handle // MPI_BYTE
-	noInfo        Handle // MPI_INFO_NULL
-	errorsReturn  Handle // MPI_ERRORS_RETURN
-	multiple      int32  // MPI_THREAD_MULTIPLE
-	shared        int32  // MPI_COMM_TYPE_SHARED
-	anySource     int32  // MPI_ANY_SOURCE
-	anyTag        int32  // MPI_ANY_TAG
-	tagBound      int32  // MPI_TAG_UB
-	sourceAt      int    // where MPI_SOURCE lies in an MPI_Status, in bytes; MPI_TAG follows it
-	handleIs32Bit bool   // a handle has 4 bytes in memory, else 8
-}
-
-// mpichHandles are those of MPICH's mpi.h, fixed by its ABI initiative.
-var mpichHandles = handles{
-	world: 0x44000000, null: 0x04000000, byteType: 0x4c00010d, noInfo: 0x1c000000, errorsReturn: 0x54000001,
-	multiple: 3, shared: 1, anySource: -2, anyTag: -1, tagBound: 0x64400001, sourceAt: 8, handleIs32Bit: true,
-}
-
-// standardHandles are those of chapter 20 of MPI 5.0.
-var standardHandles = handles{
-	world: 0x101, null: 0x100, byteType: 0x247, noInfo: 0x130, errorsReturn: 0x143,
-	multiple: 4096, shared: 221, anySource: -1, anyTag: -2, tagBound: 501,
-}
-
-// openMPIHandles returns those of Open MPI, whose handles are addresses of its variables.
-func openMPIHandles(symbol func(string) uintptr) handles {
-	address := func(name string) Handle { return Handle(symbol(name)) }
-	return handles{
-		world: address("ompi_mpi_comm_world"), null: address("ompi_mpi_comm_null"), byteType: address("ompi_mpi_byte"),
-		noInfo: address("ompi_mpi_info_null"), errorsReturn: address("ompi_mpi_errors_return"),
-		multiple: 3, shared: 0, anySource: -1, anyTag: -1, tagBound: 0,
-	}
-}
-
-// complete reports whether all variables of Open MPI were found. Of other families no handle
-// is zero.
-func (h handles) complete() bool {
-	return h.world != 0 && h.null != 0 && h.byteType != 0 && h.noInfo != 0 && h.errorsReturn != 0
-}
-
-// Variable is the environment's variable that names the library.
-const Variable = "HALOX_MPI"
 
 // names are the files of each family, the newest interface last: of one installation that
 // has two, all processes must take the same.
@@ -416,6 +356,16 @@ func resolved(path string) string {
 	return path
 }
 
+// Suits refuses a library that ends the process when this launcher has started it: MPICH knows
+// mpirun of Open MPI only where it was built for PMIx, and is told so.
+func (l Launcher) Suits(library *Library) error {
+	_, told := os.LookupEnv("MPIR_CVAR_PMI_VERSION")
+	if l.Family != OpenMPI || told || !strings.HasPrefix(library.Version, "MPICH") {
+		return nil
+	}
+	return fmt.Errorf("%s started this process, which %s does not know; use the mpiexec of that library, or name that of the launcher in %s", l.Name, library, Variable)
+}
+
 // The functions by which libraries say whether they take addresses of GPUs: of MPICH and of Open MPI. MPICH has both.
 const (
 	queryGPU  = "MPIX_GPU_query_support"
@@ -428,19 +378,19 @@ const ofCUDA = 0
 // SaysGPU reports whether the library says that messages may lie in the memory of CUDA devices, and names the function
 // by which it does, or that it has none. Libraries have been wrong both ways. MPI must run.
 func (l *Library) SaysGPU() (says bool, by string, err error) {
-	if at := symbolOf(l.loaded, queryGPU); at != 0 {
+	if at := l.loaded.Symbol(queryGPU); at != 0 {
 		f, err := l.frames.take()
 		if err != nil {
 			return false, queryGPU, err
 		}
 		defer l.frames.give(f)
 		f.put(0)
-		if code := call(at, arguments{ofCUDA, f.request()}); code == 0 && f.int32At(0) != 0 {
+		if code := dl.Call(at, dl.Args{ofCUDA, f.request()}); code == 0 && f.int32At(0) != 0 {
 			return true, queryGPU, nil
 		}
 	}
-	if at := symbolOf(l.loaded, queryCUDA); at != 0 {
-		return call(at, arguments{}) == 1, queryCUDA, nil
+	if at := l.loaded.Symbol(queryCUDA); at != 0 {
+		return dl.Call(at, dl.Args{}) == 1, queryCUDA, nil
 	}
 	return false, queryGPU + " and " + queryCUDA, nil
 }

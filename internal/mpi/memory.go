@@ -3,11 +3,7 @@ package mpi
 import (
 	"fmt"
 	"sync"
-	"sync/atomic"
-	"time"
 	"unsafe"
-
-	"github.com/halox/halox/internal/poll"
 )
 
 // Memory is memory of the host that Go's collector does not know. MPI may keep its address
@@ -34,6 +30,19 @@ func (m *Memory) Free() {
 		unmapMemory(m.Bytes)
 		m.Bytes = nil
 	}
+}
+
+// withMemory calls f with zeroed memory. After an error the memory is never freed: MPI may still write into it.
+func withMemory(bytes int, f func(m []byte) error) error {
+	m, err := NewMemory(max(1, bytes))
+	if err != nil {
+		return err
+	}
+	if err := f(m.Bytes); err != nil {
+		return err
+	}
+	m.Free()
+	return nil
 }
 
 // addressOf returns where the bytes lie, 0 of none.
@@ -103,87 +112,3 @@ func (f frame) handle(h handles) Handle {
 
 // put writes the handle at the beginning of the frame.
 func (f frame) put(h Handle) { *(*uint64)(unsafe.Pointer(&f.bytes[0])) = uint64(h) }
-
-// waits limits how many loops of a process poll MPI without sleeping. Libraries make progress within calls alone, so
-// while all loops sleep a large message rests. One loop that polls makes progress for the messages of all.
-type waits struct{ most, spinning atomic.Int32 }
-
-// take reports whether one more loop may poll without sleeping, until give.
-func (w *waits) take() bool {
-	if w.spinning.Add(1) <= w.most.Load() {
-		return true
-	}
-	w.spinning.Add(-1)
-	return false
-}
-
-func (w *waits) give() { w.spinning.Add(-1) }
-
-// How loops wait that may poll without sleeping, and others.
-var (
-	spinning = poll.Policy{
-		Spin: 50 * time.Millisecond, YieldEvery: 50 * time.Microsecond,
-		Share: 8, Min: 20 * time.Microsecond, Max: 500 * time.Microsecond,
-	}
-	yielding = poll.Policy{
-		YieldFor: 50 * time.Microsecond, Share: 8, Min: 20 * time.Microsecond, Max: 500 * time.Microsecond,
-	}
-)
-
-// pace is a wait of a loop, and its place among those that may poll without sleeping, if it has one.
-type pace struct {
-	poll.Wait
-	waits *waits
-	spins bool
-}
-
-func newPace(w *waits) pace {
-	if w.take() {
-		return pace{spinning.Begin(), w, true}
-	}
-	return pace{yielding.Begin(), w, false}
-}
-
-// rest waits a little and returns how long the loop has waited.
-func (p *pace) rest() time.Duration {
-	waited := p.Pause()
-	if waited >= spinning.Spin {
-		p.end()
-	}
-	return waited
-}
-
-// end lets another loop poll without sleeping.
-func (p *pace) end() {
-	if p.spins {
-		p.spins = false
-		p.waits.give()
-	}
-}
-
-// Spin lets at most so many waits at a time poll without sleeping, for up to 50 ms each, and as many calls of Linger;
-// before it is called no wait does for longer than 50 us. Libraries that carry large messages in pieces make progress
-// within calls alone, and so need it. It costs a core for each such wait.
-func (l *Library) Spin(most int) {
-	l.waits.most.Store(int32(most))
-	l.idle.most.Store(int32(most))
-}
-
-// lingerFor is how long a thread without work polls for more: longer than most steps take. A thread that sleeps takes
-// as long to wake as a message of some 100 KiB takes to arrive.
-const lingerFor = 2 * time.Millisecond
-
-// Linger polls came without sleeping, for up to 2 ms, and reports whether it returned true. It returns false at once
-// where as many other calls poll as Spin allows.
-func (l *Library) Linger(came func() bool) bool {
-	if !l.idle.take() {
-		return false
-	}
-	defer l.idle.give()
-	for wait := spinning.Begin(); wait.Pause() < lingerFor; {
-		if came() {
-			return true
-		}
-	}
-	return false
-}

@@ -2,12 +2,15 @@ package mpi
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
+	"unsafe"
+
+	"github.com/halox/halox/internal/dl"
 )
 
 // Init starts MPI, unless the program has, and returns a communicator of its own of all
@@ -91,12 +94,6 @@ func (l *Library) Finalize(ctx context.Context, limit time.Duration) error {
 	return m.finish(ctx, limit)
 }
 
-// mainThread is the thread that starts MPI and ends it: MPI wants one thread for both.
-type mainThread struct {
-	end   chan struct{} // closed to have MPI ended
-	ended chan error    // of MPI_Finalize
-}
-
 // start calls MPI_Init_thread on a thread of its own, and returns when it has come back.
 // Where it does not within the limit, as when a link between hosts is down, the thread is left
 // behind and MPI is of no use to this process.
@@ -113,7 +110,7 @@ func (l *Library) start(ctx context.Context, limit time.Duration) (*mainThread, 
 		<-m.end
 		m.ended <- l.finalize()
 	}()
-	if err := within(ctx, limit, started, "MPI_Init_thread", "for the other processes"); err != nil {
+	if err := await(ctx, limit, started, "MPI_Init_thread", "for the other processes"); err != nil {
 		return nil, err
 	}
 	return m, nil
@@ -122,21 +119,7 @@ func (l *Library) start(ctx context.Context, limit time.Duration) (*mainThread, 
 // finish has the thread end MPI.
 func (m *mainThread) finish(ctx context.Context, limit time.Duration) error {
 	close(m.end)
-	return within(ctx, limit, m.ended, "MPI_Finalize", "for the other processes")
-}
-
-// within waits for a result of a call that cannot be told to stop.
-func within(ctx context.Context, limit time.Duration, done <-chan error, name, with string) error {
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
-	select {
-	case err := <-done:
-		return err
-	case <-timer.C:
-		return &LateError{name, with, limit}
-	case <-ctx.Done():
-		return fmt.Errorf("%s: %w", name, context.Cause(ctx))
-	}
+	return await(ctx, limit, m.ended, "MPI_Finalize", "for the other processes")
 }
 
 // initThread starts MPI and leaves the signals as they were.
@@ -166,68 +149,65 @@ func (l *Library) finalize() error {
 	if err != nil {
 		return err
 	}
-	if err := l.call(fFinalize, "", arguments{}); err != nil {
+	if err := l.call(fFinalize, "", dl.Args{}); err != nil {
 		return err
 	}
 	return errors.Join(l.runHooks(), before.restore())
 }
 
-// Of the loader: what dlinfo is asked for, and the marks of a dynamic section.
-const (
-	linkMap          = 2 // RTLD_DI_LINKMAP
-	dynamicEnd       = 0
-	dynamicFini      = 26 // DT_FINI_ARRAY, relative to where the library lies
-	dynamicFiniBytes = 28
-)
-
-// runHooks calls what the library has left for the end of the process, which C runs in exit
-// and Go does not. MPICH 5 takes leave of its launcher there: if a process ends without that,
-// the launcher believes that it has crashed, and kills the others while they end.
+// runHooks calls what the library has left for the end of the process, which C runs in exit and Go does not. MPICH 5
+// takes leave of its launcher there: if a process ends without that, the launcher believes that it has crashed, and
+// kills the others while they end.
 func (l *Library) runHooks() error {
 	if !strings.HasPrefix(l.Version, "MPICH") {
 		return nil
 	}
 	functions, err := l.finiFunctions()
-	for i := len(functions) - 1; i >= 0; i-- {
-		call(functions[i], arguments{})
+	for _, function := range slices.Backward(functions) {
+		dl.Call(function, dl.Args{})
 	}
 	return err
 }
 
+// linkMap is struct link_map of the loader, and dynamic one entry of a dynamic section.
+type (
+	linkMap struct {
+		base    unsafe.Pointer // where the library lies
+		name    uintptr
+		entries *[1 << 16]dynamic
+	}
+	dynamic struct{ tag, value uintptr }
+)
+
+const (
+	infoLinkMap  = 2  // RTLD_DI_LINKMAP
+	tagEnd       = 0  // DT_NULL
+	tagFini      = 26 // DT_FINI_ARRAY, relative to the base
+	tagFiniBytes = 28 // DT_FINI_ARRAYSZ
+)
+
 // finiFunctions returns the functions that the loader calls before it unloads the library.
-func (l *Library) finiFunctions() ([]uintptr, error) {
-	information, copier := symbolOf(l.loaded, "dlinfo"), symbolOf(l.loaded, "memcpy")
-	if information == 0 || copier == 0 {
-		return nil, errors.New("mpi: the loader has no dlinfo")
-	}
-	m, err := NewMemory(32)
-	if err != nil {
-		return nil, err
-	}
-	defer m.Free()
-	words := func(at uint64) (first, second, third uint64) {
-		call(copier, arguments{addressOf(m.Bytes), uintptr(at), 24})
-		return binary.LittleEndian.Uint64(m.Bytes), binary.LittleEndian.Uint64(m.Bytes[8:]), binary.LittleEndian.Uint64(m.Bytes[16:])
-	}
-	if call(information, arguments{l.loaded, linkMap, addressOf(m.Bytes)}) != 0 {
-		return nil, errors.New("mpi: dlinfo failed")
-	}
-	base, _, dynamic := words(binary.LittleEndian.Uint64(m.Bytes))
-	var array, size uint64
-	for at := dynamic; ; at += 16 {
-		mark, value, _ := words(at)
-		switch mark {
-		case dynamicFini:
-			array = base + value
-		case dynamicFiniBytes:
-			size = value
-		case dynamicEnd:
-			var found []uintptr
-			for i := uint64(0); array != 0 && i < size; i += 8 {
-				function, _, _ := words(array + i)
-				found = append(found, uintptr(function))
-			}
-			return found, nil
+func (l *Library) finiFunctions() (functions []uintptr, err error) {
+	information := l.loaded.Symbol("dlinfo")
+	err = withMemory(8, func(m []byte) error {
+		if information == 0 || dl.Call(information, dl.Args{uintptr(l.loaded), infoLinkMap, addressOf(m)}) != 0 {
+			return errors.New("mpi: dlinfo failed")
 		}
-	}
+		loaded := *(**linkMap)(unsafe.Pointer(&m[0]))
+		var array unsafe.Pointer
+		var bytes uintptr
+		for _, d := range loaded.entries {
+			switch d.tag {
+			case tagFini:
+				array = unsafe.Add(loaded.base, d.value)
+			case tagFiniBytes:
+				bytes = d.value
+			case tagEnd:
+				functions = slices.Clone(unsafe.Slice((*uintptr)(array), bytes/8))
+				return nil
+			}
+		}
+		return nil
+	})
+	return functions, err
 }

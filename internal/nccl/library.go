@@ -2,9 +2,8 @@
 
 package nccl
 
-// #cgo LDFLAGS: -ldl
 // #include <stdlib.h>
-// #include "table.h"
+// #include "begin.h"
 import "C"
 
 import (
@@ -12,6 +11,8 @@ import (
 	"runtime"
 	"strings"
 	"unsafe"
+
+	"github.com/halox/halox/internal/dl"
 )
 
 // Library is an NCCL library in this process. It is never unloaded: it has threads.
@@ -19,8 +20,38 @@ type Library struct {
 	Path    string
 	Version string // "2.27.5"
 
-	table *C.halox_nccl
+	at         []uintptr // by function
+	text, last uintptr   // ncclGetErrorString and ncclGetLastError, 0 where the library lacks them
 }
+
+// A function is an index of the table of addresses.
+type function int
+
+const (
+	fGetVersion function = iota
+	fGetUniqueID
+	fCommInitRankConfig
+	fCommGetAsyncError
+	fCommFinalize
+	fCommDestroy
+	fCommAbort
+	fGroupStart
+	fGroupEnd
+	fSend
+	fRecv
+)
+
+var functionNames = []string{
+	"ncclGetVersion", "ncclGetUniqueId", "ncclCommInitRankConfig", "ncclCommGetAsyncError", "ncclCommFinalize",
+	"ncclCommDestroy", "ncclCommAbort", "ncclGroupStart", "ncclGroupEnd", "ncclSend", "ncclRecv",
+}
+
+// Values of ncclResult_t and ncclDataType_t.
+const (
+	success    = 0
+	inProgress = 7
+	uint8Type  = 1
+)
 
 // Open opens the library at path, or DefaultLibrary where it is empty. The error is ErrNotFound, ErrUnsupported, or
 // names what the library lacks: NCCL before 2.14 has no communicators that do not block.
@@ -28,65 +59,84 @@ func Open(path string) (*Library, error) {
 	if path == "" {
 		path = DefaultLibrary
 	}
-	name := C.CString(path)
-	defer C.free(unsafe.Pointer(name))
-	why := make([]C.char, 4096)
-	var missing C.int
-	table := C.halox_nccl_open(name, &why[0], C.size_t(len(why)), &missing)
-	text := C.GoString(&why[0])
-	switch {
-	case table == nil && missing > 0:
-		return nil, fmt.Errorf("%s is no NCCL library, or one before 2.14: it lacks %s", path,
-			strings.ReplaceAll(text, " ", ", "))
-	case table == nil:
-		return nil, fmt.Errorf("%w: %s", ErrNotFound, text)
+	library, err := dl.Open(path, dl.Now)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrNotFound, err)
 	}
-	l := &Library{Path: path, table: table}
-	var v C.int
-	if err := l.check("ncclGetVersion", nil, func() C.int { return C.halox_nccl_version(table, &v) }); err != nil {
+	l := &Library{Path: path, text: library.Symbol("ncclGetErrorString"), last: library.Symbol("ncclGetLastError")}
+	var missing []string
+	if l.at, missing = library.Table(functionNames); len(missing) > 0 {
+		return nil, fmt.Errorf("%s is no NCCL library, or one before 2.14: it lacks %s", path, strings.Join(missing, ", "))
+	}
+	place := newPlace()
+	defer C.free(unsafe.Pointer(place))
+	if err := l.call(fGetVersion, 0, addressOf(place)); err != nil {
 		return nil, err
 	}
+	v := *place
 	l.Version = fmt.Sprintf("%d.%d.%d", v/10000, v%10000/100, v%100)
 	return l, nil
 }
 
+// newPlace returns a word of C's memory, which is zero: NCCL writes there also when the call that was given it has
+// returned.
+func newPlace() *uintptr { return (*uintptr)(C.calloc(1, C.sizeof_uintptr_t)) }
+
+func addressOf(place *uintptr) uintptr { return uintptr(unsafe.Pointer(place)) }
+
 // NewID returns what the ranks of a new communicator are to have in common. The process that makes it listens for the
 // others.
 func (l *Library) NewID() (id ID, err error) {
-	err = l.check("ncclGetUniqueId", nil, func() C.int { return C.halox_nccl_id(l.table, unsafe.Pointer(&id)) })
-	return id, err
+	made := C.calloc(1, C.size_t(len(id)))
+	defer C.free(made)
+	err = l.call(fGetUniqueID, 0, uintptr(made))
+	return *(*ID)(made), err
 }
 
-// check makes a call, and an error of its result. That something is under way is none. NCCL keeps its last words by
-// thread.
-func (l *Library) check(name string, comm C.nccl_comm, call func() C.int) error {
+// call calls a function for a communicator, or none.
+func (l *Library) call(fn function, comm uintptr, arguments ...uintptr) error {
+	return l.check(fn, comm, func() int32 { return l.plain(fn, arguments...) })
+}
+
+// plain calls a function on the calling thread.
+func (l *Library) plain(fn function, arguments ...uintptr) int32 {
+	var a dl.Args
+	copy(a[:], arguments)
+	return dl.Call(l.at[fn], a)
+}
+
+// check makes a call and an error of its result, unless that says that something is under way. NCCL keeps its last
+// message per thread.
+func (l *Library) check(fn function, comm uintptr, call func() int32) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	code := call()
-	if code == C.NCCL_SUCCESS || code == C.NCCL_IN_PROGRESS {
+	if code == success || code == inProgress {
 		return nil
 	}
-	return l.failure(name, comm, code)
+	return l.failure(functionNames[fn], comm, code)
 }
 
-func (l *Library) failure(name string, comm C.nccl_comm, code C.int) error {
-	return &Error{name, int(code), C.GoString(C.halox_nccl_text(l.table, code)),
-		strings.TrimSpace(C.GoString(C.halox_nccl_last(l.table, comm)))}
+func (l *Library) failure(name string, comm uintptr, code int32) error {
+	text := C.GoString(C.halox_nccl_text(C.uintptr_t(l.text), C.uintptr_t(code)))
+	last := C.GoString(C.halox_nccl_text(C.uintptr_t(l.last), C.uintptr_t(comm)))
+	return &Error{name, int(code), text, strings.TrimSpace(last)}
 }
 
-// Comm is one rank of a communicator. One goroutine at a time uses it, but for Abort.
+// Comm is one rank of a communicator. One goroutine at a time uses it, except for Abort.
 type Comm struct {
 	library *Library
-	// memory of C, never freed: NCCL writes the handle there also when the call that makes it has returned
-	place *C.nccl_comm
+	place   *uintptr // the handle; never freed, nor is state
+	state   *uintptr // for Ready
 }
 
 // Begin begins to make one rank of a communicator, on the device of the calling thread's context. All ranks must, with
 // the same id. Ready says when it is made. The calling goroutine is locked to its thread.
 func (l *Library) Begin(id ID, ranks, rank int) (*Comm, error) {
-	c := &Comm{library: l, place: (*C.nccl_comm)(C.calloc(1, C.sizeof_nccl_comm))}
-	err := l.check("ncclCommInitRankConfig", nil, func() C.int {
-		return C.halox_nccl_begin(l.table, c.place, C.int(ranks), unsafe.Pointer(&id), C.int(rank))
+	c := &Comm{library: l, place: newPlace(), state: newPlace()}
+	err := l.check(fCommInitRankConfig, 0, func() int32 {
+		return int32(C.halox_nccl_begin(C.uintptr_t(l.at[fCommInitRankConfig]), (*unsafe.Pointer)(unsafe.Pointer(c.place)),
+			C.int(ranks), unsafe.Pointer(&id), C.int(rank)))
 	})
 	if err != nil {
 		return nil, err
@@ -97,66 +147,62 @@ func (l *Library) Begin(id ID, ranks, rank int) (*Comm, error) {
 // Ready reports whether what was begun is no longer under way: the communicator is made, the message is queued on its
 // stream, or all has ended. An error is what it failed of.
 func (c *Comm) Ready() (bool, error) {
-	var state C.int
-	err := c.library.check("ncclCommGetAsyncError", *c.place, func() C.int {
-		return C.halox_nccl_state(c.library.table,
-			*c.place, &state)
-	})
-	switch {
-	case err != nil:
+	if err := c.library.call(fCommGetAsyncError, *c.place, *c.place, addressOf(c.state)); err != nil {
 		return false, err
-	case state == C.NCCL_IN_PROGRESS:
-		return false, nil
-	case state != C.NCCL_SUCCESS:
-		return false, c.library.failure("NCCL", *c.place, state)
 	}
-	return true, nil
+	switch code := int32(*c.state); code {
+	case success:
+		return true, nil
+	case inProgress:
+		return false, nil
+	default:
+		return false, c.library.failure("NCCL", *c.place, code)
+	}
 }
 
 // Send begins to queue a message to another rank on a stream of the device: so many bytes of its memory. It is queued
 // when Ready says so, and arrives where the other rank calls Receive. Messages from one rank to another arrive in
 // order.
 func (c *Comm) Send(address uint64, bytes int64, to int, stream uintptr) error {
-	return c.message("ncclSend", true, address, bytes, to, stream)
+	return c.message(fSend, address, bytes, to, stream)
 }
 
 // Receive begins to queue the receipt of a message of exactly so many bytes, as Send.
 func (c *Comm) Receive(address uint64, bytes int64, from int, stream uintptr) error {
-	return c.message("ncclRecv", false, address, bytes, from, stream)
+	return c.message(fRecv, address, bytes, from, stream)
 }
 
-func (c *Comm) message(name string, sends bool, address uint64, bytes int64, other int, stream uintptr) error {
-	way := C.int(0)
-	if sends {
-		way = 1
-	}
-	return c.library.check(name, *c.place, func() C.int {
-		return C.halox_nccl_message(c.library.table, *c.place, way, C.uintptr_t(address), C.size_t(bytes), C.int(other),
-			C.uintptr_t(stream))
+// message queues a message in a group of its own.
+func (c *Comm) message(fn function, address uint64, bytes int64, other int, stream uintptr) error {
+	l, comm := c.library, *c.place
+	return l.check(fn, comm, func() int32 {
+		if code := l.plain(fGroupStart); code != success {
+			return code
+		}
+		queued := l.plain(fn, uintptr(address), uintptr(bytes), uint8Type, uintptr(other), comm, stream)
+		ended := l.plain(fGroupEnd)
+		if queued != success && queued != inProgress {
+			return queued
+		}
+		return ended
 	})
 }
 
 // Finalize begins to end the communicator, which all ranks do. When Ready says so, Destroy is called.
-func (c *Comm) Finalize() error {
-	return c.library.check("ncclCommFinalize", *c.place, func() C.int {
-		return C.halox_nccl_finalize(c.library.table,
-			*c.place)
-	})
-}
+func (c *Comm) Finalize() error { return c.library.call(fCommFinalize, *c.place, *c.place) }
 
 // Destroy frees what the communicator holds.
-func (c *Comm) Destroy() error {
-	comm := *c.place
-	*c.place = nil
-	return c.library.check("ncclCommDestroy", nil, func() C.int { return C.halox_nccl_destroy(c.library.table, comm) })
-}
+func (c *Comm) Destroy() error { return c.drop(fCommDestroy) }
 
 // Abort ends what is under way, also on the device, and frees what the communicator holds. No other rank is asked.
-func (c *Comm) Abort() error {
+func (c *Comm) Abort() error { return c.drop(fCommAbort) }
+
+// drop calls a function that frees the communicator, once.
+func (c *Comm) drop(fn function) error {
 	comm := *c.place
-	*c.place = nil
-	if comm == nil {
+	*c.place = 0
+	if comm == 0 {
 		return nil
 	}
-	return c.library.check("ncclCommAbort", nil, func() C.int { return C.halox_nccl_abort(c.library.table, comm) })
+	return c.library.call(fn, 0, comm)
 }

@@ -28,7 +28,7 @@ var notHeld = []string{
 	"internal/cuda",
 	"internal/cuda/cudafake",
 	"internal/nvrtc",
-	"internal/mpi",
+	"internal/dl",
 	"internal/nccl",
 }
 

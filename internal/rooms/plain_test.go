@@ -127,7 +127,7 @@ func notPlain(file *ast.File) (what string) {
 			}
 		}
 	}
-	bindings := regexp.MustCompile(`/internal/(cuda|nvrtc|mpi|nccl|cufft)"$`)
+	bindings := regexp.MustCompile(`/internal/(cuda|dl|nvrtc|mpi|nccl|cufft)"$`)
 	ast.Inspect(file, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.ImportSpec:

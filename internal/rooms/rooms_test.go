@@ -21,8 +21,9 @@ var may = map[string][]string{
 	"stencil":                       {"domain"},
 	"internal/cuda":                 {},
 	"internal/nvrtc":                {},
-	"internal/mpi":                  {"internal/poll"},
-	"internal/nccl":                 {},
+	"internal/dl":                   {},
+	"internal/mpi":                  {"internal/dl", "internal/poll"},
+	"internal/nccl":                 {"internal/dl"},
 	"internal/nccl/ncclfake":        {},
 	"internal/poll":                 {},
 	"internal/hostmemory":           {},
@@ -76,7 +77,7 @@ var may = map[string][]string{
 }
 
 // mayUseC lists the rooms that import "C".
-var mayUseC = []string{"internal/cuda", "internal/nvrtc", "internal/mpi", "internal/nccl", "internal/cuda/cudafake"}
+var mayUseC = []string{"internal/cuda", "internal/dl", "internal/nvrtc", "internal/nccl", "internal/cuda/cudafake"}
 
 // roomOf returns the room that a package of the module belongs to: the
 // longest name in may that it lies under.
