@@ -106,36 +106,27 @@ func TestKernelOfRanks(t *testing.T) {
 	testdevices.Compile(t, kernels.Source{Name: "total.cu", Text: kernel[1], Mirrors: []kernels.Mirror{{Name: "Data", Value: data{}}}})
 }
 
-// The pages of this folder and the README link to files that are there.
+// The pages of this folder and the README link to files that are there, and so are the sources that docs/architecture.md
+// names.
 func TestLinks(t *testing.T) {
+	sources := regexp.MustCompile("`([a-z0-9_/]+/[a-z0-9_]+\\.(?:go|cu|cuh))`")
+	for _, m := range sources.FindAllStringSubmatch(read(t, "architecture.md"), -1) {
+		file := m[1]
+		if strings.HasPrefix(file, "cu/") {
+			file = "kernels/" + file
+		}
+		if _, err := os.Stat(filepath.Join("..", file)); err != nil {
+			t.Error(err)
+		}
+	}
 	code := regexp.MustCompile("(?ms)^```.*?^```$|`[^`\n]+`")
-	for _, page := range []string{"embedding.md", "points.md", "ranks.md", "architecture.md", "internals.md", "glossary.md", "../README.md", "../CONTRIBUTING.md", "../CHANGELOG.md"} {
+	for _, page := range []string{"embedding.md", "points.md", "ranks.md", "architecture.md", "internals.md", "glossary.md",
+		"../README.md", "../CONTRIBUTING.md", "../CHANGELOG.md"} {
 		text := code.ReplaceAllString(read(t, page), "")
 		for _, m := range regexp.MustCompile(`\]\(([^):#]+)\)`).FindAllStringSubmatch(text, -1) {
 			if _, err := os.Stat(filepath.Join(filepath.Dir(page), m[1])); err != nil {
 				t.Errorf("%s: %v", page, err)
 			}
-		}
-	}
-}
-
-// An example of steps can be read in five minutes. One by device ranks has all of its Go in one file: the problem, what
-// a device rank does on a CPU device, and the reference.
-func TestExamplesAreShort(t *testing.T) {
-	programs, err := filepath.Glob("../examples/*/main.go")
-	if err != nil || len(programs) < 3 {
-		t.Fatalf("%d examples: %v", len(programs), err)
-	}
-	for _, p := range programs {
-		text, most := read(t, p), 150
-		if strings.Contains(text, "example.RanksHeader") {
-			most = 600
-			if files, err := filepath.Glob(filepath.Dir(p) + "/*[^t].go"); err != nil || len(files) != 1 {
-				t.Errorf("%s is not the only file beside tests: %q, %v", p, files, err)
-			}
-		}
-		if lines := strings.Count(text, "\n"); lines >= most {
-			t.Errorf("%s has %d lines", p, lines)
 		}
 	}
 }

@@ -2,8 +2,8 @@ package docs_test
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
-	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -18,104 +18,157 @@ import (
 	"github.com/halox/halox/results/trace"
 )
 
-// pagesOfRecords are the pages whose numbers are measurements. Each is made from a template beside it,
-// in which every such number is a query of a record.
+// pagesOfRecords are the pages whose numbers are measurements. Each is made from a template in which every such number
+// is a query of a record.
 var pagesOfRecords = []string{"processes.md", "performance.md", "packing.md", "../README.md"}
 
-// TestPagesSayWhatRecordsSay makes the pages from their templates and the records, and compares them
-// with those that are there. UPDATE=1 writes them.
+func templateOf(page string) string { return filepath.Join("templates", filepath.Base(page)) }
+
+// TestPagesSayWhatRecordsSay makes the pages from their templates and the records, and compares them with those that are
+// there. UPDATE=1 writes them.
 func TestPagesSayWhatRecordsSay(t *testing.T) {
-	for _, page := range append(slices.Clone(pagesOfRecords), "ranks.md", "many-hosts.md") { // which also has numbers that are no measurements
-		made, err := newPage().make(filepath.Join("templates", filepath.Base(page)))
+	for _, file := range append(slices.Clone(pagesOfRecords), "ranks.md", "many-hosts.md") { // with other numbers too
+		text, err := (&page{}).make(templateOf(file))
 		if err != nil {
-			t.Errorf("%s: %v", page, err)
+			t.Errorf("%s: %v", file, err)
 			continue
 		}
 		if os.Getenv("UPDATE") != "" {
-			if err := os.WriteFile(page, made, 0o644); err != nil {
+			if err := os.WriteFile(file, text, 0o644); err != nil {
 				t.Error(err)
 			}
 		}
-		if i, there, wanted := firstDifference(read(t, page), string(made)); i > 0 {
-			t.Errorf("%s:%d: the page has\n%s\nits template and the records give\n%s\nUPDATE=1 go test ./docs -run Records writes it", page, i, there, wanted)
+		is, want := strings.Split(read(t, file), "\n"), strings.Split(string(text), "\n")
+		for i := range max(len(is), len(want)) {
+			if i >= len(is) || i >= len(want) || is[i] != want[i] {
+				t.Errorf("%s:%d differs from its template and the records, which give\n%s\n"+
+					"UPDATE=1 go test ./docs -run Records writes it", file, i+1, want[min(i, len(want)-1)])
+				break
+			}
 		}
 	}
 }
 
-// firstDifference returns the first line, from 1, in which texts differ, 0 if none.
-func firstDifference(a, b string) (line int, inA, inB string) {
-	as, bs := strings.Split(a, "\n"), strings.Split(b, "\n")
-	for i := range max(len(as), len(bs)) {
-		inA, inB = "", ""
-		if i < len(as) {
-			inA = as[i]
+// measurement is a number with a unit in which something is measured, or a table cell that is a number.
+var measurement = regexp.MustCompile(`(?i)\d(?:[\d.,]*\d)?(?:%| (?:us|ms|s|seconds?|microseconds?|times|[KMGT]B/s|G|` +
+	`[GT]FLOP/s|MHz|W|points?/s)\b)|\| *\d[\d., ]*\|`)
+
+// typed returns the measurements in a template outside of queries, code, the heads of tables, and the first column of
+// tables of claims, which is what a paper says or what the goal is.
+func typed(text string) (found []string) {
+	text = regexp.MustCompile("(?ms)\\{\\{.*?\\}\\}|^```.*?^```$").ReplaceAllString(text, "")
+	lines, claims := strings.Split(text, "\n"), false
+	for i, line := range lines {
+		claims = strings.HasPrefix(line, "| the paper says |") || strings.HasPrefix(line, "| goal |") ||
+			claims && strings.HasPrefix(line, "|")
+		if i+1 < len(lines) && strings.HasPrefix(lines[i+1], "|--") {
+			continue
 		}
-		if i < len(bs) {
-			inB = bs[i]
+		if cells := strings.SplitN(line, "|", 3); claims {
+			line = "|" + cells[2]
 		}
-		if inA != inB || i >= len(as) || i >= len(bs) {
-			return i + 1, inA, inB
+		found = append(found, measurement.FindAllString(line, -1)...)
+	}
+	return found
+}
+
+// Every number that is a measurement comes from a query of a record, or is marked as given.
+func TestMeasurementsComeFromRecords(t *testing.T) {
+	for _, file := range pagesOfRecords {
+		if found := typed(read(t, templateOf(file))); len(found) > 0 {
+			t.Errorf("the template of %s has %d numbers that no query gives: %q", file, len(found), found)
 		}
 	}
-	return 0, "", ""
+	if found := typed("It takes 5.5 us.\n\n| a | b |\n|---|---|\n| x | 7.2 |\n"); len(found) != 2 {
+		t.Errorf("found %q", found)
+	}
+}
+
+// What two H200 can tell is of one commit, that of the exchanges. The turns of the version before are of another.
+func TestRecordsAreOfOneCommit(t *testing.T) {
+	var p page
+	for _, file := range pagesOfRecords {
+		if _, err := p.make(templateOf(file)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := p.made("h200x2/exchange.json")
+	n := 0
+	for file, r := range p.records {
+		if strings.HasPrefix(file, "h200x2/") && !strings.Contains(file, "-0.1.0-") {
+			if made := madeBy(r); err != nil || made != want {
+				t.Errorf("%s is of %s, exchange.json of %s (%v)", file, made, want, err)
+			}
+			n++
+		}
+	}
+	if n < 30 {
+		t.Errorf("pages are made from %d records of two GPUs", n)
+	}
+}
+
+// No record names a path of the machine that it was made on, nor the machine.
+func TestRecordsNameNoPath(t *testing.T) {
+	var files []string
+	for _, pattern := range []string{"h[12]00x*/*.[jtc]*", "h[12]00x*/*/*.[jtc]*"} { // .json, .txt, .csv
+		more, _ := glob(pattern)
+		files = append(files, more...)
+	}
+	if len(files) < 100 {
+		t.Fatalf("%d files", len(files))
+	}
+	path := regexp.MustCompile(`["= ,](/|~/|[A-Za-z]:\\)[\w.]+/[^"\s]*`)
+	host := regexp.MustCompile(`"host": \{\s*"name": "([^"]*)"`)
+	for _, file := range files {
+		text := read(t, filepath.Join("../results", file))
+		if found := path.FindString(text); found != "" {
+			t.Errorf("%s names a path: %s", file, found)
+		}
+		if name := host.FindStringSubmatch(text); name != nil && name[1] != "vm" {
+			t.Errorf("%s names its host", file)
+		}
+	}
 }
 
 // A page is made from a template. Queries name a file below results.
 type page struct {
-	records  map[string]*results.Record
-	programs map[string]string // what made gives
-	read     map[string]bool   // all files that were asked
-	replaced map[string]string // where to read a file instead
+	records map[string]*results.Record // that were read
 }
 
-func newPage() *page {
-	return &page{records: map[string]*results.Record{}, programs: map[string]string{}, read: map[string]bool{}}
-}
-
-// with is a page that reads one file elsewhere, and has all records that this one has read.
-func (p *page) with(file, elsewhere string) *page {
-	other := &page{records: maps.Clone(p.records), programs: p.programs, read: map[string]bool{}, replaced: map[string]string{file: elsewhere}}
-	delete(other.records, file)
-	return other
-}
-
-// path returns where a file of results is.
-func (p *page) path(file string) string {
-	p.read[file] = true
-	if elsewhere, ok := p.replaced[file]; ok {
-		return elsewhere
-	}
-	return filepath.Join("../results", file)
-}
-
-// make executes a template with the queries that [page] has:
+// make executes a template with these queries. WHERE is labels that rows must have, "devices=4 path=peer": spaces within
+// a label are hyphens, "norms=" is a row without that label, and "bytes>=4194304" is one of at least that.
 //
-//	value FILE METRIC WHERE...    the median of the one row that has these labels, "devices=4 path=peer";
-//	                              spaces within a label are hyphens, and "norms=" is a row without that label;
-//	                              "bytes>=4194304" is one of at least that
-//	lowest, highest, middle       of the medians of all rows that have them
-//	mean FILES METRIC WHERE...    the mean of value over files whose names match a pattern
-//	rows FILE METRIC WHERE...     how many rows have these labels
-//	reach BOUND FILE METRIC WHERE...  in how many of them the metric is at least that
-//	leastRatio, mostRatio FILES FILES METRIC WHERE...  over all rows, of what mean gives for the second to the first
-//	leastAcross, mostAcross FILE METRIC LABEL A B WHERE...  over all rows, of B's metric to A's, where nothing but that label differs
-//	checked FILE                  how many rows were compared with what they should be
-//	groups FILE DIRECTION         how many layouts a bench of datatypes has, and
-//	chose BOUND FILE DIRECTION    for how many of them auto took at most so many times the least time of all engines
-//	hidden FILE                   the share of the communication in a trace behind which devices swept
-//	made FILE                     which halox made a record, "0.2.0 at 95df59a"
-//	logged FILE PATTERN           the number that the group of a pattern matches in a text, the mean of several
-//	div, mul, sub, add            of two numbers
-//	percent, fix N, sig N         a number as text: of 1, with N decimals, with N digits
+//	value FILE METRIC WHERE...        the median of the one row that has the labels
+//	lowest, highest, middle           of the medians of all rows that have them
+//	rows, reach BOUND                 how many rows have them, and in how many the metric is at least that
+//	mean FILES METRIC WHERE...        the mean of value over files whose names match a pattern
+//	leastRatio, mostRatio FILES FILES METRIC WHERE...
+//	                                  over all rows, of what mean gives for the second to the first
+//	leastAcross, mostAcross FILE METRIC LABEL A B WHERE...
+//	                                  over all rows, of B's metric to A's, where nothing but that label differs
+//	checked FILE                      how many rows were compared with what they should be
+//	groups FILE DIRECTION             how many layouts a bench of datatypes has, and
+//	chose BOUND FILE DIRECTION        for how many of them auto took at most so many times the least time
+//	hidden FILE                       the share of the communication in a trace behind which devices swept
+//	made FILE                         which halox made a record, "0.2.0 at 95df59a"
+//	logged FILE PATTERN               the number that the group of a pattern matches in a text, the mean of several
+//	div, mul, sub, add                of two numbers
+//	percent, fix N, sig N             a number as text: of 1, with N decimals, with N digits
+//	given TEXT                        a number that no record gives: a limit or a goal of the code, a data sheet
 func (p *page) make(file string) ([]byte, error) {
+	verdict := func(goal float64, is bool) string { return strconv.FormatFloat(goal, 'f', -1, 64) + ", " + met(is) }
 	t, err := template.New(filepath.Base(file)).Option("missingkey=error").Funcs(template.FuncMap{
-		"value": p.value, "lowest": p.over(slices.Min[[]float64]), "highest": p.over(slices.Max[[]float64]),
-		"middle": p.over(middle), "mean": p.mean, "rows": p.count, "reach": p.reach, "checked": p.checked,
-		"leastRatio": p.ratio(slices.Min[[]float64]), "mostRatio": p.ratio(slices.Max[[]float64]),
+		"value": p.over(one), "lowest": p.over(single(slices.Min[[]float64])), "mean": p.mean,
+		"highest": p.over(single(slices.Max[[]float64])), "middle": p.over(single(middle)),
+		"rows": func(file, metric string, where ...string) (int, error) {
+			return p.reach(math.Inf(-1), file, metric, where...)
+		},
+		"reach": p.reach, "leastRatio": p.ratio(slices.Min[[]float64]), "mostRatio": p.ratio(slices.Max[[]float64]),
 		"leastAcross": p.across(slices.Min[[]float64]), "mostAcross": p.across(slices.Max[[]float64]),
-		"chose": p.chose, "groups": p.groups, "made": p.made, "logged": p.logged, "hidden": p.hidden,
-		"list": func(all ...any) []any { return all },
-		"div":  func(a, b float64) float64 { return a / b }, "mul": func(a, b float64) float64 { return a * b },
+		"checked": p.checked, "made": p.made, "logged": logged, "hidden": hidden, "chose": p.chose,
+		"groups": func(file, direction string) (int, error) { return p.chose(math.Inf(1), file, direction) },
+		"list":   func(all ...any) []any { return all }, "given": func(text string) string { return text },
+		"div": func(a, b float64) float64 { return a / b }, "mul": func(a, b float64) float64 { return a * b },
 		"sub": func(a, b float64) float64 { return a - b }, "add": func(a, b float64) float64 { return a + b },
 		"atMost":  func(goal, v float64) string { return verdict(goal, v <= goal) },
 		"atLeast": func(goal, v float64) string { return verdict(goal, v >= goal) },
@@ -126,22 +179,12 @@ func (p *page) make(file string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	var made bytes.Buffer
-	err = t.Execute(&made, nil)
-	return made.Bytes(), err
+	var text bytes.Buffer
+	err = t.Execute(&text, nil)
+	return text.Bytes(), err
 }
 
-// verdict is a goal, and whether it is met.
-func verdict(goal float64, is bool) string {
-	return strconv.FormatFloat(goal, 'f', -1, 64) + ", " + met(is)
-}
-
-func met(is bool) string {
-	if is {
-		return "met"
-	}
-	return "missed"
-}
+func met(is bool) string { return map[bool]string{true: "met", false: "missed"}[is] }
 
 func fix(decimals int, v float64) string { return strconv.FormatFloat(v, 'f', decimals, 64) }
 
@@ -154,85 +197,95 @@ func significant(digits int, v float64) (string, error) {
 	return fix(max(0, digits-1-int(math.Floor(math.Log10(math.Abs(rounded))))), rounded), nil
 }
 
-func (p *page) record(file string) (r *results.Record, err error) {
-	if p.records[file] == nil {
-		p.records[file], err = results.Read(p.path(file))
+func (p *page) record(file string) (*results.Record, error) {
+	if r := p.records[file]; r != nil {
+		return r, nil
 	}
-	return p.records[file], err
+	r, err := results.Read(filepath.Join("../results", file))
+	if err != nil {
+		return nil, err
+	}
+	if p.records == nil {
+		p.records = map[string]*results.Record{}
+	}
+	p.records[file] = r
+	return r, nil
 }
 
-// made says which halox made a record or a log, in its words.
+func madeBy(r *results.Record) string { return r.Halox.Version + " at " + r.Halox.ShortCommit() }
+
+// made says which halox made a record, or a log whose first line says so.
 func (p *page) made(file string) (string, error) {
 	if filepath.Ext(file) == ".txt" {
-		text, err := os.ReadFile(p.path(file))
-		if err != nil {
-			return "", err
-		}
+		text, err := os.ReadFile(filepath.Join("../results", file))
 		first := regexp.MustCompile(`^# halox (\S+) \((\w+)\)`).FindSubmatch(text)
 		if first == nil {
-			return "", fmt.Errorf("%s: its first line does not say which halox made it", file)
+			return "", fmt.Errorf("%s: its first line does not say which halox made it (%v)", file, err)
 		}
 		return fmt.Sprintf("%s at %s", first[1], first[2]), nil
 	}
-	if p.programs[file] == "" {
-		r, err := results.Read(filepath.Join("../results", file))
-		if err != nil {
-			return "", err
-		}
-		p.programs[file] = r.Halox.Version + " at " + r.Halox.ShortCommit()
+	r, err := p.record(file)
+	if err != nil {
+		return "", err
 	}
-	return p.programs[file], nil
+	return madeBy(r), nil
 }
 
+// has reports whether a row has all of the labels, as a query gives them.
+func has(row results.Row, where []string) bool {
+	return !slices.ContainsFunc(where, func(label string) bool {
+		if name, least, ok := strings.Cut(label, ">="); ok {
+			bound, err := strconv.ParseFloat(least, 64)
+			v, ok := row.Float(name)
+			return err != nil || !ok || v < bound
+		}
+		name, value, ok := strings.Cut(label, "=")
+		return !ok || strings.ReplaceAll(row.Text(name), " ", "-") != value
+	})
+}
+
+func words(where []string) []string { return strings.Fields(strings.Join(where, " ")) }
+
 // medians returns the medians of a metric in all rows of a record that have the labels.
-func (p *page) medians(file, metric string, where []string) (found []float64, err error) {
+func (p *page) medians(file, metric string, where ...string) (found []float64, err error) {
 	r, err := p.record(file)
 	if err != nil {
 		return nil, err
 	}
-	labels := strings.Fields(strings.Join(where, " "))
 	for _, row := range r.Rows {
-		sample, ok := row.Get(results.Metric(metric))
-		if ok && !slices.ContainsFunc(labels, func(label string) bool { return !has(row, label) }) {
+		if sample, ok := row.Get(results.Metric(metric)); ok && has(row, words(where)) {
 			found = append(found, sample.Median)
 		}
 	}
 	if len(found) == 0 {
-		return nil, fmt.Errorf("%s: no row has %v with a %s", file, labels, metric)
+		return nil, fmt.Errorf("%s: no row has %v with a %s", file, where, metric)
 	}
 	return found, nil
 }
 
-// has reports whether a row has a label, as a query gives it.
-func has(row results.Row, label string) bool {
-	if name, least, ok := strings.Cut(label, ">="); ok {
-		bound, err := strconv.ParseFloat(least, 64)
-		v, ok := row.Float(name)
-		return err == nil && ok && v >= bound
-	}
-	name, value, ok := strings.Cut(label, "=")
-	return ok && strings.ReplaceAll(row.Text(name), " ", "-") == value
-}
-
-func (p *page) value(file, metric string, where ...string) (float64, error) {
-	all, err := p.medians(file, metric, where)
-	if err == nil && len(all) > 1 {
-		err = fmt.Errorf("%s: %d rows have %v: say which", file, len(all), where)
-	}
-	if err != nil {
-		return 0, err
-	}
-	return all[0], nil
-}
-
-func (p *page) over(f func([]float64) float64) func(string, string, ...string) (float64, error) {
+// over joins the medians of all rows that have the labels.
+func (p *page) over(join func([]float64) (float64, error)) func(string, string, ...string) (float64, error) {
 	return func(file, metric string, where ...string) (float64, error) {
-		all, err := p.medians(file, metric, where)
+		all, err := p.medians(file, metric, where...)
 		if err != nil {
 			return 0, err
 		}
-		return f(all), nil
+		if all[0], err = join(all); err != nil {
+			err = fmt.Errorf("%s: %w of %v", file, err, where)
+		}
+		return all[0], err
 	}
+}
+
+func single(join func([]float64) float64) func([]float64) (float64, error) {
+	return func(all []float64) (float64, error) { return join(all), nil }
+}
+
+func one(all []float64) (float64, error) {
+	if len(all) > 1 {
+		return 0, fmt.Errorf("say which of %d rows", len(all))
+	}
+	return all[0], nil
 }
 
 // middle is the median.
@@ -241,104 +294,111 @@ func middle(all []float64) float64 {
 	return (all[(len(all)-1)/2] + all[len(all)/2]) / 2
 }
 
-func (p *page) count(file, metric string, where ...string) (int, error) {
-	all, err := p.medians(file, metric, where)
-	return len(all), err
-}
-
 func (p *page) reach(bound float64, file, metric string, where ...string) (int, error) {
-	all, err := p.medians(file, metric, where)
-	return countIf(all, func(v float64) bool { return v >= bound }), err
+	all, err := p.medians(file, metric, where...)
+	return len(slices.DeleteFunc(all, func(v float64) bool { return v < bound })), err
 }
 
-func countIf[T any](all []T, is func(T) bool) (n int) {
-	for _, v := range all {
-		if is(v) {
-			n++
-		}
-	}
-	return n
-}
-
-// ratio joins the ratios of the rows that the records of two patterns have in common.
-func (p *page) ratio(join func([]float64) float64) func(string, string, string, ...string) (float64, error) {
-	return func(from, to, metric string, where ...string) (float64, error) {
-		first, err := filepath.Glob(filepath.Join("../results", from))
-		if err != nil || len(first) == 0 {
-			return 0, fmt.Errorf("no record %s: %w", from, err)
-		}
-		r, err := p.record(strings.TrimPrefix(filepath.ToSlash(first[0]), "../results/"))
+// mean is the mean of value over the files whose names match a pattern: turns of one measurement.
+func (p *page) mean(files, metric string, where ...string) (sum float64, err error) {
+	all, err := glob(files)
+	for _, file := range all {
+		v, err := p.over(one)(file, metric, where...)
 		if err != nil {
 			return 0, err
 		}
-		var all []float64
-		for _, row := range r.Rows {
-			labels := strings.Fields(strings.Join(where, " "))
-			if slices.ContainsFunc(labels, func(label string) bool { return !has(row, label) }) {
-				continue
-			}
-			for _, l := range row.Labels {
-				labels = append(labels, l.Name+"="+strings.ReplaceAll(l.Text(), " ", "-"))
-			}
-			for _, name := range []string{"norms", "sums"} {
-				if row.Text(name) == "" {
-					labels = append(labels, name+"=")
-				}
-			}
-			a, err := p.mean(from, metric, labels...)
-			if err != nil {
-				return 0, err
-			}
-			b, err := p.mean(to, metric, labels...)
-			if err != nil {
-				return 0, err
-			}
-			all = append(all, b/a)
+		sum += v / float64(len(all))
+	}
+	return sum, err
+}
+
+// glob returns the files below results that match a pattern, one at least.
+func glob(pattern string) (files []string, err error) {
+	all, err := filepath.Glob(filepath.Join("../results", pattern))
+	for _, file := range all {
+		files = append(files, strings.TrimPrefix(filepath.ToSlash(file), "../results/"))
+	}
+	if len(files) == 0 {
+		err = cmp.Or(err, fmt.Errorf("no record %s", pattern))
+	}
+	return files, err
+}
+
+// labels returns those of a row as a query gives them, but for one, and says which of some others it does not have.
+func labels(row results.Row, but string, others ...string) (all []string) {
+	for _, l := range row.Labels {
+		if l.Name != but {
+			all = append(all, l.Name+"="+strings.ReplaceAll(l.Text(), " ", "-"))
 		}
-		return join(all), nil
+	}
+	for _, name := range others {
+		if name != but && row.Text(name) == "" {
+			all = append(all, name+"=")
+		}
+	}
+	return all
+}
+
+type joined = func([]float64) float64
+
+// ratio joins the ratios of the rows that the records of two patterns have in common.
+func (p *page) ratio(join joined) func(from, to, metric string, where ...string) (float64, error) {
+	return func(from, to, metric string, where ...string) (float64, error) {
+		return p.ratios(join, from, where, func(row results.Row) (a, b float64, err error) {
+			same := labels(row, "", "norms", "sums")
+			if a, err = p.mean(from, metric, same...); err == nil {
+				b, err = p.mean(to, metric, same...)
+			}
+			return a, b, err
+		})
 	}
 }
 
 // across joins the ratios of rows that differ in one label only.
-func (p *page) across(join func([]float64) float64) func(file, metric, label, a, b string, where ...string) (float64, error) {
+func (p *page) across(join joined) func(file, metric, label, a, b string, where ...string) (float64, error) {
 	return func(file, metric, label, a, b string, where ...string) (float64, error) {
-		r, err := p.record(file)
-		if err != nil {
-			return 0, err
-		}
-		var all []float64
-		for _, row := range r.Rows {
-			var labels []string
-			for _, l := range row.Labels {
-				if l.Name != label {
-					labels = append(labels, l.Name+"="+strings.ReplaceAll(l.Text(), " ", "-"))
-				}
-			}
-			fits := row.Text(label) == a && !slices.ContainsFunc(strings.Fields(strings.Join(where, " ")), func(w string) bool { return !has(row, w) })
-			if !fits {
-				continue
-			}
-			if row.Text("variant") == "" {
-				labels = append(labels, "variant=")
-			}
-			other, err := p.value(file, metric, append(labels, label+"="+b)...)
-			if err != nil {
-				return 0, err
-			}
-			all = append(all, other/row.Median(results.Metric(metric)))
-		}
-		if len(all) == 0 {
-			return 0, fmt.Errorf("%s: no row with %s=%s has %v", file, label, a, where)
-		}
-		return join(all), nil
+		a = label + "=" + strings.ReplaceAll(a, " ", "-")
+		return p.ratios(join, file, append(where, a), func(row results.Row) (float64, float64, error) {
+			other, err := p.over(one)(file, metric, append(labels(row, label, "variant"), label+"="+b)...)
+			return row.Median(results.Metric(metric)), other, err
+		})
 	}
 }
 
-// excess returns for each layout of a bench of datatypes how many times the least time of all engines auto took.
-func (p *page) excess(file, direction string) (all []float64, err error) {
+// ratios joins the ratios of b to a over the rows of the first file of a pattern that have the labels.
+func (p *page) ratios(
+	join joined, pattern string, where []string, of func(results.Row) (a, b float64, err error),
+) (float64, error) {
+	files, err := glob(pattern)
+	if err != nil {
+		return 0, err
+	}
+	r, err := p.record(files[0])
+	if err != nil {
+		return 0, err
+	}
+	var all []float64
+	for _, row := range r.Rows {
+		if !has(row, words(where)) {
+			continue
+		}
+		a, b, err := of(row)
+		if err != nil {
+			return 0, err
+		}
+		all = append(all, b/a)
+	}
+	if len(all) == 0 {
+		return 0, fmt.Errorf("%s: no row has %v", pattern, where)
+	}
+	return join(all), nil
+}
+
+// chose counts the layouts of a bench of datatypes for which auto took at most so many times the least time.
+func (p *page) chose(bound float64, file, direction string) (n int, err error) {
 	r, err := p.record(file)
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
 	for _, g := range r.Groups() {
 		auto, ok := g.Of("auto")
@@ -351,48 +411,29 @@ func (p *page) excess(file, direction string) (all []float64, err error) {
 				least = min(least, row.Median(results.Time))
 			}
 		}
-		all = append(all, auto.Median(results.Time)/least)
+		if auto.Median(results.Time)/least <= bound {
+			n++
+		}
 	}
-	return all, nil
+	return n, nil
 }
 
-func (p *page) checked(file string) (int, error) {
+func (p *page) checked(file string) (n int, err error) {
 	r, err := p.record(file)
 	if err != nil {
 		return 0, err
 	}
-	return countIf(r.Rows, func(row results.Row) bool { return row.Checked }), nil
-}
-
-func (p *page) groups(file, direction string) (int, error) {
-	all, err := p.excess(file, direction)
-	return len(all), err
-}
-
-func (p *page) chose(bound float64, file, direction string) (int, error) {
-	all, err := p.excess(file, direction)
-	return countIf(all, func(v float64) bool { return v <= bound }), err
-}
-
-// mean is the mean of value over the files whose names match a pattern: turns of one measurement.
-func (p *page) mean(files, metric string, where ...string) (sum float64, err error) {
-	all, err := filepath.Glob(filepath.Join("../results", files))
-	if err != nil || len(all) == 0 {
-		return 0, fmt.Errorf("no record %s: %w", files, err)
-	}
-	for _, file := range all {
-		v, err := p.value(strings.TrimPrefix(filepath.ToSlash(file), "../results/"), metric, where...)
-		if err != nil {
-			return 0, err
+	for _, row := range r.Rows {
+		if row.Checked {
+			n++
 		}
-		sum += v
 	}
-	return sum / float64(len(all)), nil
+	return n, nil
 }
 
 // logged returns the number that the group of a pattern matches in a text, the mean where there are several.
-func (p *page) logged(file, pattern string) (sum float64, err error) {
-	text, err := os.ReadFile(p.path(file))
+func logged(file, pattern string) (sum float64, err error) {
+	text, err := os.ReadFile(filepath.Join("../results", file))
 	if err != nil {
 		return 0, err
 	}
@@ -414,8 +455,8 @@ func (p *page) logged(file, pattern string) (sum float64, err error) {
 	return sum / float64(len(all)), nil
 }
 
-func (p *page) hidden(file string) (float64, error) {
-	t, err := trace.Read(p.path(file))
+func hidden(file string) (float64, error) {
+	t, err := trace.Read(filepath.Join("../results", file))
 	if err != nil {
 		return 0, err
 	}
