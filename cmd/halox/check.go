@@ -63,7 +63,7 @@ func checkExact(ctx context.Context, c *configs.Run, p *solvers.Problem) error {
 
 // possible rejects a file that could not be written, without creating its folder.
 func possible(file string) error {
-	if err := files.CheckPossible(file); err != nil {
+	if err := files.CheckWritable(file); err != nil {
 		return fmt.Errorf("%s cannot be written: %w", file, err)
 	}
 	return nil

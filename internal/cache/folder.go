@@ -60,7 +60,7 @@ func (f Folder) Keeps() error {
 	if f.path == "" {
 		return errors.New("nothing is kept for the next run: there is no folder for the user's cache; HALOX_CACHE names one")
 	}
-	if err := files.CheckPossible(filepath.Join(f.path, "new")); err != nil {
+	if err := files.CheckWritable(filepath.Join(f.path, "new")); err != nil {
 		return fmt.Errorf("the cache %s keeps nothing new for the next run: %w", f.path, err)
 	}
 	return nil

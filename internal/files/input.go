@@ -1,5 +1,4 @@
-// Package files writes files whole or not at all, and reads only regular ones of a size
-// that was foreseen.
+// Package files writes files whole or not at all, and reads only regular files up to a size.
 package files
 
 import (
@@ -9,33 +8,27 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"syscall"
 )
 
-// Open opens the regular file at path, or at the end of a symbolic link, for reading. A
-// folder, a device, a pipe or a socket is an error; Open waits for none of them.
+// NoWait is a flag for os.OpenFile: opening a pipe that no process writes to does not wait.
+const NoWait = syscall.O_NONBLOCK
+
+// Open opens the regular file at path, or at the end of a symbolic link, for reading. A folder, a device, a pipe or a
+// socket is an error; Open waits for none of them.
 func Open(path string) (*os.File, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err
 	}
-	if err := CheckRegular(info); err != nil { // to open a device may set it going
+	if err := CheckRegular(info); err != nil { // before it is opened: opening a device may start it
 		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
 	}
-	file, err := os.OpenFile(path, os.O_RDONLY|NoWait, 0)
-	if err != nil {
-		return nil, err
-	}
-	if info, err = file.Stat(); err == nil {
-		err = CheckRegular(info)
-	}
-	if err != nil {
-		return nil, errors.Join(&fs.PathError{Op: "open", Path: path, Err: err}, file.Close())
-	}
-	return file, nil
+	return os.OpenFile(path, os.O_RDONLY|NoWait, 0)
 }
 
-// Read returns the content of the regular file at path. A file of more than most bytes,
-// and what Open refuses, is an error.
+// Read returns the content of the regular file at path. A file of more than most bytes, and what Open rejects, is an
+// error.
 func Read(path string, most int64) ([]byte, error) {
 	file, err := Open(path)
 	if err != nil {
@@ -76,7 +69,7 @@ func CheckRegular(info fs.FileInfo) error {
 	return errors.New("it is " + Kind(info.Mode()) + ", not a regular file")
 }
 
-// Kind names the kind of file that a mode tells of.
+// Kind names the kind of file that has a mode.
 func Kind(mode fs.FileMode) string {
 	switch {
 	case mode.IsRegular():

@@ -155,7 +155,7 @@ func TestPathsThatLeadUp(t *testing.T) {
 		dir + "/outer/inner/../../e/f.json":  "e/f.json",
 		dir + "/outer/../absent/../g/h.json": "g/h.json",
 	} {
-		if err := errors.Join(files.CheckPossible(path), files.CheckWritable(path), files.Write(path, []byte("text"))); err != nil {
+		if err := errors.Join(files.CheckWritable(path), files.Write(path, []byte("text"))); err != nil {
 			t.Errorf("%s: %v", path, err)
 			continue
 		}
@@ -169,7 +169,7 @@ func TestALoopOfLinksIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	path := link(t, "b", filepath.Join(dir, "a"))
 	link(t, "a", filepath.Join(dir, "b"))
-	wantError(t, files.Write(path, nil), "too many symbolic links")
+	wantError(t, files.Write(path, nil), "too many links")
 }
 
 func TestOnlyFilesAreReplaced(t *testing.T) {
@@ -244,6 +244,50 @@ func TestLeftoversAreRemoved(t *testing.T) {
 	holds(t, at("r.json"), "new", ".halox-fedcba9876543210", ".halox-notes", ".halox-0123456789abcdef.json", "r0.json")
 	if _, err := os.Lstat(at(".halox-0123456789abcdef")); err == nil {
 		t.Error("an old temporary file is still there")
+	}
+}
+
+// Files that are not there yet are the same where writing to either makes the same one.
+func TestSame(t *testing.T) {
+	folder := t.TempDir()
+	at := func(name string) string { return filepath.Join(folder, filepath.FromSlash(name)) }
+	if err := os.MkdirAll(at("real/below"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	put(t, at("a"), "text", 0o644)
+	put(t, at("b"), "text", 0o644)
+	if err := os.Link(at("a"), at("linked")); err != nil {
+		t.Skip("SKIPPED: no hard links here: ", err)
+	}
+	for name, to := range map[string]string{
+		"folder": "real", "real/up": "../real/below", "dangling": "real/new", "second": "dangling", "absolute": at("folder/new"), "loop": "loop",
+	} {
+		if err := os.Symlink(to, at(name)); err != nil {
+			t.Skip("SKIPPED: no symbolic links here: ", err)
+		}
+	}
+	for _, tc := range []struct {
+		a, b string
+		want bool
+	}{
+		{"a", "a", true},
+		{"a", "b", false},
+		{"a", "linked", true},
+		{"real/new", "folder/new", true},
+		{"real/new", "folder/other", false},
+		{"real/no/folder/new", "folder/no/folder/new", true},
+		{"real/no/folder/new", "folder/no/new", false},
+		{"folder/up/new", "real/below/new", true},
+		{"folder/up/../new", "real/new", true},
+		{"dangling", "real/new", true},
+		{"second", "folder/new", true},
+		{"absolute", "dangling", true},
+		{"dangling", "real/other", false},
+		{"loop", "real/new", false},
+	} {
+		if got := files.Same(at(tc.a), folder+"/"+tc.b); got != tc.want {
+			t.Errorf("%s and %s: %t", tc.a, tc.b, got)
+		}
 	}
 }
 

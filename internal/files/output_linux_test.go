@@ -1,4 +1,4 @@
-package results_test
+package files_test
 
 import (
 	"os"
@@ -7,12 +7,11 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/halox/halox/results"
-	"github.com/halox/halox/results/internal/resultstest"
+	"github.com/halox/halox/internal/files"
 )
 
-// A folder that is closed to the user is told before a run is spent. To the superuser none is closed:
-// then a thread asks that has the rights of another user.
+// A folder that the user may not write to is an error. The superuser may write to all: then a thread with the rights of
+// another user asks.
 func TestCheckWritableOfAClosedFolder(t *testing.T) {
 	const other = 12345
 	dir := filepath.Join(t.TempDir(), "closed")
@@ -28,7 +27,7 @@ func TestCheckWritableOfAClosedFolder(t *testing.T) {
 				return
 			}
 		}
-		done <- results.CheckWritable(filepath.Join(dir, "r.json"))
+		done <- files.CheckWritable(filepath.Join(dir, "r.json"))
 	}()
-	resultstest.WantError(t, <-done, "cannot be written", "permission denied")
+	wantError(t, <-done, "permission denied")
 }
