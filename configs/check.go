@@ -9,6 +9,11 @@ import (
 
 	"github.com/spf13/viper"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/halox/halox/halo/boundary"
+	"github.com/halox/halox/solvers"
+	"github.com/halox/halox/solvers/scheme"
+	"github.com/halox/halox/stencil"
 )
 
 // merge lays the layers over the defaults of the schema, each over those before it. Settings travel through viper
@@ -48,27 +53,16 @@ type checker struct {
 	run      *Run
 }
 
-// lookup returns what holds for a key. A null stands for the default, which not every key has.
+// lookup returns what holds for a key.
 func (c *checker) lookup(name string) (setting, bool) {
 	s, ok := c.values.Get(name).(setting)
-	if !ok || s.node.ShortTag() != "!!null" {
-		return s, ok
-	}
-	k, _ := findKey(name)
-	if s.node.Value == "" && !c.bad[name] {
-		c.bad[name] = true
-		c.problems.add(s.from, s.key, nil, "must have a value: %s", k.constraint(&c.Options))
-	}
-	if k.def == "" {
-		return setting{}, false
-	}
-	return defaultSetting(k), true
+	return s, ok
 }
 
 // given reports whether a source sets a key to a value.
 func (c *checker) given(name string) bool {
-	s, ok := c.values.Get(name).(setting)
-	return ok && s.given() && s.node.ShortTag() != "!!null"
+	s, ok := c.lookup(name)
+	return ok && s.given()
 }
 
 // reject notes what the value of a key must be. The file is named for a default.
@@ -87,7 +81,7 @@ func (c *checker) reject(name, reason string, args ...any) {
 // missing notes that a key has to be set.
 func (c *checker) missing(name string) {
 	if k, _ := findKey(name); !c.bad[name] {
-		c.problems.add(origin{source: c.file}, name, nil, "must be set: %s", k.constraint(&c.Options))
+		c.problems.add(origin{source: c.file}, name, nil, "must be set: %s", k.constraint())
 	}
 	c.bad[name] = true
 }
@@ -97,17 +91,25 @@ func (c *checker) good(names ...string) bool {
 	return !slices.ContainsFunc(names, func(name string) bool { return c.bad[name] })
 }
 
-// decode sets every field of the run that has a key.
+// decode sets every field of the run that has a key. A null stands for the default, which not every key has.
 func (c *checker) decode() {
 	for _, k := range keys {
 		s, ok := c.lookup(k.name)
+		if ok && s.node.ShortTag() == "!!null" {
+			if s.node.Value == "" {
+				c.bad[k.name] = true
+				c.problems.add(s.from, s.key, nil, "must have a value: %s", k.constraint())
+			}
+			c.values.Set(k.name, nil)
+			s, ok = c.lookup(k.name)
+		}
 		if !ok {
 			continue
 		}
-		switch why := k.decode(c.run, s.node, &c.Options); why {
+		switch why := k.decode(c.run, s.node); why {
 		case "":
 		case invalid:
-			c.reject(k.name, "must be %s", k.constraint(&c.Options))
+			c.reject(k.name, "must be %s", k.constraint())
 		default:
 			c.reject(k.name, "%s", why)
 		}
@@ -145,7 +147,7 @@ func (c *checker) boundary() {
 					c.reject(name, "must not be set on a grid of 2 dimensions")
 				}
 			case !c.good(name, other):
-			case b.Face(axis, side).Kind == Periodic && b.Face(axis, 1-side).Kind != Periodic:
+			case b.Face(axis, side).Kind == solvers.Periodic && b.Face(axis, 1-side).Kind != solvers.Periodic:
 				c.reject(name, "must not be periodic unless %s is", other)
 			}
 		}
@@ -156,23 +158,19 @@ func (c *checker) boundary() {
 func (c *checker) spacing() {
 	const name = "grid.spacing"
 	g := &c.run.Grid
-	_, ok := c.lookup(name)
-	switch {
-	case !ok && c.UnitSpacing == nil:
-		c.missing(name)
-	case !ok:
+	if _, ok := c.lookup(name); !ok {
 		for axis, n := range g.Size {
 			b := c.run.Boundary
-			ends := [2]FaceKind{b.Face(axis, 0).Kind, b.Face(axis, 1).Kind}
-			g.Spacing = append(g.Spacing, c.UnitSpacing(n, ends))
+			a := solvers.Axis{Points: n, Ends: [2]boundary.Kind{b.Face(axis, 0).Kind, b.Face(axis, 1).Kind}}
+			g.Spacing = append(g.Spacing, a.UnitSpacing())
 		}
-	case c.good(name, "grid.size") && len(g.Spacing) != len(g.Size):
+	} else if c.good(name, "grid.size") && len(g.Spacing) != len(g.Size) {
 		c.reject(name, "must have one number per axis of the grid, %d", len(g.Size))
 	}
 }
 
 // stencil finds the first stencil of the grid's dimensions that has what is wanted, and completes the section.
-func (c *checker) stencil() (kind StencilKind) {
+func (c *checker) stencil() (kind stencil.Kind) {
 	const points, shape = "stencil.points", "stencil.shape"
 	want := &c.run.Stencil
 	if want.Shape == Auto {
@@ -181,29 +179,27 @@ func (c *checker) stencil() (kind StencilKind) {
 	if !c.good(points, shape) || c.run.Dims() == 0 {
 		return kind
 	}
+	all := stencil.Kinds(c.run.Dims())
+	at := slices.IndexFunc(all, func(k stencil.Kind) bool {
+		return (want.Points == 0 || k.Points == want.Points) && (want.Shape == "" || string(k.Shape) == want.Shape)
+	})
 	name := points
 	if want.Points == 0 {
 		name = shape
 	}
-	var all []string
-	for _, k := range c.Stencils {
-		if k.Dims != c.run.Dims() {
-			continue
+	if at < 0 {
+		var names []string
+		for _, k := range all {
+			names = append(names, fmt.Sprintf("%d (%s)", k.Points, k.Shape))
 		}
-		all = append(all, fmt.Sprintf("%d (%s)", k.Points, k.Shape))
-		if kind.Points == 0 && (want.Points == 0 || k.Points == want.Points) &&
-			(want.Shape == "" || k.Shape == want.Shape) {
-			kind = k
-		}
+		c.reject(name, "must select a stencil of %d dimensions, %s", c.run.Dims(), either(names))
+		return kind
 	}
-	h := c.run.Grid.Spacing
-	switch {
-	case kind.Points == 0:
-		c.reject(name, "must select a stencil of %d dimensions, %s", c.run.Dims(), either(all))
-	case kind.OneSpacing && c.good("grid.spacing") && slices.Max(h) != slices.Min(h):
+	kind = all[at]
+	if h := c.run.Grid.Spacing; kind.OneSpacing() && c.good("grid.spacing") && slices.Max(h) != slices.Min(h) {
 		c.reject(name, "must not be %s unless all axes have the same spacing, and they have %v", kind.Shape, h)
 	}
-	*want = kind.Stencil
+	*want = Stencil{Points: kind.Points, Shape: string(kind.Shape)}
 	return kind
 }
 
@@ -217,25 +213,27 @@ func (c *checker) expressions() {
 }
 
 func (c *checker) uses(name, src string, steady bool) {
-	if c.CheckExpression == nil || src == "" || !c.good(name) {
-		return
-	}
-	uses, err := c.CheckExpression(src)
-	if err != nil { // of a number, which needs no check
+	if src == "" || !c.good(name) {
 		return
 	}
 	for _, v := range []string{"z", "k"} {
-		if c.run.Dims() == 2 && uses(v) {
+		if c.run.Dims() == 2 && usesName(src, v) {
 			c.reject(name, "must not use %s on a grid of 2 dimensions", v)
 		}
 	}
-	if steady && uses("t") {
+	if steady && usesName(src, "t") {
 		c.reject(name, "must not use t, since solver laplace has no time")
 	}
 }
 
+// usesName reports whether an expression uses a variable.
+func usesName(src, name string) bool {
+	e, err := stencil.Parse(src)
+	return err == nil && e.Uses(name)
+}
+
 // heat checks the section heat, which only the heat solver has, and sets the time step that is left to halox.
-func (c *checker) heat(kind StencilKind) {
+func (c *checker) heat(kind stencil.Kind) {
 	const dt, diffusivity, force = "heat.dt", "heat.diffusivity", "heat.force"
 	h := c.run.Heat
 	if c.run.Solver == SolverLaplace {
@@ -316,54 +314,39 @@ func (c *checker) decomposition() {
 func (c *checker) exchange() {
 	const order = "exchange.order"
 	e := &c.run.Exchange
+	needs, err := scheme.NeedsOf(scheme.Scheme(e.Scheme))
+	known := autoOr(needs.Orders)[1:]
 	if e.Scheme == Auto {
-		if orders := ordersOf(c.Schemes); e.Order == "" && len(orders) > 0 {
-			e.Order = orders[0]
-		}
+		known = orders()
+	} else if err != nil {
 		return
 	}
-	at := slices.IndexFunc(c.Schemes, func(s Scheme) bool { return s.Name == e.Scheme })
-	if at < 0 {
-		return
-	}
-	s := c.Schemes[at]
 	switch given := c.given(order); {
-	case !c.good(order):
-	case given && len(s.Orders) == 0:
-		with := slices.DeleteFunc(slices.Clone(c.Schemes), func(s Scheme) bool { return len(s.Orders) == 0 })
-		c.reject(order, "must not be set with scheme %s, only with %s", s.Name, either(namesOf(with)))
-	case given && !slices.Contains(s.Orders, e.Order):
-		c.reject(order, "must be %s with scheme %s", either(s.Orders), s.Name)
-	case !given && len(s.Orders) > 0:
-		e.Order = s.Orders[0]
+	case !c.good(order) || e.Scheme == Auto && given:
+	case given && len(known) == 0:
+		with := slices.DeleteFunc(scheme.All(), func(s scheme.Scheme) bool { return len(s.Needs().Orders) == 0 })
+		c.reject(order, "must not be set with scheme %s, only with %s", e.Scheme, either(autoOr(with)[1:]))
+	case given && !slices.Contains(known, e.Order):
+		c.reject(order, "must be %s with scheme %s", either(known), e.Scheme)
+	case !given && len(known) > 0:
+		e.Order = known[0]
 	}
-	if words := autoOr(s.Paths); len(words) > 0 && e.Path != "" && !slices.Contains(words, e.Path) {
-		c.reject("exchange.path", "must be %s with scheme %s", either(words), s.Name)
+	if words := autoOr(needs.Paths); len(words) > 1 && e.Path != "" && !slices.Contains(words, e.Path) {
+		c.reject("exchange.path", "must be %s with scheme %s", either(words), e.Scheme)
 	}
-	if e.Steps != 1 && !s.Groups && c.good("exchange.steps") && e.Steps != 0 {
-		c.reject("exchange.steps", "must be 1 with scheme %s", s.Name)
+	if e.Scheme != Auto && e.Steps > 1 && !needs.Groups && c.good("exchange.steps") {
+		c.reject("exchange.steps", "must be 1 with scheme %s", e.Scheme)
 	}
-	if face := c.changing(); s.Steady && face != "" {
-		c.reject(
-			"exchange.scheme",
-			"must be one that takes values that change with time, as that of boundary.%s does",
-			face,
-		)
+	if face := c.changing(); needs.Steady && face != "" {
+		c.reject("exchange.scheme", "must be one that takes values that change with time, as that of boundary.%s does", face)
 	}
 }
 
-// changing returns the first face whose value uses the time, "" if none is known to.
+// changing returns the first face whose value uses the time, "" if none does.
 func (c *checker) changing() string {
-	for axis := range c.run.Dims() {
-		for side := range 2 {
-			name := faceName(axis, side)
-			f := c.run.Boundary[name]
-			if c.CheckExpression == nil || f.Value == "" || !c.good("boundary."+name) {
-				continue
-			}
-			if uses, err := c.CheckExpression(f.Value); err == nil && uses("t") {
-				return name
-			}
+	for _, name := range slices.Sorted(maps.Keys(c.run.Boundary)) {
+		if usesName(c.run.Boundary[name].Value, "t") && c.good("boundary."+name) {
+			return name
 		}
 	}
 	return ""
@@ -394,13 +377,13 @@ func (c *checker) output() {
 
 // Complete returns what an override that begins with the text may be, each with what it means behind a tab: keys, or
 // after = the words that are a key's values.
-func Complete(o Options, begun string) (all []string) {
+func Complete(begun string) (all []string) {
 	name, _, valued := strings.Cut(begun, "=")
 	for _, k := range keys {
 		if !valued {
 			all = append(all, k.name+"=\t"+k.about)
 		} else if k.name == name && k.words != nil {
-			for _, w := range k.words(&o) {
+			for _, w := range k.words() {
 				all = append(all, name+"="+w)
 			}
 		}

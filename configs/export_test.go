@@ -31,8 +31,8 @@ func WithoutKey(t *testing.T, name string) {
 	t.Cleanup(func() { keys = before })
 }
 
-// Reference returns the page that documents every key, in Markdown. Names that the options list are in it.
-func Reference(o Options) string {
+// Reference returns the page that documents every key, in Markdown.
+func Reference() string {
 	var b strings.Builder
 	b.WriteString(referenceHead)
 	for _, k := range keys {
@@ -40,7 +40,7 @@ func Reference(o Options) string {
 		if k.def != "" {
 			def = "`" + k.def + "`"
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", k.name, def, k.constraint(&o), k.about)
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", k.name, def, k.constraint(), k.about)
 	}
 	return b.String()
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 
@@ -109,39 +110,36 @@ const maxShown = 60
 
 // show gives a value as a user would recognize it, in one short line.
 func show(n *yaml.Node) string {
-	switch {
-	case n.Kind == yaml.AliasNode:
-		return short("*"+printable(n.Value), maxShown)
-	case n.Kind == yaml.ScalarNode && n.ShortTag() != "!!str":
-		return short(printable(n.Value), maxShown)
-	}
-	text, err := yaml.Marshal(inFlow(n, 3))
-	if err != nil {
-		return "a value that cannot be shown"
-	}
-	return short(printable(strings.TrimSpace(string(text))), maxShown)
+	var text strings.Builder
+	write(&text, n)
+	return short(printable(text.String()), maxShown)
 }
 
-// inFlow returns the node in YAML's flow style with quoted values, down to a depth, and not all of a long list.
-func inFlow(n *yaml.Node, depth int) *yaml.Node {
-	c := &yaml.Node{Kind: n.Kind, Tag: n.Tag, Value: n.Value, Style: yaml.FlowStyle}
+// write appends a value as YAML in one line with quoted texts, as far as it is shown.
+func write(text *strings.Builder, n *yaml.Node) {
 	switch {
-	case n.Kind == yaml.ScalarNode && n.ShortTag() == "!!str":
-		c.Style = yaml.DoubleQuotedStyle
-	case n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null":
-		c.Value = "null"
+	case text.Len() > 4*maxShown:
 	case n.Kind == yaml.AliasNode:
-		return &yaml.Node{Kind: yaml.ScalarNode, Value: "*" + n.Value}
-	case len(n.Content) > 0 && depth == 0:
-		return &yaml.Node{Kind: yaml.ScalarNode, Value: "..."}
-	}
-	for i, item := range n.Content[:min(len(n.Content), maxShown)] {
-		c.Content = append(c.Content, inFlow(item, depth-1))
-		if n.Kind == yaml.MappingNode && i%2 == 0 {
-			c.Content[i].Style = 0
+		text.WriteString("*" + n.Value)
+	case n.Kind == yaml.ScalarNode && n.ShortTag() == "!!str":
+		text.WriteString(strconv.Quote(n.Value))
+	case n.Kind == yaml.ScalarNode:
+		text.WriteString(cmp.Or(n.Value, "null"))
+	case n.Kind == yaml.SequenceNode:
+		text.WriteString("[")
+		for i, item := range n.Content {
+			text.WriteString(", "[:min(2*i, 2)])
+			write(text, item)
 		}
+		text.WriteString("]")
+	case n.Kind == yaml.MappingNode:
+		text.WriteString("{")
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			text.WriteString(", "[:min(i, 2)] + n.Content[i].Value + ": ")
+			write(text, n.Content[i+1])
+		}
+		text.WriteString("}")
 	}
-	return c
 }
 
 // short cuts a text after so many characters.

@@ -6,7 +6,8 @@ import (
 	"strconv"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
+	"github.com/halox/halox/halo/boundary"
+	"github.com/halox/halox/solvers"
 )
 
 // Auto is the word for what halox chooses.
@@ -18,28 +19,28 @@ const (
 	SolverHeat    = "heat"
 )
 
-// A Run is the complete, checked config of a run. Its JSON and YAML forms are configs themselves, which Load reads back
-// as the same Run. The schema has an entry for each key, with its default and limits.
+// A Run is the complete, checked config of a run. Its JSON form is a config itself, which Load reads back as the
+// same Run. The schema has an entry for each key, with its default and limits.
 type Run struct {
-	Solver        string   `json:"solver"          yaml:"solver"` // SolverLaplace or SolverHeat
-	Grid          Grid     `json:"grid"            yaml:"grid"`
-	Stencil       Stencil  `json:"stencil"         yaml:"stencil"`
-	Precision     string   `json:"precision"       yaml:"precision"` // "float64" or "float32"
-	Boundary      Boundary `json:"boundary"        yaml:"boundary"`
-	Initial       string   `json:"initial"         yaml:"initial"`         // the field at the start, an expression
-	Exact         string   `json:"exact,omitempty" yaml:"exact,omitempty"` // the exact solution; "": not known
-	Heat          *Heat    `json:"heat,omitempty"  yaml:"heat,omitempty"`  // nil unless Solver is "heat"
-	Stop          Stop     `json:"stop"            yaml:"stop"`
-	Devices       Devices  `json:"devices"         yaml:"devices"`
-	Decomposition Parts    `json:"decomposition"   yaml:"decomposition"`
-	Exchange      Exchange `json:"exchange"        yaml:"exchange"`
-	Output        Output   `json:"output"          yaml:"output"`
+	Solver        string   `json:"solver"` // SolverLaplace or SolverHeat
+	Grid          Grid     `json:"grid"`
+	Stencil       Stencil  `json:"stencil"`
+	Precision     string   `json:"precision"` // "float64" or "float32"
+	Boundary      Boundary `json:"boundary"`
+	Initial       string   `json:"initial"`         // the field at the start, an expression
+	Exact         string   `json:"exact,omitempty"` // the exact solution; "": not known
+	Heat          *Heat    `json:"heat,omitempty"`  // nil unless Solver is "heat"
+	Stop          Stop     `json:"stop"`
+	Devices       Devices  `json:"devices"`
+	Decomposition Parts    `json:"decomposition"`
+	Exchange      Exchange `json:"exchange"`
+	Output        Output   `json:"output"`
 }
 
 // A Grid is the owned points and the distances between them, per axis, x first.
 type Grid struct {
-	Size    []int     `json:"size"    yaml:"size,flow"`
-	Spacing []float64 `json:"spacing" yaml:"spacing,flow"`
+	Size    []int     `json:"size"`
+	Spacing []float64 `json:"spacing"`
 }
 
 // Points returns the number of points of the grid.
@@ -53,81 +54,65 @@ func (g Grid) Points() int64 {
 
 // Stencil selects the number and the shape of the points that a step reads.
 type Stencil struct {
-	Points int    `json:"points" yaml:"points"`
-	Shape  string `json:"shape"  yaml:"shape"` // "star", "box"
+	Points int    `json:"points"`
+	Shape  string `json:"shape"` // "star", "box"
 }
 
 // Heat has the keys of the heat solver alone.
 type Heat struct {
-	DT          float64 `json:"dt"          yaml:"dt"` // time between two steps
-	Diffusivity float64 `json:"diffusivity" yaml:"diffusivity"`
-	Force       bool    `json:"force"       yaml:"force"` // take DT even if it is not stable
-	Stable      float64 `json:"-"           yaml:"-"`     // see Run.StableStep
+	DT          float64 `json:"dt"` // time between two steps
+	Diffusivity float64 `json:"diffusivity"`
+	Force       bool    `json:"force"` // take DT even if it is not stable
+	Stable      float64 `json:"-"`     // see Run.StableStep
 }
 
 // Stop says when a run ends.
 type Stop struct {
-	Iterations int     `json:"iterations"          yaml:"iterations"`          // steps at most, from 1
-	Tolerance  float64 `json:"tolerance,omitempty" yaml:"tolerance,omitempty"` // change per step to end at; 0: none
-	Norm       string  `json:"norm"                yaml:"norm"`                // of the change: "max" or "l2"
-	CheckEvery int     `json:"check_every"         yaml:"check_every"`         // steps between two checks of the change
-	Sums       string  `json:"sums"                yaml:"sums"`                // of squares: "reproducible" or "fast"
+	Iterations int     `json:"iterations"`          // steps at most, from 1
+	Tolerance  float64 `json:"tolerance,omitempty"` // change per step to end at; 0: none
+	Norm       string  `json:"norm"`                // of the change: "max" or "l2"
+	CheckEvery int     `json:"check_every"`         // steps between two checks of the change
+	Sums       string  `json:"sums"`                // of squares: "reproducible" or "fast"
 }
 
 // Devices says what a run runs on.
 type Devices struct {
-	Backend string `json:"backend"       yaml:"backend"`            // "auto", "cuda" or "host"
-	Count   Count  `json:"count"         yaml:"count"`              // per process; 0: all that fit
-	IDs     []int  `json:"ids,omitempty" yaml:"ids,flow,omitempty"` // the backend's numbers; nil: the first Count
+	Backend string `json:"backend"`       // "auto", "cuda" or "host"
+	Count   Count  `json:"count"`         // per process; 0: all that fit
+	IDs     []int  `json:"ids,omitempty"` // the backend's numbers; nil: the first Count
 }
 
 // Exchange says how subdomains send their boundary regions to each other.
 type Exchange struct {
-	Scheme  string `json:"scheme"          yaml:"scheme"`          // "auto" or one of Options.Schemes
-	Order   string `json:"order,omitempty" yaml:"order,omitempty"` // one of the scheme's orders; "" if it has none
-	Path    string `json:"path"            yaml:"path"`            // "auto" or one of Options.Paths
-	Network string `json:"network"         yaml:"network"`         // "auto" or one of Options.Networks
-	Steps   Count  `json:"steps"           yaml:"steps"`           // between two exchanges; 0: halox tries some
+	Scheme  string `json:"scheme"`          // "auto" or one of scheme.All
+	Order   string `json:"order,omitempty"` // one of the scheme's orders; "" if it has none
+	Path    string `json:"path"`            // "auto" or one of p2p.Paths
+	Network string `json:"network"`         // "auto" or one of mpi.Networks
+	Steps   Count  `json:"steps"`           // between two exchanges; 0: halox tries some
 }
 
 // Output names the files that a run writes. An empty name writes none.
 type Output struct {
-	Picture string `json:"picture,omitempty" yaml:"picture,omitempty"` // .png, .svg or .pdf
-	Slice   string `json:"slice"             yaml:"slice"`             // the plane of a 3-D picture: "auto" or "z=16"
-	Field   string `json:"field,omitempty"   yaml:"field,omitempty"`   // .npy
-	Record  string `json:"record,omitempty"  yaml:"record,omitempty"`  // .json
-	History bool   `json:"history"           yaml:"history"`           // keep the norms of every check in the record
+	Picture string `json:"picture,omitempty"` // .png, .svg or .pdf
+	Slice   string `json:"slice"`             // the plane of a 3-D picture: "auto" or "z=16"
+	Field   string `json:"field,omitempty"`   // .npy
+	Record  string `json:"record,omitempty"`  // .json
+	History bool   `json:"history"`           // keep the norms of every check in the record
 }
 
-// A FaceKind is a kind of boundary condition, one of Options.Boundaries.
-type FaceKind string
-
-// Kinds with a meaning in this package: an axis is periodic as a whole, and a face that is not set is dirichlet with
-// the value 0.
-const (
-	Dirichlet FaceKind = "dirichlet"
-	Periodic  FaceKind = "periodic"
-)
-
-// A Face is the boundary condition of one face.
+// A Face is the boundary condition of one face. An axis is periodic as a whole.
 type Face struct {
-	Kind  FaceKind
-	Value string // of kinds that take one: a number or an expression, which may use t if the solver is heat; else ""
-}
-
-// form is how a config writes the face.
-func (f Face) form() any {
-	if f.Value != "" {
-		return map[string]string{string(f.Kind): f.Value}
-	}
-	return string(f.Kind)
+	Kind  boundary.Kind // solvers.Periodic or one of boundary.Kinds
+	Value string        // of kinds that have one: a number or an expression, which may use t if the solver is heat; else ""
 }
 
 // MarshalJSON writes the face as a config does.
-func (f Face) MarshalJSON() ([]byte, error) { return json.Marshal(f.form()) }
-
-// MarshalYAML writes the face as a config does.
-func (f Face) MarshalYAML() (any, error) { return f.form(), nil }
+func (f Face) MarshalJSON() ([]byte, error) {
+	if f.Value != "" {
+		return json.Marshal(map[boundary.Kind]string{f.Kind: f.Value})
+	}
+	return json.Marshal(f.Kind)
+}
 
 // A Boundary has the condition of every face of the grid, by the name of the face: "x-", "x+", "y-", ...
 type Boundary map[string]Face
@@ -141,38 +126,23 @@ func (b Boundary) Face(axis, side int) Face { return b[faceName(axis, side)] }
 // A Count is a number of devices or steps, or 0 where halox chooses it.
 type Count int
 
-func (c Count) form() any {
-	if c == 0 {
-		return Auto
-	}
-	return int(c)
-}
-
 // MarshalJSON writes 0 as "auto".
-func (c Count) MarshalJSON() ([]byte, error) { return json.Marshal(c.form()) }
-
-// MarshalYAML writes 0 as auto.
-func (c Count) MarshalYAML() (any, error) { return c.form(), nil }
+func (c Count) MarshalJSON() ([]byte, error) {
+	if c == 0 {
+		return json.Marshal(Auto)
+	}
+	return json.Marshal(int(c))
+}
 
 // Parts is the number of subdomains along each axis; nil where halox chooses it.
 type Parts []int
 
-func (p Parts) form() any {
-	if p == nil {
-		return Auto
-	}
-	return []int(p)
-}
-
 // MarshalJSON writes nil as "auto".
-func (p Parts) MarshalJSON() ([]byte, error) { return json.Marshal(p.form()) }
-
-// MarshalYAML writes nil as auto, and a list in one line.
-func (p Parts) MarshalYAML() (any, error) {
-	var n yaml.Node
-	err := n.Encode(p.form())
-	n.Style |= yaml.FlowStyle
-	return &n, err
+func (p Parts) MarshalJSON() ([]byte, error) {
+	if p == nil {
+		return json.Marshal(Auto)
+	}
+	return json.Marshal([]int(p))
 }
 
 // Dims returns the number of dimensions, 2 or 3.
@@ -185,7 +155,7 @@ func (r *Run) Spacing() []float64 { return r.Grid.Spacing }
 func (r *Run) Periodic() []bool {
 	periodic := make([]bool, r.Dims())
 	for axis := range periodic {
-		periodic[axis] = r.Boundary.Face(axis, 0).Kind == Periodic
+		periodic[axis] = r.Boundary.Face(axis, 0).Kind == solvers.Periodic
 	}
 	return periodic
 }

@@ -56,20 +56,6 @@ func TestGeometry(t *testing.T) {
 	}
 }
 
-// Who does not say what the spacing is by default gets configs that set it, and no others.
-func TestSpacingWithoutDefault(t *testing.T) {
-	o := options
-	o.UnitSpacing = nil
-	if _, err := configs.Parse("c.yaml", []byte(small), o); err == nil ||
-		!strings.Contains(err.Error(), "grid.spacing: must be set") {
-		t.Errorf("got %v", err)
-	}
-	o.Set = []string{"grid.spacing=0.5"}
-	if run, err := configs.Parse("c.yaml", []byte(small), o); err != nil || run.Spacing()[1] != 0.5 {
-		t.Errorf("got %v", err)
-	}
-}
-
 func TestPlane(t *testing.T) {
 	for _, c := range []struct {
 		size, slice string
@@ -94,7 +80,7 @@ func TestSamples(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		run, err := configs.Parse(name+".yaml", text, allNames)
+		run, err := configs.Parse(name+".yaml", text, configs.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -119,8 +105,7 @@ precision: half
 heat:
   dt: 0.1
 `
-	o := options
-	o.Set = []string{"stop.norm=l1"}
+	o := configs.Options{Set: []string{"stop.norm=l1"}}
 	_, err := configs.Parse("heat3d.yaml", []byte(file), o)
 	fmt.Println(err)
 	// Output:

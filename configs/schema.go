@@ -12,7 +12,13 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/halox/halox/halo/boundary"
+	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/p2p/mpi"
 	"github.com/halox/halox/results/output"
+	"github.com/halox/halox/solvers"
+	"github.com/halox/halox/solvers/scheme"
+	"github.com/halox/halox/stencil"
 )
 
 // Limits of what a config may ask for.
@@ -25,21 +31,8 @@ const (
 	minSpacing, maxSpacing = 1e-100, 1e100
 )
 
-// Options are what Load takes besides the file. All may be left out except Stencils. Lists of names that are nil allow
-// any name.
+// Options are what Load takes besides the file.
 type Options struct {
-	// CheckExpression parses the expression and says which variables it uses, or, in one line, what is wrong with it.
-	// nil: expressions are taken as they are.
-	CheckExpression func(src string) (uses func(variable string) bool, err error)
-	Schemes         []Scheme       // that exchange.scheme may name besides auto
-	Paths           []string       // that exchange.path may name besides auto
-	Networks        []string       // that exchange.network may name besides auto
-	Boundaries      []BoundaryKind // that faces may have besides periodic
-	// Stencils are those that the section stencil may select. Of those that match the first is taken.
-	Stencils []StencilKind
-	// UnitSpacing returns the default of grid.spacing: the distance between the points of an axis of length 1, from
-	// their number and the conditions at its ends. nil: it must be set.
-	UnitSpacing func(points int, ends [2]FaceKind) float64
 	// Processes is how many share the grid, each with devices.count devices; 0: one.
 	Processes int
 	// Set holds overrides "key=value", the value in YAML: "grid.size=[64, 64]", "boundary.x-=periodic".
@@ -48,31 +41,6 @@ type Options struct {
 	Environ []string
 	// Warn is told of variables HALOX_... that set no key. nil: they are ignored.
 	Warn func(Problem)
-}
-
-// A Scheme is what exchange.scheme may name, with what it needs of the rest of a config.
-type Scheme struct {
-	Name   string
-	Orders []string // that it can take, its default first; nil if it has none
-	Paths  []string // that it can take besides auto; nil for all
-	Steady bool     // no value at a face may change with time
-	Groups bool     // it can run several steps between two exchanges
-}
-
-// A StencilKind is a stencil that a config may select.
-type StencilKind struct {
-	Dims int
-	Stencil
-	OneSpacing bool // it needs the same spacing on all axes
-	// StableStep returns the largest time step with which the explicit heat solver is stable.
-	StableStep func(spacing []float64, diffusivity float64) float64
-}
-
-// A BoundaryKind is a boundary condition that a face may have: written as its name, or as {name: value} if it takes a
-// value, which is a number or an expression.
-type BoundaryKind struct {
-	Name  FaceKind
-	Value bool
 }
 
 // A key is an entry of the schema: all that is known of one key of a config. Decoding, which goes by the type of the
@@ -84,24 +52,21 @@ type key struct {
 	must  string // what it must be, in words, unless that is one of words or endings or from least to most
 	about string // what it means, for the reference
 
-	words       func(o *Options) []string // all words that it may be; any word if there are none
-	endings     func() []string           // of a file
-	least, most int                       // of whole numbers; no limit if most is 0
-	expression  bool                      // it is a number or an expression
-	guard       bool                      // it switches a check off: no message suggests it
+	words       func() []string // all words that it may be
+	endings     func() []string // of a file
+	least, most int             // of whole numbers; no limit if most is 0
+	expression  bool            // it is a number or an expression
+	guard       bool            // it switches a check off: no message suggests it
 }
 
-// list is the words of a key that do not depend on the options.
-func list(words ...string) func(*Options) []string { return func(*Options) []string { return words } }
+// list is words that are always the same.
+func list(words ...string) func() []string { return func() []string { return words } }
 
 // constraint says what a value of the key must be, in words.
-func (k key) constraint(o *Options) string {
-	if k.words != nil {
-		if words := k.words(o); len(words) > 0 {
-			return either(words)
-		}
-	}
+func (k key) constraint() string {
 	switch {
+	case k.words != nil:
+		return either(k.words())
 	case k.endings != nil:
 		return "a file that ends in " + either(k.endings())
 	case k.expression:
@@ -115,7 +80,6 @@ func (k key) constraint(o *Options) string {
 }
 
 const (
-	faceMust       = "a boundary condition, as a word or as {word: a number or an expression}"
 	expressionMust = "a number or an expression"
 	axesMust       = "2 or 3 whole numbers of at least 1, as "
 )
@@ -128,9 +92,9 @@ var keys = slices.Concat([]key{
 		about: "Points on each axis, x first. Faces are not counted."},
 	{name: "grid.spacing", must: "a number from 1e-100 to 1e100, or one per axis",
 		about: "Distance between points, one for all axes or one per axis. Without it each axis is 1 long."},
-	{name: "stencil.points", def: Auto, must: "auto or a number of points", words: pointsOfStencils,
+	{name: "stencil.points", def: Auto, words: stencilWords(func(k stencil.Kind) string { return strconv.Itoa(k.Points) }),
 		about: "Number of points that a step reads."},
-	{name: "stencil.shape", def: Auto, must: "auto or a shape", words: shapesOfStencils,
+	{name: "stencil.shape", def: Auto, words: stencilWords(func(k stencil.Kind) string { return string(k.Shape) }),
 		about: "Shape of the points that a step reads."},
 	{name: "precision", def: "float64", words: list("float64", "float32"), about: "Type of the field."},
 }, boundaryKeys(), []key{
@@ -155,25 +119,21 @@ var keys = slices.Concat([]key{
 		about: "The backend's numbers of the devices. Without it the first devices.count are taken."},
 	{name: "decomposition", def: Auto, must: "auto, or " + axesMust + "[px, py] or [px, py, pz]", least: 1,
 		about: "Subdomains along each axis."},
-	{name: "exchange.scheme", def: Auto, must: "auto or a scheme", words: func(o *Options) []string {
-		return autoOr(namesOf(o.Schemes))
-	}, about: "Scheme of the steps; auto is the fastest of those that are tried."},
-	{name: "exchange.order", must: "an order of the scheme", words: func(o *Options) []string {
-		return ordersOf(o.Schemes)
-	}, about: "Order in which a scheme sends. Without it each scheme takes its own."},
-	{name: "exchange.path", def: Auto, must: "auto or a path", words: func(o *Options) []string {
-		return autoOr(o.Paths)
-	}, about: "Path of messages between devices."},
-	{name: "exchange.network", def: Auto, must: "auto or a network", words: func(o *Options) []string {
-		return autoOr(o.Networks)
-	}, about: "Network of messages between processes."},
+	{name: "exchange.scheme", def: Auto, words: func() []string { return autoOr(scheme.All()) },
+		about: "Scheme of the steps; auto is the fastest of those that are tried."},
+	{name: "exchange.order", words: orders,
+		about: "Order in which a scheme sends. Without it each scheme takes its own."},
+	{name: "exchange.path", def: Auto, words: func() []string { return autoOr(p2p.Paths()) },
+		about: "Path of messages between devices."},
+	{name: "exchange.network", def: Auto, words: func() []string { return autoOr(mpi.Networks()) },
+		about: "Network of messages between processes."},
 	{name: "exchange.steps", def: "1", must: "auto or a whole number from 1 to 16", least: 1, most: maxGroup,
 		about: "Steps between two exchanges; auto tries some."},
 	{name: "output.picture", endings: files(output.Picture), about: "Picture of the result."},
 	{name: "output.slice", def: Auto, must: "auto or a plane such as z=16",
 		about: "Plane of a picture in 3 dimensions; auto is the middle of z."},
 	{name: "output.field", endings: files(output.Field), about: "The field, for NumPy."},
-	{name: "output.record", endings: func() []string { return []string{".json"} }, about: "Record of the run: config, times, norms."},
+	{name: "output.record", endings: list(".json"), about: "Record of the run: config, times, norms."},
 	{name: "output.history", def: "false", words: list("true", "false"),
 		about: "Keep the norms of every check in the record."},
 })
@@ -187,7 +147,7 @@ func files(kind output.Kind) func() []string {
 func boundaryKeys() (all []key) {
 	for axis := range 3 {
 		name := "xyz"[axis : axis+1]
-		face := key{name: "boundary." + name, must: faceMust, words: formsOfFaces, about: "Both faces of " + name + "."}
+		face := key{name: "boundary." + name, words: formsOfFaces, about: "Both faces of " + name + "."}
 		all = append(all, face)
 		for side, end := range []string{"low", "high"} {
 			face.name, face.def = "boundary."+faceName(axis, side), "{dirichlet: 0}"
@@ -201,13 +161,13 @@ func boundaryKeys() (all []key) {
 // free reports whether the value is free text, which need not be quoted where it stands alone.
 func (k key) free() bool { return k.expression || k.endings != nil || k.name == "output.slice" }
 
-// field returns a pointer to the field of a run that has the key: by the names of its fields in YAML. Faces have none.
+// field returns a pointer to the field of a run that has the key: by the names of its fields in JSON. Faces have none.
 func (r *Run) field(k key) any {
 	v := reflect.ValueOf(r).Elem()
 	for _, part := range strings.Split(k.name, ".") {
 		v = reflect.Indirect(v).FieldByNameFunc(func(name string) bool {
 			f, _ := reflect.Indirect(v).Type().FieldByName(name)
-			tag, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
+			tag, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 			return tag == part
 		})
 		if v.Type() == reflect.TypeFor[Boundary]() {
@@ -221,7 +181,7 @@ func (r *Run) field(k key) any {
 const invalid = "invalid"
 
 // decode sets the field of a run that has the key. It says why it cannot: invalid, or a sentence.
-func (k key) decode(run *Run, n *yaml.Node, o *Options) (why string) {
+func (k key) decode(run *Run, n *yaml.Node) (why string) {
 	ok, into := true, run.field(k)
 	defer func() {
 		if why != "" && into != nil {
@@ -230,14 +190,14 @@ func (k key) decode(run *Run, n *yaml.Node, o *Options) (why string) {
 	}()
 	switch p := into.(type) {
 	case *string:
-		return k.decodeText(p, n, o)
+		return k.decodeText(p, n)
 	case *int, *Count:
 		value, whole := integer(n)
 		_, auto := p.(*Count)
 		if auto = (auto || k.def == Auto) && text(n) == Auto; auto {
 			return ""
 		}
-		ok = whole && k.inRange(value) && (k.words == nil || slices.Contains(k.words(o), strconv.Itoa(value)))
+		ok = whole && k.inRange(value) && (k.words == nil || slices.Contains(k.words(), strconv.Itoa(value)))
 		reflect.ValueOf(p).Elem().SetInt(int64(value))
 	case *float64:
 		if k.def == Auto && text(n) == Auto {
@@ -264,7 +224,7 @@ func (k key) decode(run *Run, n *yaml.Node, o *Options) (why string) {
 		*p, ok = each(n, k.inList)
 		ok = ok && axes(*p)
 	case nil:
-		run.Boundary[lastName(k.name)], why = faceOf(n, o)
+		run.Boundary[lastName(k.name)], why = faceOf(n)
 	}
 	if !ok {
 		why = invalid
@@ -281,21 +241,20 @@ func (k key) inList(n *yaml.Node) (int, bool) {
 }
 
 // decodeText reads an expression, the name of a file, a plane or a word.
-func (k key) decodeText(to *string, n *yaml.Node, o *Options) (why string) {
+func (k key) decodeText(to *string, n *yaml.Node) (why string) {
 	*to = text(n)
 	isText := n.Kind == yaml.ScalarNode && n.ShortTag() == "!!str"
 	ok := true
 	switch {
 	case k.expression:
-		*to, why = expressionOf(n, o)
+		*to, why = expressionOf(n)
 	case k.endings != nil:
 		ok = isText && (*to == "" || slices.Contains(k.endings(), strings.ToLower(filepath.Ext(*to))))
 	case k.words == nil:
 		_, _, plane := parsePlane(*to)
 		ok = plane || *to == Auto
 	default:
-		words := k.words(o)
-		ok = *to != "" && (len(words) == 0 || slices.Contains(words, *to))
+		ok = slices.Contains(k.words(), *to)
 	}
 	if !ok {
 		return invalid
@@ -335,14 +294,11 @@ func spacings(n *yaml.Node, axes int) ([]float64, bool) {
 }
 
 // formsOfFaces lists how a face may be written.
-func formsOfFaces(o *Options) []string {
-	if len(o.Boundaries) == 0 {
-		return nil
-	}
-	words := []string{string(Periodic)}
-	for _, b := range o.Boundaries {
-		form := string(b.Name)
-		if b.Value {
+func formsOfFaces() []string {
+	words := []string{string(solvers.Periodic)}
+	for _, kind := range boundary.Kinds() {
+		form := string(kind)
+		if kind.HasValues() {
 			form = fmt.Sprintf("{%s: %s}", form, expressionMust)
 		}
 		words = append(words, form)
@@ -350,82 +306,68 @@ func formsOfFaces(o *Options) []string {
 	return words
 }
 
-// faceOf reads a boundary condition.
-func faceOf(n *yaml.Node, o *Options) (f Face, why string) {
-	name, isWord := n, n.Kind == yaml.ScalarNode
-	switch {
-	case n.Kind == yaml.MappingNode && len(n.Content) == 2:
-		name = n.Content[0]
-	case !isWord:
+// faceOf reads a boundary condition: a word, or {word: value} of a kind that has values.
+func faceOf(n *yaml.Node) (f Face, why string) {
+	if n.Kind == yaml.ScalarNode {
+		f.Kind = boundary.Kind(n.Value)
+		if f.Kind != solvers.Periodic && (f.Kind.HasValues() || !slices.Contains(boundary.Kinds(), f.Kind)) {
+			return Face{}, invalid
+		}
+		return f, ""
+	}
+	if n.Kind != yaml.MappingNode || len(n.Content) != 2 || !boundary.Kind(text(n.Content[0])).HasValues() {
 		return f, invalid
 	}
-	f.Kind = FaceKind(text(name))
-	known := len(o.Boundaries) == 0 && f.Kind != ""
-	for _, b := range append([]BoundaryKind{{Name: Periodic}}, o.Boundaries...) {
-		known = known || b.Name == f.Kind && b.Value == !isWord
-	}
-	if !known {
-		return Face{}, invalid
-	}
-	if !isWord {
-		f.Value, why = expressionOf(n.Content[1], o)
-	}
-	if why == invalid {
+	f.Kind = boundary.Kind(n.Content[0].Value)
+	if f.Value, why = expressionOf(n.Content[1]); why == invalid {
 		why = "must have " + expressionMust + " as its value, in quotes if it holds : or #"
 	}
 	return f, why
 }
 
 // expressionOf reads a number or an expression. Numbers are written anew, since YAML has spellings of its own.
-func expressionOf(n *yaml.Node, o *Options) (src, why string) {
+func expressionOf(n *yaml.Node) (src, why string) {
 	if value, ok := decimal(n); ok {
 		return number(value), ""
 	}
 	if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!str" || n.Value == "" {
 		return "", invalid
 	}
-	if o.CheckExpression != nil {
-		if _, err := o.CheckExpression(n.Value); err != nil {
-			return "", fmt.Sprintf("must be an expression: %v", err)
-		}
+	if _, err := stencil.Parse(n.Value); err != nil {
+		return "", fmt.Sprintf("must be an expression: %v", err)
 	}
 	return n.Value, ""
 }
 
-// autoOr puts auto before words, unless there are none.
-func autoOr(words []string) []string {
-	if len(words) == 0 {
-		return nil
-	}
-	return append([]string{Auto}, words...)
-}
-
-// distinct returns what the items give, each once, in the order of the items.
-func distinct[T any](items []T, of func(T) []string) (all []string) {
-	for _, item := range items {
-		for _, text := range of(item) {
-			if !slices.Contains(all, text) {
-				all = append(all, text)
-			}
+// autoOr returns names after auto, each once.
+func autoOr[T ~string](names []T) []string {
+	all := []string{Auto}
+	for _, name := range names {
+		if !slices.Contains(all, string(name)) {
+			all = append(all, string(name))
 		}
 	}
 	return all
 }
 
-func namesOf(all []Scheme) []string {
-	return distinct(all, func(s Scheme) []string { return []string{s.Name} })
+// stencilWords is auto and what all stencils have.
+func stencilWords(of func(stencil.Kind) string) func() []string {
+	return func() []string {
+		var all []string
+		for _, k := range slices.Concat(stencil.Kinds(2), stencil.Kinds(3)) {
+			all = append(all, of(k))
+		}
+		return autoOr(all)
+	}
 }
 
-func ordersOf(all []Scheme) []string {
-	return distinct(all, func(s Scheme) []string { return s.Orders })
-}
-
-func pointsOfStencils(o *Options) []string {
-	return autoOr(distinct(o.Stencils, func(k StencilKind) []string { return []string{strconv.Itoa(k.Points)} }))
-}
-
-func shapesOfStencils(o *Options) []string {
-	return autoOr(distinct(o.Stencils, func(k StencilKind) []string { return []string{k.Shape} }))
+// orders returns those of all schemes.
+func orders() []string {
+	var all []scheme.Order
+	for _, name := range scheme.All() {
+		all = append(all, name.Needs().Orders...)
+	}
+	return autoOr(all)[1:]
 }
 
 // text returns the text of a scalar, "" for anything else.

@@ -9,29 +9,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/halox/halox/configs"
-	"github.com/halox/halox/halo/boundary"
-	"github.com/halox/halox/p2p"
-	"github.com/halox/halox/p2p/mpi"
-	"github.com/halox/halox/solvers/scheme"
 )
 
 // TestReference compares docs/reference/config.md with the schema; -update writes it.
 func TestReference(t *testing.T) {
 	const page = "../docs/reference/config.md"
-	o := options
-	o.Boundaries = nil
-	for _, k := range boundary.Kinds() {
-		o.Boundaries = append(o.Boundaries, configs.BoundaryKind{Name: configs.FaceKind(k), Value: k.HasValues()})
-	}
-	o.Paths, o.Networks = texts(p2p.Paths()), texts(mpi.Networks())
-	for _, name := range scheme.All() {
-		needs, err := scheme.NeedsOf(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		o.Schemes = append(o.Schemes, configs.Scheme{Name: string(name), Orders: texts(needs.Orders)})
-	}
-	got := configs.Reference(o)
+	got := configs.Reference()
 	if *update {
 		if err := os.WriteFile(page, []byte(got), 0o644); err != nil {
 			t.Fatal(err)
@@ -41,13 +24,6 @@ func TestReference(t *testing.T) {
 	if diff := cmp.Diff(string(want), got); err != nil || diff != "" {
 		t.Errorf("%v; run with -update (-want +got):\n%s", err, diff)
 	}
-}
-
-func texts[T ~string](names []T) (all []string) {
-	for _, name := range names {
-		all = append(all, string(name))
-	}
-	return all
 }
 
 func TestComplete(t *testing.T) {
@@ -61,19 +37,18 @@ func TestComplete(t *testing.T) {
 		{"grid.size=", nil},
 		{"stops", nil},
 	} {
-		if got := configs.Complete(allNames, c.begun); !slices.Equal(got, c.want) {
+		if got := configs.Complete(c.begun); !slices.Equal(got, c.want) {
 			t.Errorf("%q completes to %q, want %q", c.begun, got, c.want)
 		}
 	}
-	if all := configs.Complete(allNames, ""); len(all) != len(configs.Keys()) {
+	if all := configs.Complete(""); len(all) != len(configs.Keys()) {
 		t.Errorf("%d of %d keys", len(all), len(configs.Keys()))
 	}
 }
 
 // A key is one entry of the schema and a field of Run: without the entry, nothing knows the key.
 func TestAKeyIsOneEntry(t *testing.T) {
-	o := options
-	o.Environ, o.Set = []string{"HALOX_STOP_SUMS=fast"}, []string{"stop.sums=fast"}
+	o := configs.Options{Environ: []string{"HALOX_STOP_SUMS=fast"}, Set: []string{"stop.sums=fast"}}
 	const text = small + "stop: {sums: fast}"
 	if run := load(t, text, o); run.Stop.Sums != "fast" {
 		t.Errorf("%+v", run.Stop)
@@ -85,7 +60,7 @@ func TestAKeyIsOneEntry(t *testing.T) {
 	if err == nil || err.Error() != want {
 		t.Errorf("got\n%v\nwant\n%s", err, want)
 	}
-	if strings.Contains(configs.Reference(o), "sums") || len(configs.Complete(o, "stop.sums")) > 0 {
+	if strings.Contains(configs.Reference(), "sums") || len(configs.Complete("stop.sums")) > 0 {
 		t.Error("the reference or completion still has it")
 	}
 }

@@ -170,7 +170,13 @@ type collector struct {
 	settings layer
 }
 
-func (c *collector) at(n *yaml.Node) origin { return origin{c.source, n.Line} }
+// at is where a node is: lines are those of a file.
+func (c *collector) at(n *yaml.Node) origin {
+	if c.source == setSource {
+		return origin{source: setSource}
+	}
+	return origin{c.source, n.Line}
+}
 
 // section reads the keys of a mapping. One without any content is empty.
 func (c *collector) section(path string, n *yaml.Node) {
@@ -178,7 +184,7 @@ func (c *collector) section(path string, n *yaml.Node) {
 	case n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null":
 		return
 	case n.Kind != yaml.MappingNode:
-		c.problems.add(c.at(n), path, n, "must have keys with values, of %s", listNames(below(path)))
+		c.problems.add(c.at(n), path, n, "must have keys with values, of %s", namesBelow(path))
 		return
 	case len(n.Content) > 2*maxKeys:
 		c.problems.add(c.at(n), path, nil, "must have at most %d keys", maxKeys)
@@ -192,7 +198,7 @@ func (c *collector) section(path string, n *yaml.Node) {
 // entry reads one key. A key with dots is the path to one further down.
 func (c *collector) entry(section string, name, value *yaml.Node) {
 	if name.Kind != yaml.ScalarNode {
-		c.problems.add(c.at(name), section, name, "a key must be one of %s", listNames(below(section)))
+		c.problems.add(c.at(name), section, name, "a key must be one of %s", namesBelow(section))
 		return
 	}
 	path := join(section, printable(name.Value))
@@ -207,7 +213,7 @@ func (c *collector) entry(section string, name, value *yaml.Node) {
 	case isSection(path):
 		c.section(path, value)
 	default:
-		c.problems.add(c.at(name), path, nil, "%s", unknown(path, section))
+		c.problems.add(c.at(name), path, nil, "%s", unknown(path))
 	}
 }
 
@@ -225,7 +231,7 @@ func fileLayer(file string, data []byte, problems *Problems) layer {
 	}
 	c := collector{source: file, problems: problems, settings: layer{}}
 	c.section("", root)
-	return resolveAxes(c.settings, problems)
+	return resolveAxes(c.settings)
 }
 
 // variablePrefix is what the names of halox's variables begin with.
@@ -270,7 +276,7 @@ func environLayer(environ []string, problems *Problems, warn func(Problem)) laye
 			settings[k.name] = setting{k.name, node, from}
 		}
 	}
-	return resolveAxes(settings, problems)
+	return resolveAxes(settings)
 }
 
 // variables returns the names that variables may have.
@@ -292,7 +298,7 @@ func setLayer(overrides []string, problems *Problems) layer {
 			settings[key] = s
 		}
 	}
-	return resolveAxes(settings, problems)
+	return resolveAxes(settings)
 }
 
 // override reads one. The key may be a section, and the value then a mapping.
@@ -314,11 +320,7 @@ func (c *collector) override(text string) {
 		c.problems.add(from, key, node, "must be a key where it is reset, such as %s", below(key)[0])
 		return
 	}
-	section := ""
-	if at := strings.LastIndex(key, "."); at > 0 && isSection(key[:at]) {
-		section, key = key[:at], key[at+1:]
-	}
-	c.entry(section, scalar(key), node)
+	c.entry("", scalar(key), node)
 }
 
 // parseValue reads a value that stands alone. Free text may hold what YAML would take for a mapping: x < 1 ? 2 : 3
@@ -333,16 +335,7 @@ func parseValue(k key, text string) (*yaml.Node, error) {
 	if err != nil {
 		return nil, errors.New(strings.Replace(err.Error(), ", here or in a later line", "", 1))
 	}
-	forgetLines(node)
 	return node, nil
-}
-
-// forgetLines removes line numbers that are not those of a file.
-func forgetLines(n *yaml.Node) {
-	n.Line = 0
-	for _, c := range n.Content {
-		forgetLines(c)
-	}
 }
 
 func scalar(text string) *yaml.Node {
@@ -350,37 +343,20 @@ func scalar(text string) *yaml.Node {
 }
 
 // resolveAxes turns the axes that one source sets into faces. Within a source, a face says more than its axis.
-func resolveAxes(settings layer, problems *Problems) layer {
+func resolveAxes(settings layer) layer {
 	for axis := range 3 {
 		key := "boundary." + "xyz"[axis:axis+1]
 		whole, ok := settings[key]
-		if !ok {
-			continue
-		}
 		delete(settings, key)
 		for side := range 2 {
 			name := "boundary." + faceName(axis, side)
-			face, both := settings[name]
-			switch {
-			case !both:
+			if _, both := settings[name]; ok && !both {
 				settings[name] = whole
-			case isPeriodic(face) != isPeriodic(whole):
-				problems.add(
-					face.from,
-					name,
-					face.node,
-					"must agree with %s, %s, on being periodic",
-					key,
-					show(whole.node),
-				)
-				settings[name] = whole // one problem is enough
 			}
 		}
 	}
 	return settings
 }
-
-func isPeriodic(s setting) bool { return text(s.node) == string(Periodic) }
 
 // findKey returns the key of a name.
 func findKey(name string) (key, bool) {
@@ -402,26 +378,29 @@ func (k key) variable() string {
 func isSection(path string) bool { return len(below(path)) > 0 }
 
 // below returns the full names of what may stand directly under a section, or at the top for "".
-func below(section string) []string {
-	return distinct(keys, func(k key) []string {
-		rest, ok := strings.CutPrefix(k.name, section+".")
-		if section == "" {
-			rest, ok = k.name, true
-		}
-		if !ok {
-			return nil
-		}
+func below(section string) (all []string) {
+	prefix := join(section, "")
+	for _, k := range keys {
+		rest, ok := strings.CutPrefix(k.name, prefix)
 		first, _, _ := strings.Cut(rest, ".")
-		return []string{join(section, first)}
-	})
+		if ok && !slices.Contains(all, prefix+first) {
+			all = append(all, prefix+first)
+		}
+	}
+	return all
+}
+
+// namesBelow lists what below returns, without the section, for a message.
+func namesBelow(section string) string {
+	return strings.ReplaceAll(strings.Join(below(section), ", "), join(section, ""), "")
 }
 
 // join appends a name to the path of a section.
-func join(section, name string) string { return strings.TrimPrefix(section+"."+name, ".") }
-
-// listNames joins the last parts of paths for a message.
-func listNames(paths []string) string {
-	return strings.Join(distinct(paths, func(p string) []string { return []string{lastName(p)} }), ", ")
+func join(section, name string) string {
+	if section == "" {
+		return name
+	}
+	return section + "." + name
 }
 
 // lastName returns a path without the sections in it.
@@ -429,24 +408,26 @@ func lastName(path string) string { return path[strings.LastIndex(path, ".")+1:]
 
 // unknown says that a key does not exist, and which one may have been meant: one that is spelled nearly so, or one of
 // that name in another section. It suggests no key that switches a check off.
-func unknown(path, section string) string {
-	candidates := below(section)
-	for _, k := range keys {
-		candidates = append(candidates, k.name)
+func unknown(path string) string {
+	section := path[:max(0, strings.LastIndex(path, "."))]
+	if !isSection(section) {
+		section = ""
 	}
-	candidates = slices.DeleteFunc(candidates, func(name string) bool {
-		k, _ := findKey(name)
-		return k.guard
-	})
-	elsewhere := ""
-	named := func(k key) bool { return lastName(k.name) == lastName(path) && !k.guard }
-	if at := slices.IndexFunc(keys, named); at >= 0 {
-		elsewhere = keys[at].name
+	candidates, elsewhere := below(section), ""
+	for _, k := range keys {
+		if k.guard {
+			candidates = slices.DeleteFunc(candidates, func(name string) bool { return name == k.name })
+			continue
+		}
+		candidates = append(candidates, k.name)
+		if elsewhere == "" && lastName(k.name) == lastName(path) {
+			elsewhere = k.name
+		}
 	}
 	if meant := cmp.Or(nearest(path, candidates), elsewhere); meant != "" {
 		return fmt.Sprintf("unknown key, did you mean %s?", meant)
 	}
-	return fmt.Sprintf("unknown key, must be one of %s", listNames(below(section)))
+	return fmt.Sprintf("unknown key, must be one of %s", namesBelow(section))
 }
 
 // nearest returns the candidate that differs from the word in the fewest letters, two at most; "" when none is near.
@@ -468,7 +449,7 @@ func distance(a, b string) int {
 	}
 	for i := range len(a) {
 		diagonal := row[0]
-		row[0] = i + 1
+		row[0]++
 		for j := range len(b) {
 			replaced := diagonal
 			if a[i] != b[j] {

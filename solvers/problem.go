@@ -241,9 +241,6 @@ type Wall struct {
 // WallKind is a kind of boundary condition: one of boundary.Kinds, or Periodic.
 type WallKind = boundary.Kind
 
-// WallKinds returns the kinds that a face of a problem may have besides Periodic.
-func WallKinds() []WallKind { return boundary.Kinds() }
-
 // The kinds of walls; Axis says where they lie. A Dirichlet wall lies where the first ghosts do: these have its value
 // at their own place and, where that changes with time, at the time of the field that they belong to. Where the stencil
 // reaches two points, ghosts of the second layer are twice the first less the owned point before it, as of a field that

@@ -19,24 +19,12 @@ import (
 	"github.com/halox/halox/stencil"
 )
 
-// options has the vocabulary of a config.
-func options() (o configs.Options) {
-	for _, dims := range []int{2, 3} {
-		for _, k := range stencil.Kinds(dims) {
-			selects := configs.Stencil{Points: k.Points, Shape: string(k.Shape)}
-			o.Stencils = append(o.Stencils, configs.StencilKind{Dims: dims, Stencil: selects, OneSpacing: k.OneSpacing(), StableStep: k.StableStep})
-		}
-	}
-	o.UnitSpacing = func(points int, _ [2]configs.FaceKind) float64 { return 1 / float64(points) } // of periodic axes
-	return o
-}
-
 const sample = "solver: heat\ngrid: {size: [9, 12], spacing: 0.125}\nboundary: {x: periodic, y: periodic}\nheat: {diffusivity: 2}\n"
 
 // A kind that no other file knows is one that a config can name, with its time step, and solves.
 func TestNewKind(t *testing.T) {
 	t.Cleanup(stencil.RegisterDiamond())
-	c, err := configs.Parse("new.yaml", []byte(sample+"stencil: {shape: diamond}\n"), options())
+	c, err := configs.Parse("new.yaml", []byte(sample+"stencil: {shape: diamond}\n"), configs.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +41,7 @@ func TestNewKind(t *testing.T) {
 		"stencil: {shape: diamond}\ngrid.spacing: [1, 2]": "must not be diamond unless all axes have the same spacing",
 	} {
 		text = strings.Replace(sample, ", spacing: 0.125", "", 1) + text
-		if _, err := configs.Parse("bad.yaml", []byte(text), options()); err == nil || !strings.Contains(err.Error(), says) {
+		if _, err := configs.Parse("bad.yaml", []byte(text), configs.Options{}); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%v does not say: %s", err, says)
 		}
 	}

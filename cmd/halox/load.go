@@ -12,8 +12,6 @@ import (
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/kernels/sums"
-	"github.com/halox/halox/p2p"
-	"github.com/halox/halox/p2p/mpi"
 	"github.com/halox/halox/solvers"
 	"github.com/halox/halox/solvers/scheme"
 	"github.com/halox/halox/stencil"
@@ -21,70 +19,22 @@ import (
 
 // loadConfig loads a config of so many processes, with overrides and the environment.
 func loadConfig(processes int, file string, set []string) (*configs.Run, error) {
-	o := configOptions()
-	o.Processes, o.Set, o.Environ = processes, set, os.Environ()
-	return configs.Load(file, o)
-}
-
-// configOptions tells the config what it may name.
-func configOptions() configs.Options {
-	return configs.Options{
-		CheckExpression: checkExpression,
-		Schemes:         configSchemes(),
-		Paths:           texts(p2p.Paths()),
-		Networks:        texts(mpi.Networks()),
-		Stencils:        configStencils(),
-		Boundaries:      configBoundaries(),
-		UnitSpacing:     unitSpacing,
-		Warn:            func(p configs.Problem) { fmt.Fprintln(os.Stderr, "halox: warning:", p) },
-	}
+	return configs.Load(file, configs.Options{
+		Processes: processes, Set: set, Environ: os.Environ(),
+		Warn: func(p configs.Problem) { fmt.Fprintln(os.Stderr, "halox: warning:", p) },
+	})
 }
 
 // addSet adds the flag --set to a command, with completion of keys and of their words.
 func addSet(cmd *cobra.Command, set *[]string) {
 	cmd.Flags().StringArrayVar(set, "set", nil, "override a key of the config, as `key=value`; may be repeated")
 	complete := func(_ *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
-		return configs.Complete(configOptions(), begun),
+		return configs.Complete(begun),
 			cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
 	}
 	if err := cmd.RegisterFlagCompletionFunc("set", complete); err != nil {
 		panic(err) // the flag was added above
 	}
-}
-
-// configSchemes tells the config what the schemes can take.
-func configSchemes() (all []configs.Scheme) {
-	for _, name := range scheme.All() {
-		n := name.Needs()
-		all = append(all, configs.Scheme{Name: string(name), Orders: texts(n.Orders), Paths: texts(n.Paths),
-			Steady: n.Steady, Groups: n.Groups})
-	}
-	return all
-}
-
-// configStencils tells the config which stencils there are.
-func configStencils() (all []configs.StencilKind) {
-	for _, dims := range []int{2, 3} {
-		for _, k := range stencil.Kinds(dims) {
-			selects := configs.Stencil{Points: k.Points, Shape: string(k.Shape)}
-			all = append(all, configs.StencilKind{Dims: dims, Stencil: selects, OneSpacing: k.OneSpacing(),
-				StableStep: k.StableStep})
-		}
-	}
-	return all
-}
-
-// configBoundaries tells the config which boundary conditions there are.
-func configBoundaries() (all []configs.BoundaryKind) {
-	for _, k := range solvers.WallKinds() {
-		all = append(all, configs.BoundaryKind{Name: configs.FaceKind(k), Value: k.HasValues()})
-	}
-	return all
-}
-
-// unitSpacing tells the config how points lie between the ends of an axis.
-func unitSpacing(points int, ends [2]configs.FaceKind) float64 {
-	return solvers.Axis{Points: points, Ends: [2]solvers.WallKind{solvers.WallKind(ends[0]), solvers.WallKind(ends[1])}}.UnitSpacing()
 }
 
 // texts returns names as a config has them.
@@ -93,15 +43,6 @@ func texts[T ~string](names []T) (all []string) {
 		all = append(all, string(name))
 	}
 	return all
-}
-
-// checkExpression parses an expression of a config.
-func checkExpression(src string) (uses func(variable string) bool, err error) {
-	e, err := stencil.Parse(src)
-	if err != nil {
-		return nil, err
-	}
-	return e.Uses, nil
 }
 
 // newProblem translates the config.
@@ -135,7 +76,7 @@ func newProblem(c *configs.Run) (*solvers.Problem, error) {
 }
 
 func newWall(f configs.Face) (solvers.Wall, error) {
-	kind := solvers.WallKind(f.Kind)
+	kind := f.Kind
 	if !kind.HasValues() {
 		return solvers.Wall{Kind: kind}, nil
 	}

@@ -29,16 +29,7 @@ heat: {dt: 0.05}
 // A kind that no other file knows is one that a config can name, and that all schemes solve with, bit by bit alike. A
 // kind that is not known at all is an error.
 func TestNewKind(t *testing.T) {
-	o := configs.Options{Stencils: []configs.StencilKind{{Dims: 2, Stencil: configs.Stencil{Points: 5, Shape: "star"},
-		StableStep: func([]float64, float64) float64 { return 1 }}}}
-	options := func() configs.Options {
-		o.Boundaries = nil
-		for _, k := range boundary.Kinds() {
-			o.Boundaries = append(o.Boundaries, configs.BoundaryKind{Name: configs.FaceKind(k), Value: k.HasValues()})
-		}
-		return o
-	}
-	_, err := configs.Parse("new.yaml", []byte(newKind), options())
+	_, err := configs.Parse("new.yaml", []byte(newKind), configs.Options{})
 	if err == nil || !strings.Contains(err.Error(), `boundary.x: must be periodic, {dirichlet: `) {
 		t.Errorf("got %v", err)
 	}
@@ -46,7 +37,7 @@ func TestNewKind(t *testing.T) {
 		t.Error("a kind that is not known has a place")
 	}
 	t.Cleanup(boundary.RegisterSymmetric())
-	c, err := configs.Parse("new.yaml", []byte(newKind), options())
+	c, err := configs.Parse("new.yaml", []byte(newKind), configs.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -48,7 +48,7 @@ var public = map[string][]string{
 	"results/output": {"Register", "Run.Chunks"}, // for new formats
 	"results/plot":   {"Panels"},
 	"results/trace":  {"Trace.Hidden"},
-	"solvers":        {"Fastest", "Periodic", "Solver.Field", "Solver.Read"},
+	"solvers":        {"Fastest", "WallKind", "Solver.Field", "Solver.Read"},
 	"solvers/scheme": {"Runner.Placement", "Runner.Boxes", "Step.Reductions", "Step.Plan", "Variable.Levels"},
 	"stencil":        {"Evaluator.At", "Group.Offsets", "ParseError", "StarWeights.Stencil"},
 
