@@ -58,175 +58,71 @@ __device__ __forceinline__ void put_small(const Sweep &s, Totals t) {
 	reduce_block(all, s.totals + TOTALS * (s.part[blockIdx.y].slot + blockIdx.x));
 }
 
-// Those called single have one point a thread in each layer: where groups are not aligned, or
-// registers scarce. Launch bounds let the compiler give threads registers enough and not more than
-// leave room for the threads that hide the latency of memory; those of large boxes are in form.go.
+// Launch bounds let the compiler give threads registers enough and not more than leave room for the threads that hide
+// the latency of memory. Those of large boxes, LARGE_THREADS, LARGE_BLOCKS and so on, are in form.go. Where registers
+// are scarce, small boxes are swept by single points too.
+enum {
+	SMALL_THREADS = 256,
+	SMALL_BLOCKS = 1,
+	POINTS_THREADS = 256,
+#ifdef SCARCE
+	POINTS_BLOCKS = 2
+#else
+	POINTS_BLOCKS = 1
+#endif
+};
 
-#if defined(STREAMS)
-
-extern "C" __global__ void __launch_bounds__(LARGE_THREADS, LARGE_BLOCKS)
-    sweep_stream(const __grid_constant__ Sweep s) {
-	grid_dependency_wait();
-	streamed<GROUP, false>(s);
-}
-
+// KERNEL defines the kernel NAME with the launch bounds BOUNDS_THREADS and BOUNDS_BLOCKS, which runs a statement on s.
+// MEASURED_KERNEL does the same for NAME_measured, where there is something to measure.
+#define KERNEL(NAME, BOUNDS, RUN) \
+	extern "C" __global__ void __launch_bounds__(BOUNDS##_THREADS, BOUNDS##_BLOCKS) \
+	    NAME(const __grid_constant__ Sweep s) { \
+		grid_dependency_wait(); \
+		RUN; \
+	}
 #if TOTALS > 0
-
-extern "C" __global__ void __launch_bounds__(MEASURED_THREADS, MEASURED_BLOCKS)
-    sweep_stream_measured(const __grid_constant__ Sweep s) {
-	grid_dependency_wait();
-	put_large(s, streamed<GROUP, true>(s));
-}
-
+#define MEASURED_KERNEL(NAME, BOUNDS, RUN) KERNEL(NAME##_measured, BOUNDS, RUN)
+#else
+#define MEASURED_KERNEL(NAME, BOUNDS, RUN)
 #endif
 
+// Those called single have one point a thread in each layer: where groups are not aligned, or registers scarce.
+#ifdef STREAMS
+KERNEL(sweep_stream, LARGE, (streamed<GROUP, false>(s)))
+MEASURED_KERNEL(sweep_stream, MEASURED, (put_large(s, streamed<GROUP, true>(s))))
+#ifndef LAYERED
+KERNEL(sweep_single_stream, SINGLE, (streamed<1, false>(s)))
+MEASURED_KERNEL(sweep_single_stream, SINGLE_MEASURED, (put_large(s, streamed<1, true>(s))))
 #endif
-
-#if defined(STREAMS) && !defined(LAYERED)
-
-extern "C" __global__ void __launch_bounds__(SINGLE_THREADS, SINGLE_BLOCKS)
-    sweep_single_stream(const __grid_constant__ Sweep s) {
-	grid_dependency_wait();
-	streamed<1, false>(s);
-}
-
-#if TOTALS > 0
-
-extern "C" __global__ void __launch_bounds__(SINGLE_MEASURED_THREADS, SINGLE_MEASURED_BLOCKS)
-    sweep_single_stream_measured(const __grid_constant__ Sweep s) {
-	grid_dependency_wait();
-	put_large(s, streamed<1, true>(s));
-}
-
-#endif
-
 #endif
 
 #ifdef LAYERS_2
-
-extern "C" __global__ void __launch_bounds__(LARGE_THREADS, LARGE_BLOCKS)
-    sweep_layers2(const __grid_constant__ Sweep s) {
-	grid_dependency_wait();
-	layered<GROUP, 2, false>(s);
-}
-
-#if TOTALS > 0
-
-extern "C" __global__ void __launch_bounds__(MEASURED_THREADS, MEASURED_BLOCKS)
-    sweep_layers2_measured(const __grid_constant__ Sweep s) {
-	grid_dependency_wait();
-	put_large(s, layered<GROUP, 2, true>(s));
-}
-
-#endif
-
+KERNEL(sweep_layers2, LARGE, (layered<GROUP, 2, false>(s)))
+MEASURED_KERNEL(sweep_layers2, MEASURED, (put_large(s, layered<GROUP, 2, true>(s))))
 #endif
 
 #ifdef LAYERS_4
-
-extern "C" __global__ void __launch_bounds__(LARGE_THREADS, LARGE_BLOCKS)
-    sweep_layers4(const __grid_constant__ Sweep s) {
-	grid_dependency_wait();
-	layered<GROUP, 4, false>(s);
-}
-
-extern "C" __global__ void __launch_bounds__(SINGLE_THREADS, SINGLE_BLOCKS)
-    sweep_single_layers4(const __grid_constant__ Sweep s) {
-	grid_dependency_wait();
-	layered<1, 4, false>(s);
-}
-
-#if TOTALS > 0
-
-extern "C" __global__ void __launch_bounds__(MEASURED_THREADS, MEASURED_BLOCKS)
-    sweep_layers4_measured(const __grid_constant__ Sweep s) {
-	grid_dependency_wait();
-	put_large(s, layered<GROUP, 4, true>(s));
-}
-
-extern "C" __global__ void __launch_bounds__(SINGLE_THREADS, SINGLE_BLOCKS)
-    sweep_single_layers4_measured(const __grid_constant__ Sweep s) {
-	grid_dependency_wait();
-	put_large(s, layered<1, 4, true>(s));
-}
-
-#endif
-
+KERNEL(sweep_layers4, LARGE, (layered<GROUP, 4, false>(s)))
+KERNEL(sweep_single_layers4, SINGLE, (layered<1, 4, false>(s)))
+MEASURED_KERNEL(sweep_layers4, MEASURED, (put_large(s, layered<GROUP, 4, true>(s))))
+MEASURED_KERNEL(sweep_single_layers4, SINGLE, (put_large(s, layered<1, 4, true>(s))))
 #endif
 
 #ifdef LAYERS_8
-
-extern "C" __global__ void __launch_bounds__(LARGE_THREADS, LARGE_BLOCKS)
-    sweep_layers8(const __grid_constant__ Sweep s) {
-	grid_dependency_wait();
-	layered<GROUP, 8, false>(s);
-}
-
+KERNEL(sweep_layers8, LARGE, (layered<GROUP, 8, false>(s)))
 #endif
 
 #ifdef ONE_LAYER
-
-extern "C" __global__ void __launch_bounds__(LARGE_THREADS, LARGE_BLOCKS)
-    sweep_layers1(const __grid_constant__ Sweep s) {
-	grid_dependency_wait();
-	layered<GROUP, 1, false>(s);
-}
-
-extern "C" __global__ void __launch_bounds__(SINGLE_THREADS, SINGLE_BLOCKS)
-    sweep_single_layers1(const __grid_constant__ Sweep s) {
-	grid_dependency_wait();
-	layered<1, 1, false>(s);
-}
-
-#if TOTALS > 0
-
-extern "C" __global__ void __launch_bounds__(MEASURED_THREADS, MEASURED_BLOCKS)
-    sweep_layers1_measured(const __grid_constant__ Sweep s) {
-	grid_dependency_wait();
-	put_large(s, layered<GROUP, 1, true>(s));
-}
-
-extern "C" __global__ void __launch_bounds__(SINGLE_MEASURED_THREADS, SINGLE_MEASURED_BLOCKS)
-    sweep_single_layers1_measured(const __grid_constant__ Sweep s) {
-	grid_dependency_wait();
-	put_large(s, layered<1, 1, true>(s));
-}
-
+KERNEL(sweep_layers1, LARGE, (layered<GROUP, 1, false>(s)))
+KERNEL(sweep_single_layers1, SINGLE, (layered<1, 1, false>(s)))
+MEASURED_KERNEL(sweep_layers1, MEASURED, (put_large(s, layered<GROUP, 1, true>(s))))
+MEASURED_KERNEL(sweep_single_layers1, SINGLE_MEASURED, (put_large(s, layered<1, 1, true>(s))))
 #endif
 
-#endif
-
-extern "C" __global__ void __launch_bounds__(256, 1) sweep_small(const __grid_constant__ Sweep s) {
-	grid_dependency_wait();
-	small<GROUP, false>(s);
-}
-
-// Where registers are scarce, small boxes are swept by single points too.
-#ifdef SCARCE
-enum { POINTS_BLOCKS = 2 };
-#else
-enum { POINTS_BLOCKS = 1 };
-#endif
-
-extern "C" __global__ void __launch_bounds__(256, POINTS_BLOCKS) sweep_points(const __grid_constant__ Sweep s) {
-	grid_dependency_wait();
-	small<1, false>(s);
-}
-
-#if TOTALS > 0
-
-extern "C" __global__ void __launch_bounds__(256, 1) sweep_small_measured(const __grid_constant__ Sweep s) {
-	grid_dependency_wait();
-	put_small(s, small<GROUP, true>(s));
-}
-
-extern "C" __global__ void __launch_bounds__(256, POINTS_BLOCKS)
-    sweep_points_measured(const __grid_constant__ Sweep s) {
-	grid_dependency_wait();
-	put_small(s, small<1, true>(s));
-}
-
-#endif
+KERNEL(sweep_small, SMALL, (small<GROUP, false>(s)))
+KERNEL(sweep_points, POINTS, (small<1, false>(s)))
+MEASURED_KERNEL(sweep_small, SMALL, (put_small(s, small<GROUP, true>(s))))
+MEASURED_KERNEL(sweep_points, POINTS, (put_small(s, small<1, true>(s))))
 
 #if TOTALS > 0
 

@@ -328,28 +328,15 @@ __device__ __forceinline__ void run_checked(const Tiles &s) {
 
 #endif
 
-#ifdef CHECKS
-
-// tile_steps_checked also takes norms of other steps than the last, and may end at one of them.
-extern "C" __global__ void __launch_bounds__(THREADS, 1) tile_steps_checked(const __grid_constant__ Tiles s) {
-	grid_dependency_wait();
-	run_checked(s);
-}
-
-#elif !defined(WITH_NORMS)
-
-// tile_steps makes the steps of a launch. All its blocks must run at the same time.
+// tile_steps makes the steps of a launch; all its blocks must run at the same time. With option WITH_NORMS it also takes
+// the norms of the last step, with CHECKS those of other steps too, and may end at one of them.
 extern "C" __global__ void __launch_bounds__(THREADS, 1) tile_steps(const __grid_constant__ Tiles s) {
 	grid_dependency_wait();
-	run_steps<false>(s);
-}
-
-#else
-
-// tile_steps_norms also takes the norms of the last step.
-extern "C" __global__ void __launch_bounds__(THREADS, 1) tile_steps_norms(const __grid_constant__ Tiles s) {
-	grid_dependency_wait();
+#ifdef CHECKS
+	run_checked(s);
+#elif defined(WITH_NORMS)
 	run_steps<true>(s);
-}
-
+#else
+	run_steps<false>(s);
 #endif
+}

@@ -31,25 +31,30 @@ func compiled() []kernels.Program {
 // programs are all that this package may compile.
 func programs() []kernels.Program { return slices.Concat(kinds()...) }
 
-// kinds are the programs of each star, tiling and type.
+// kinds are the programs of each star, tiling and type: with any norms where a block has threads for them.
 func kinds() (all [][]kernels.Program) {
 	for _, r := range []kernels.Real{kernels.Float32, kernels.Float64} {
 		for _, s := range everyStar() {
-			for _, b := range everyTiling(s, r) {
-				reproducible, fast := tilePrograms(s, r, &b, sums.Reproducible), tilePrograms(s, r, &b, sums.Fast)
-				each := []kernels.Program{reproducible[0], reproducible[1], fast[1]}
-				if c, ok := b.checking(200 << 10); ok {
-					each = append(each, checkedTiles(s, r, &c, sums.Reproducible), checkedTiles(s, r, &c, sums.Fast))
+			of := func(checks bool, program func(v variant, mode sums.Mode) kernels.Program) {
+				each := []kernels.Program{program(onlySteps, sums.Reproducible)}
+				for _, mode := range sums.Modes() {
+					if each = append(each, program(lastNorms, mode)); checks {
+						each = append(each, program(allNorms, mode))
+					}
 				}
 				all = append(all, each)
 			}
+			for _, b := range everyTiling(s, r) {
+				checked, ok := b.checking(200 << 10)
+				of(ok, func(v variant, mode sums.Mode) kernels.Program {
+					return tileProgram(s, r, map[bool]*tiling{true: &checked, false: &b}[v == allNorms], v, mode)
+				})
+			}
 			for _, b := range everyWideTiling(s, r) {
-				reproducible, fast := widePrograms(s, r, &b, sums.Reproducible), widePrograms(s, r, &b, sums.Fast)
-				each := []kernels.Program{reproducible[0], reproducible[1], fast[1]}
-				if c, ok := b.checking(); ok {
-					each = append(each, checkedWideTiles(s, r, &c, sums.Reproducible), checkedWideTiles(s, r, &c, sums.Fast))
-				}
-				all = append(all, each)
+				checked, ok := b.checking()
+				of(ok, func(v variant, mode sums.Mode) kernels.Program {
+					return wideProgram(s, r, map[bool]*wideTiling{true: &checked, false: &b}[v == allNorms], v, mode)
+				})
 			}
 		}
 	}
@@ -131,8 +136,8 @@ func TestStepsReadWhatOthersWrite(t *testing.T) {
 
 func TestWaitsAcquireAndSignalsRelease(t *testing.T) {
 	star := everyStar()[0]
-	kerneltest.AcquireAndRelease(t, tilePrograms(star, kernels.Float64, &everyTiling(star, kernels.Float64)[0], sums.Reproducible)[0])
-	kerneltest.AcquireAndRelease(t, widePrograms(star, kernels.Float64, &everyWideTiling(star, kernels.Float64)[0], sums.Reproducible)[0])
+	kerneltest.AcquireAndRelease(t, tileProgram(star, kernels.Float64, &everyTiling(star, kernels.Float64)[0], onlySteps, sums.Reproducible))
+	kerneltest.AcquireAndRelease(t, wideProgram(star, kernels.Float64, &everyWideTiling(star, kernels.Float64)[0], onlySteps, sums.Reproducible))
 }
 
 // stencil.cuh, with which editors read the sources, is the one that Go writes for the 7-point star.

@@ -28,83 +28,30 @@ type checkedRun struct {
 	ended  int64 // the check that is to end it, counted from 1
 }
 
-// total is the norms of all ranks.
-func total(all []reduce.Norms) (sum reduce.Norms) {
-	for _, n := range all {
-		sum.Add(n)
-	}
-	return sum
-}
-
-// norms returns those of all ranks in each of so many steps, by plain loops.
-func (r *tileRow[T]) norms(first, steps int64) (all []reduce.Norms) {
+// norms returns those of all ranks in each of so many steps, by plain loops. There are none before the first.
+func (r *tileRow[T]) norms(steps int64) []reduce.Norms {
+	all := make([]reduce.Norms, 1)
 	for n := int64(1); n <= steps; n++ {
-		all = append(all, total(r.plain(first, n).norms))
+		all = append(all, total(r.plain(1, n).norms))
 	}
 	return all
 }
 
-// same reports whether norms are the same when sums are rounded.
-func same(a, b reduce.Norms) bool {
-	return a.MaxChange == b.MaxChange && a.Max == b.Max && a.SumChange2.Value() == b.SumChange2.Value() && a.Sum2.Value() == b.Sum2.Value()
-}
-
-// check makes launches with checks, one after the other, and compares norms with those of plain loops and the fields with those after as many steps
-// as were made: a launch that ended makes none.
-func (r *tileRow[T]) check(runs []checkedRun) {
-	r.t.Helper()
-	want := r.norms(1, mostChecked)
+// fill fills both fields of all ranks with the first values.
+func (r *tileRow[T]) fill() {
 	for i, rank := range r.ranks {
 		for _, f := range rank.Fields {
 			kerneltest.Put(r.all[i], f.Data, r.values[i])
 		}
 	}
-	steps, left := r.checkedTiles()
-	made := int64(0)
-	for _, run := range runs {
-		for i, s := range steps {
-			kerneltest.Check(r.t, s.QueueChecked(r.all[i].Stream, made+1, run.steps, run.checks))
-			if s.Queue(r.all[i].Stream, made+1+run.steps, 1, false) == nil {
-				r.t.Fatal("steps were queued behind checks that nobody has looked at")
-			}
-		}
-		sums := make([]reduce.Norms, run.steps)
-		for i, b := range r.all {
-			b.Do(b.Stream.Sync(kerneltest.Limit), steps[i].Err())
-			norms, ended := steps[i].Checked()
-			if ended != run.ended {
-				r.t.Fatalf("%+v after %d steps: rank %d ended at check %d", run, made, i, ended)
-			}
-			for n, one := range norms {
-				sums[n].Add(one)
-			}
-			begun := run.ended
-			if since := run.steps - 2 - run.checks.Until; run.ended == 0 && since >= 0 {
-				begun = since/run.checks.Every + 1
-			}
-			if int64(len(norms)) != begun {
-				r.t.Fatalf("%+v after %d steps: %d checks, not %d", run, made, len(norms), begun)
-			}
-			for n := range norms {
-				if i < len(r.all)-1 {
-					break
-				}
-				if at := made + run.checks.Until + int64(n)*run.checks.Every; !same(sums[n], want[at]) {
-					r.t.Fatalf("%+v after %d steps: norms of check %d are %+v, not %+v", run, made, n, sums[n], want[at])
-				}
-			}
-		}
-		if run.ended == 0 {
-			made += run.steps
-			var last reduce.Norms
-			for i, b := range r.all {
-				last.Add(total(kerneltest.Get[reduce.Norms](b, left[i][made%2])))
-			}
-			if !same(last, want[made-1]) {
-				r.t.Fatalf("%+v: norms after %d steps are %+v, not %+v", run, made, last, want[made-1])
-			}
-		}
-	}
+}
+
+// check makes launches with checks, one after the other, and compares norms with those of plain loops and the fields with those after as many steps
+// as were made: a launch that ended makes none.
+func (r *tileRow[T]) check(runs []checkedRun, want []reduce.Norms) {
+	r.t.Helper()
+	r.fill()
+	made := r.rig.check(runs, want, func(string, int64) {})
 	plain := r.plain(1, made)
 	for i, b := range r.all {
 		if got := kerneltest.Get[T](b, r.ranks[i].Fields[made%2].Data); !slices.Equal(got, plain.fields[i][made%2]) {
@@ -128,12 +75,12 @@ func TestTilesCheck(t *testing.T) {
 			}
 			t.Run(fmt.Sprintf("size=%v/devices=%d", c.size, c.devices), func(t *testing.T) {
 				r := newTileRow[float64](t, set, c.devices, c.size)
-				want := r.norms(1, mostChecked)
+				want := r.norms(mostChecked)
 				none := step.Checks{Every: 1, Tolerance: -1, Finite: true}
 				at := func(step int64, l2 bool) (tolerance float64) { // that ends a run there, if the change falls
-					tolerance = want[step-1].MaxChange
+					tolerance = want[step].MaxChange
 					if l2 {
-						tolerance = math.Sqrt(want[step-1].SumChange2.Value())
+						tolerance = math.Sqrt(want[step].SumChange2.Value())
 					}
 					return tolerance
 				}
@@ -145,13 +92,13 @@ func TestTilesCheck(t *testing.T) {
 					{8, step.Checks{Every: 1, Tolerance: at(20, true), L2: true}, 7},
 					{2, step.Checks{Every: 5, Tolerance: -1}, 0},
 					{9, step.Checks{Until: 2, Every: 3, Tolerance: -1}, 0},
-				})
+				}, want)
 				r.check([]checkedRun{ // that go on for longer than votes are waited for
 					{30, step.Checks{Every: 1, Tolerance: at(5, false)}, 5},
 					{30, step.Checks{Until: 1, Every: 2, Tolerance: -1, Finite: true}, 0},
 					{16, step.Checks{Every: 1, Tolerance: at(36, true), L2: true}, 6},
-				})
-				r.check([]checkedRun{{6, step.Checks{Until: 4, Every: 9, Tolerance: math.Inf(1)}, 1}, {6, step.Checks{Until: 1, Every: 3, Tolerance: -1}, 0}, {6, step.Checks{Until: 1, Every: 2, Tolerance: math.Inf(1)}, 1}})
+				}, want)
+				r.check([]checkedRun{{6, step.Checks{Until: 4, Every: 9, Tolerance: math.Inf(1)}, 1}, {6, step.Checks{Until: 1, Every: 3, Tolerance: -1}, 0}, {6, step.Checks{Until: 1, Every: 2, Tolerance: math.Inf(1)}, 1}}, want)
 			})
 		}
 	})
@@ -168,7 +115,7 @@ func TestTilesCheckForNaN(t *testing.T) {
 				r := newTileRow[float64](t, set, 1, domain.Vec{5, 4, 1}) // fewer points a tile than a warp has threads
 				r.values[0][r.ranks[0].Fields[0].Layout.Offset(domain.Vec{3, 2})] = bad
 				kerneltest.Put(r.all[0], r.ranks[0].Fields[0].Data, r.values[0])
-				steps, _ := r.checkedTiles()
+				steps, _ := r.checkedSteps()
 				for n, finite := range []bool{false, true} {
 					kerneltest.Check(t, steps[0].QueueChecked(r.all[0].Stream, int64(1+4*n), 4, step.Checks{Every: 1, Tolerance: 1e-30, L2: l2, Finite: finite}))
 					r.all[0].Do(r.all[0].Stream.Sync(kerneltest.Limit), steps[0].Err())
@@ -250,17 +197,13 @@ func TestTilesWaitForVotesInVain(t *testing.T) {
 func TestTilesReadVotesLateAtAnEnd(t *testing.T) {
 	testdevices.InTurn(t, 7, 8)
 	r, group := lateRing(t, 9, time.Second)
-	want := r.norms(1, 9)
-	for i, rank := range r.ranks {
-		for _, f := range rank.Fields {
-			kerneltest.Put(r.all[i], f.Data, r.values[i])
-		}
-	}
+	want := r.norms(9)
+	r.fill()
 	steps, _ := r.steps(group)
 	var all sync.WaitGroup
 	for i, s := range steps {
 		all.Go(func() {
-			for n, c := range []checkedRun{{40, step.Checks{Every: 1, Tolerance: want[8].MaxChange}, 9}, {10, step.Checks{Every: 1, Tolerance: -1}, 0}} {
+			for n, c := range []checkedRun{{40, step.Checks{Every: 1, Tolerance: want[9].MaxChange}, 9}, {10, step.Checks{Every: 1, Tolerance: -1}, 0}} {
 				if err := s.QueueChecked(r.all[i].Stream, 1, c.steps, c.checks); err != nil {
 					t.Errorf("device %d, launch %d: %v", i, n, err)
 					return

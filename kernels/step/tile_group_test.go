@@ -9,40 +9,48 @@ import (
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/internal/testdevices"
+	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/kernels/internal/kerneltest"
 	"github.com/halox/halox/kernels/step"
 	"github.com/halox/halox/kernels/sums"
 	"github.com/halox/halox/stencil"
 )
 
-// A device whose neighbour makes no step gives up at its limit and says whom it waited for, in the middle of
-// a launch and before one; so does every later launch.
-func TestTilesThatAreWaitedForInVain(t *testing.T) {
+// A device whose neighbour makes no step gives up at its limit and says for which one it waited, in the middle of a
+// launch and before one; so does every later launch.
+func TestTilesThatWaitTooLong(t *testing.T) {
 	eachGPU(t, 2, func(t *testing.T, set *testdevices.Set) {
 		if len(set.Devices) < 2 {
 			t.Skip("SKIPPED: needs two devices")
 		}
-		for _, launches := range [][]int64{{1000}, {1, 1}} {
-			t.Run(fmt.Sprint(launches), func(t *testing.T) {
-				r := newTileRow[float64](t, set, 2, domain.Vec{64, 64, 1})
-				_, steps, _ := r.tiles(200 * time.Millisecond)
-				start, next := time.Now(), int64(1)
-				for _, n := range launches { // the first step needs nobody, if it is alone
-					kerneltest.Check(t, steps[0].Queue(r.all[0].Stream, next, n, false))
-					next += n
-				}
-				kerneltest.Check(t, r.all[0].Stream.Sync(kerneltest.Limit))
-				want := fmt.Sprintf("device %v waited in vain for its neighbour on device %v", set.Devices[0], set.Devices[1])
-				if err := steps[0].Err(); err == nil || !strings.Contains(err.Error(), want) || time.Since(start) > 5*time.Second {
-					t.Errorf("after %v: %v", time.Since(start), err)
-				}
-				if steps[0].Queue(r.all[0].Stream, next, 1, false) == nil {
-					t.Error("it steps on")
-				}
-				if err := steps[1].Err(); err != nil {
-					t.Errorf("the other rank: %v", err)
-				}
-			})
+		for name, pair := range map[string]func(t *testing.T) *rig{
+			"exchange=1": func(t *testing.T) *rig { return &newTileRow[float64](t, set, 2, domain.Vec{64, 64, 1}).rig },
+			"exchange=2": func(t *testing.T) *rig {
+				return &newWideGrid[float64](t, set, wideCase{domain.Vec{24, 24, 1}, domain.Vec{1, 2, 1}, 2, "ppvv", kernels.Float64}, 0).rig
+			},
+		} {
+			for _, launches := range [][]int64{{1000}, {1, 1}} {
+				t.Run(fmt.Sprint(name, "/launches=", launches), func(t *testing.T) {
+					r := pair(t)
+					steps, _ := r.steps(r.group(200 * time.Millisecond))
+					start, next := time.Now(), int64(1)
+					for _, n := range launches { // the first step needs no other, if it is alone
+						kerneltest.Check(t, steps[0].Queue(r.all[0].Stream, next, n, false))
+						next += n
+					}
+					kerneltest.Check(t, r.all[0].Stream.Sync(kerneltest.Limit))
+					want := fmt.Sprintf("device %v waited in vain for its neighbour on device %v", set.Devices[0], set.Devices[1])
+					if err := steps[0].Err(); err == nil || !strings.Contains(err.Error(), want) || time.Since(start) > 5*time.Second {
+						t.Errorf("after %v: %v", time.Since(start), err)
+					}
+					if steps[0].Queue(r.all[0].Stream, next, 1, false) == nil {
+						t.Error("it steps on")
+					}
+					if err := steps[1].Err(); err != nil {
+						t.Errorf("the other rank: %v", err)
+					}
+				})
+			}
 		}
 	})
 }
@@ -98,7 +106,7 @@ func TestTileRefusals(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newTileRow[float64](t, set, 2, domain.Vec{16, 16, 1})
 			c.change(r)
-			group, err := step.NewTileGroup(r.all[0].Compiler, r.stencil, r.real, sums.Reproducible, r.ranks, kerneltest.Limit)
+			group, err := step.NewTileGroup(r.all[0].Compiler, r.stencil, r.real, sums.Reproducible, r.ranks, 1, kerneltest.Limit)
 			if err == nil {
 				group.Close()
 				t.Fatal("they were accepted")
@@ -109,7 +117,8 @@ func TestTileRefusals(t *testing.T) {
 		})
 	}
 	r := newTileRow[float64](t, set, 2, domain.Vec{16, 16, 1})
-	group, steps, _ := r.tiles(kerneltest.Limit)
+	group := r.group(kerneltest.Limit)
+	steps, _ := r.steps(group)
 	for _, span := range [][2]int64{{0, 1}, {-1, 3}, {1, 0}, {1, step.MaxTileSteps + 1}} {
 		if steps[0].Queue(r.all[0].Stream, span[0], span[1], false) == nil {
 			t.Errorf("%d steps from %d on were queued", span[1], span[0])

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"time"
 	"unsafe"
 
 	"github.com/halox/halox/domain"
@@ -20,89 +19,66 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// NewTileGroup cuts the fields of ranks, on different GPUs that reach each other, into tiles. It returns ErrNoTiles
-// unless the stencil is a star that reaches one point, every store is of one whole side and to whoever stores back, and
-// every field fits. Sums of norms are taken in a mode. limit is how long a device waits for a neighbour.
-func NewTileGroup(
-	c *kernels.Compiler, s stencil.Stencil, real kernels.Real, mode sums.Mode, ranks []TileRank, limit time.Duration,
-) (n *TileGroup, err error) {
-	n = &TileGroup{tileRanks: newTileRanks(c, s, real, mode, ranks, limit)}
-	if err := n.cut(); err != nil {
+// newFaceTiles cuts the fields of ranks into tiles with ghosts one point wide. It returns ErrNoTiles unless every store
+// is of one whole side and to a rank that stores back, and every field fits.
+func newFaceTiles(t *tileRanks) (*faceTiles, error) {
+	f := &faceTiles{tileRanks: t}
+	if err := f.cut(); err != nil {
 		return nil, err
 	}
-	if err := n.connect(n.neighbours(), maxFaces); err != nil {
-		return nil, err
-	}
-	made := n
-	defer func() {
-		if err != nil {
-			n, err = nil, errors.Join(err, made.Close())
-		}
-	}()
-	for i, rank := range ranks {
-		if err := n.flags.Open(i, &n.resources); err != nil {
-			return nil, err
-		}
-		if n.inbox[i], err = streams.Upload(rank.Device, n.emptyInbox(i)); err != nil {
-			return nil, err
-		}
-		n.resources.Add(n.inbox[i])
-		programs := n.programs(i)
-		c.BeginSteps(rank.Device, programs[:]...)
-	}
-	return n, nil
-}
-
-func newTileRanks(
-	c *kernels.Compiler, s stencil.Stencil, real kernels.Real, mode sums.Mode, ranks []TileRank, limit time.Duration,
-) tileRanks {
-	return tileRanks{
-		compiler: c, stencil: s, real: real, mode: mode, ranks: ranks, limit: limit,
-		inbox: make([]*streams.Memory, len(ranks)),
-	}
+	return f, f.connect(f.neighbours(), maxFaces)
 }
 
 // connect makes the network of ranks, of which each has no more neighbours than most.
-func (n *tileRanks) connect(neighbours [][]int, most int) (err error) {
+func (t *tileRanks) connect(neighbours [][]int, most int) (err error) {
 	var devices []*streams.Device
-	for _, rank := range n.ranks {
+	for _, rank := range t.ranks {
 		if slices.Contains(devices, rank.Device) {
 			return fmt.Errorf("step: two ranks of a step on device %v", rank.Device)
 		}
 		devices = append(devices, rank.Device)
 	}
-	n.flags, err = flags.NewNetwork(devices, neighbours, most, 1, 0)
+	t.flags, err = flags.NewNetwork(devices, neighbours, most, 1, 0)
 	return err
 }
 
-// cut cuts all fields into tiles.
-func (n *TileGroup) cut() error {
-	if _, ok := n.stencil.AsStar(); !ok || n.real.Size() == 0 {
-		return ErrNoTiles
+// check returns an error unless ranks have devices, and ErrNoTiles unless they can have tiles of some kind.
+func (t *tileRanks) check() error {
+	if _, ok := t.stencil.AsStar(); !ok || t.real.Size() == 0 {
+		return fmt.Errorf("%w: the stencil must be a star of radius 1, of float32 or float64", ErrNoTiles)
 	}
-	for i, rank := range n.ranks {
+	for i, rank := range t.ranks {
 		if rank.Device == nil {
 			return fmt.Errorf("step: rank %d has no device", i)
 		}
-		sides, ok := n.sideStores(i)
-		if !ok || rank.Device.GoKernels || rank.Fields[0].Layout != rank.Fields[1].Layout ||
-			!rank.Fields[0].Layout.Padded() {
-			return ErrNoTiles
+		if rank.Device.GoKernels || rank.Fields[0].Layout != rank.Fields[1].Layout || !rank.Fields[0].Layout.Padded() {
+			return fmt.Errorf("%w: only GPUs have tiles, and only fields of one padded layout", ErrNoTiles)
 		}
-		room := tileRoom{int64(rank.Device.Cores), rank.Device.Shared - tileReserve}
-		box, ok := bestTiling(n.stencil.Dims, n.size(i), int64(n.real.Size()), room)
+	}
+	return nil
+}
+
+// cut cuts all fields into tiles.
+func (f *faceTiles) cut() error {
+	for i, rank := range f.ranks {
+		sides, ok := f.sideStores(i)
 		if !ok {
 			return ErrNoTiles
 		}
-		n.boxes, n.sides = append(n.boxes, box), append(n.sides, sides)
+		room := tileRoom{int64(rank.Device.Cores), rank.Device.Shared - tileReserve}
+		box, ok := bestTiling(f.stencil.Dims, f.size(i), int64(f.real.Size()), room)
+		if !ok {
+			return ErrNoTiles
+		}
+		f.boxes, f.sides = append(f.boxes, box), append(f.sides, sides)
 	}
-	for i := range n.sides {
-		for axis := range n.sides[i] {
-			for high, s := range n.sides[i][axis] {
+	for i := range f.sides {
+		for axis := range f.sides[i] {
+			for high, s := range f.sides[i][axis] {
 				if s.store < 0 {
 					continue
 				}
-				if back := n.sides[s.to][axis][side(s.high)]; back.store < 0 || back.to != i ||
+				if back := f.sides[s.to][axis][side(s.high)]; back.store < 0 || back.to != i ||
 					side(back.high) != high {
 					return ErrNoTiles
 				}
@@ -113,9 +89,9 @@ func (n *TileGroup) cut() error {
 }
 
 // neighbours returns those of each rank: the ranks that it stores into, which store into it.
-func (n *TileGroup) neighbours() [][]int {
-	neighbours := make([][]int, len(n.ranks))
-	for i, rank := range n.ranks {
+func (f *faceTiles) neighbours() [][]int {
+	neighbours := make([][]int, len(f.ranks))
+	for i, rank := range f.ranks {
 		for _, s := range rank.Stores {
 			if s.To != i && !slices.Contains(neighbours[i], s.To) {
 				neighbours[i] = append(neighbours[i], s.To)
@@ -130,7 +106,7 @@ func (n *TileGroup) neighbours() [][]int {
 type TileSteps struct {
 	group    *tileRanks
 	rank     int
-	wide     int64 // steps between two exchanges, of WideTileGroup; 0 of TileGroup
+	wide     int64 // steps between two exchanges if there are several; 0 otherwise
 	plain    tileKernel
 	measured tileKernel // the same, which takes the norms of its last step on the way
 	checked  tileKernel // and checks, if these have been prepared
@@ -147,80 +123,60 @@ type tileKernel struct {
 	span   *tileSpan
 }
 
-// Steps makes the steps of a rank ready. norms is where steps that write Fields[0] and those that write
-// Fields[1] leave their norms, one reduce.Norms a tile.
-func (n *TileGroup) Steps(rank int, norms [2]streams.Span) (s *TileSteps, err error) {
-	s = &TileSteps{group: &n.tileRanks, rank: rank, launches: -1}
-	programs := n.programs(rank)
-	if s.plain, err = n.load(rank, programs[0], &n.boxes[rank], "tile_steps", norms); err != nil {
-		return nil, err
-	}
-	if s.measured, err = n.load(rank, programs[1], &n.boxes[rank], "tile_steps_norms", norms); err != nil {
-		return nil, err
-	}
-	if n.checks != nil {
-		b := n.checking(rank)
-		s.checked, err = n.load(rank, n.checkedProgram(rank), &b, "tile_steps_checked", norms)
-	}
-	return s, err
-}
-
-// load makes a launch ready.
-func (n *TileGroup) load(
-	i int, p kernels.Program, box *tiling, name string, norms [2]streams.Span,
-) (k tileKernel, err error) {
-	rank := n.ranks[i]
+// launch prepares the kernel of a rank.
+func (f *faceTiles) launch(i int, v variant, norms [2]streams.Span) (tileKernel, error) {
+	rank, box := f.ranks[i], f.tiling(i, v)
 	arg := &tileArgs{
 		strides: launch.StridesOf(rank.Fields[0].Layout), size: box.size, tiles: box.tiles, held: box.held(),
-		limit: n.limit.Nanoseconds(), failed: n.flags.Report(i).Address(),
+		limit: f.limit.Nanoseconds(), failed: f.flags.Report(i).Address(),
 	}
-	spec := n.spec(i, n.Tiles(i), box.block, box.shared)
-	arg.field, arg.norms = n.uses(&spec, i, norms)
+	spec := f.spec(i, f.count(i), box.block, box.shared)
+	arg.field, arg.norms = f.uses(&spec, i, norms)
 	for axis := range arg.inbox {
-		arg.inbox[axis] = n.inbox[i].Address() + uint64(n.inboxOffset(i, axis))
+		arg.inbox[axis] = f.inbox[i].Address() + uint64(f.inboxOffset(i, axis))
 		for high := range 2 {
-			arg.side[axis][high] = n.tileSide(&spec, i, axis, high)
+			arg.side[axis][high] = f.tileSide(&spec, i, axis, high)
 		}
 	}
-	for at, other := range n.flags.Neighbours(i) {
-		arg.neighbour[at] = n.flags.Counts(i, at, 0, n.tilesToward(other, i))
+	for at, other := range f.flags.Neighbours(i) {
+		arg.neighbour[at] = f.flags.Counts(i, at, 0, f.tilesToward(other, i))
 	}
-	if n.checks != nil {
-		arg.checks = n.checkArgs(&spec, i)
+	if f.checks != nil {
+		arg.checks = f.checkArgs(&spec, i)
 	}
-	return n.make(i, p, name, spec, launch.Argument(arg), unsafe.Offsetof(arg.span))
+	return f.load(i, f.program(i, v), spec, launch.Argument(arg), unsafe.Offsetof(arg.span))
 }
 
 // spec is what launches of a rank have in common: so many tiles, each with a block of threads and bytes of shared
 // memory.
-func (n *tileRanks) spec(i int, tiles int64, block [3]int64, shared int64) streams.KernelSpec {
+func (t *tileRanks) spec(i int, tiles int64, block [3]int64, shared int64) streams.KernelSpec {
 	spec := streams.KernelSpec{
 		Name: "resident", Work: streams.Sweep, Shared: int(shared), Cooperative: true,
 		Grid: [3]int{int(tiles), 1, 1}, Block: [3]int{int(block[0]), int(block[1]), int(block[2])},
-		Uses: []streams.Span{n.flags.Memory(i).All(), n.flags.Report(i).All(), n.inbox[i].All()},
+		Uses: []streams.Span{t.flags.Memory(i).All(), t.flags.Report(i).All(), t.inbox[i].All()},
 	}
-	for at := range n.flags.Neighbours(i) {
-		_, its := n.flags.Pair(i, at, 0)
+	for at := range t.flags.Neighbours(i) {
+		_, its := t.flags.Pair(i, at, 0)
 		spec.Reaches = append(spec.Reaches, its)
 	}
 	return spec
 }
 
 // uses returns where the fields of a rank begin and where norms go, and adds them to what a launch uses.
-func (n *tileRanks) uses(spec *streams.KernelSpec, i int, norms [2]streams.Span) (field, to [2]uint64) {
-	for f, a := range n.ranks[i].Fields {
+func (t *tileRanks) uses(spec *streams.KernelSpec, i int, norms [2]streams.Span) (field, to [2]uint64) {
+	for f, a := range t.ranks[i].Fields {
 		field[f], to[f] = addressOf(a, a.Layout.Owned.Lo), norms[f].Address()
 		spec.Uses = append(spec.Uses, a.Data, norms[f])
 	}
 	return field, to
 }
 
-// make makes a launch ready, in whose argument there is a tileSpan.
-func (n *tileRanks) make(
-	i int, p kernels.Program, name string, spec streams.KernelSpec, argument []byte, span uintptr,
+// load prepares a launch, in whose argument there is a tileSpan.
+func (t *tileRanks) load(
+	i int, p kernels.Program, spec streams.KernelSpec, argument []byte, span uintptr,
 ) (k tileKernel, err error) {
-	device := n.ranks[i].Device
-	found, err := n.compiler.LoadSteps(device, p, name)
+	device := t.ranks[i].Device
+	found, err := t.compiler.LoadSteps(device, p, "tile_steps")
 	if err != nil {
 		return k, err
 	}
@@ -228,7 +184,7 @@ func (n *tileRanks) make(
 	if k.kernel, err = launch.New(device, spec); err != nil {
 		return k, err
 	}
-	n.resources.Add(k.kernel)
+	t.resources.Add(k.kernel)
 	k.span = &streams.View[tileSpan](k.kernel.Argument()[span:][:unsafe.Sizeof(tileSpan{})])[0]
 	return k, nil
 }
@@ -240,19 +196,19 @@ func addressOf(a kernels.Array, p domain.Vec) uint64 {
 
 // tileSide describes a side of a rank: where its points go, and whom the ghosts behind it
 // come from, who is the rank that it stores into.
-func (n *TileGroup) tileSide(spec *streams.KernelSpec, i, axis, high int) tileSide {
-	st := n.sides[i][axis][high]
+func (f *faceTiles) tileSide(spec *streams.KernelSpec, i, axis, high int) tileSide {
+	st := f.sides[i][axis][high]
 	if st.store < 0 {
 		return tileSide{other: nobody}
 	}
-	send, ghost := n.ranks[i].Stores[st.store].Send, n.ranks[i].Stores[st.store].Ghost
-	at := tileSide{out: n.sideSlot(st.to, axis, st.high), other: int64(n.flags.Place(st.to, i))}
-	first := ghost.Lo.Sub(send.Lo.Sub(n.ranks[i].Fields[0].Layout.Owned.Lo))
-	for f, a := range n.ranks[st.to].Fields {
+	send, ghost := f.ranks[i].Stores[st.store].Send, f.ranks[i].Stores[st.store].Ghost
+	at := tileSide{out: f.sideSlot(st.to, axis, st.high), other: int64(f.flags.Place(st.to, i))}
+	first := ghost.Lo.Sub(send.Lo.Sub(f.ranks[i].Fields[0].Layout.Owned.Lo))
+	for f, a := range f.ranks[st.to].Fields {
 		at.ghost[f], at.strides = addressOf(a, first), launch.StridesOf(a.Layout)
 		spec.Reaches = append(spec.Reaches, a.Data)
 	}
-	spec.Reaches = append(spec.Reaches, n.inbox[st.to].All())
+	spec.Reaches = append(spec.Reaches, f.inbox[st.to].All())
 	return at
 }
 
@@ -393,18 +349,30 @@ func stepProgram(
 	}
 }
 
-// withNorms are the defines of a program that computes norms: WITH_NORMS those of the last step, CHECKS others too.
-func withNorms(which string, mode sums.Mode) []string {
-	return append([]string{which}, mode.Defines()...)
+// variant is what a kernel computes besides steps, as a define of its program.
+type variant string
+
+const (
+	onlySteps variant = ""
+	lastNorms variant = "WITH_NORMS" // the norms of the last step
+	allNorms  variant = "CHECKS"     // those of any steps, see Checks
+)
+
+// defines are those of a program whose sums are taken in a mode.
+func (v variant) defines(mode sums.Mode) []string {
+	if v == onlySteps {
+		return nil
+	}
+	return append([]string{string(v)}, mode.Defines()...)
 }
 
 // tileProgram runs the steps of a field in shared memory and registers, by threads as a tiling has them.
-func tileProgram(s stencil.Stencil, r kernels.Real, b *tiling, defines ...string) kernels.Program {
-	sizes := []string{
+func tileProgram(s stencil.Stencil, r kernels.Real, b *tiling, v variant, mode sums.Mode) kernels.Program {
+	defines := []string{
 		fmt.Sprintf("WIDTH=%d", b.block[0]), fmt.Sprintf("HEIGHT=%d", b.block[1]*b.rows()),
 		fmt.Sprintf("LAYERS=%d", b.block[2]), fmt.Sprintf("REG_LAYERS=%d", b.regLayers),
 	}
-	return stepProgram("tiles.cu", s, r, append(sizes, defines...),
+	p := stepProgram("tiles.cu", s, r, append(defines, v.defines(mode)...),
 		kernels.Mirror{Name: "Tiles", Value: tileArgs{}},
 		kernels.Mirror{Name: "NOBODY", Value: nobody},
 		kernels.Mirror{Name: "sizeof(FaceItem)", Value: itemBytes},
@@ -412,102 +380,71 @@ func tileProgram(s stencil.Stencil, r kernels.Real, b *tiling, defines ...string
 		kernels.Mirror{Name: "ROWS", Value: int(b.rows())},
 		kernels.Mirror{Name: "PLANE", Value: int(b.plane())},
 	)
-}
-
-// tilePrograms are those without norms, and with norms of the last step, whose sums are taken in a mode. They are two
-// programs because they are compiled at the same time.
-func tilePrograms(s stencil.Stencil, r kernels.Real, b *tiling, mode sums.Mode) [2]kernels.Program {
-	return [2]kernels.Program{tileProgram(s, r, b), tileProgram(s, r, b, withNorms("WITH_NORMS", mode)...)}
-}
-
-// checkedTiles is the program that takes norms of other steps too, see Checks.
-func checkedTiles(s stencil.Stencil, r kernels.Real, b *tiling, mode sums.Mode) kernels.Program {
-	p := tileProgram(s, r, b, withNorms("CHECKS", mode)...)
-	if mode != sums.Fast { // whose sums take less
+	if v == allNorms && mode != sums.Fast { // fast sums take less
 		p.Mirrors = append(p.Mirrors, kernels.Mirror{Name: "sizeof(TileNorms)", Value: int(b.checkBytes())})
 	}
 	return p
 }
 
-// programs returns those of a rank.
-func (n *TileGroup) programs(i int) [2]kernels.Program {
-	return tilePrograms(n.stencil, n.real, &n.boxes[i], n.mode)
+// program returns that of a rank.
+func (f *faceTiles) program(i int, v variant) kernels.Program {
+	return tileProgram(f.stencil, f.real, f.tiling(i, v), v, f.mode)
 }
 
-// checkedProgram returns that of a rank with checks.
-func (n *TileGroup) checkedProgram(i int) kernels.Program {
-	b := n.checking(i)
-	return checkedTiles(n.stencil, n.real, &b, n.mode)
-}
-
-// checking returns the tiling of a rank with checks.
-func (n *TileGroup) checking(i int) tiling {
-	b, _ := n.boxes[i].checking(n.ranks[i].Device.Shared - tileReserve)
-	return b
-}
-
-// canCheck reports whether all tiles have room for checks.
-func (n *TileGroup) canCheck() bool {
-	for i, rank := range n.ranks {
-		b := &n.boxes[i]
-		_, ok := b.checking(rank.Device.Shared - tileReserve)
-		if !ok || b.size[0]*b.size[1]*b.size[2] > checkedSum {
-			return false
-		}
+// tiling returns the tiling of a rank, with other threads where a kernel computes the norms of any steps.
+func (f *faceTiles) tiling(i int, v variant) *tiling {
+	b := f.boxes[i]
+	if v == allNorms {
+		b, _ = b.checking(f.ranks[i].Device.Shared - tileReserve)
 	}
-	return true
+	return &b
 }
 
-// PrepareChecks makes ready what checks need, on all ranks, before the Steps of a rank are. ok is false where tiles
-// have no room for them. Otherwise QueueChecked may be called.
-func (n *TileGroup) PrepareChecks() (ok bool, err error) {
-	if n.checks != nil || !n.canCheck() {
-		return n.checks != nil, nil
-	}
-	for i, rank := range n.ranks {
-		n.compiler.BeginSteps(rank.Device, n.checkedProgram(i))
-	}
-	return true, n.makeChecks(n.Tiles)
+// canCheck reports whether the tiles of a rank have room for checks.
+func (f *faceTiles) canCheck(i int) bool {
+	b := &f.boxes[i]
+	_, ok := b.checking(f.ranks[i].Device.Shared - tileReserve)
+	return ok && b.size[0]*b.size[1]*b.size[2] <= checkedSum
 }
 
 // makeChecks makes what the checks of all ranks leave, which have so many tiles.
-func (n *tileRanks) makeChecks(tiles func(rank int) int64) (err error) {
-	ranks := int64(len(n.ranks))
+func (t *tileRanks) makeChecks(tiles func(rank int) int64) (err error) {
+	ranks := int64(len(t.ranks))
 	addresses, checks := make([]uint64, ranks), make([]checkRoom, ranks)
-	for i, rank := range n.ranks {
+	for i, rank := range t.ranks {
 		if checks[i].votes, err = streams.Upload(rank.Device, make([]byte, checkSlots*ranks*checkPacketBytes)); err != nil {
 			return err
 		}
-		n.resources.Add(checks[i].votes)
+		t.resources.Add(checks[i].votes)
 		addresses[i] = checks[i].votes.Address()
 	}
-	for i, rank := range n.ranks {
+	for i, rank := range t.ranks {
 		c := &checks[i]
 		packets := make([]byte, checkSlots*tiles(i)*normsBytes/8*checkPacketBytes)
 		if c.tiles, err = streams.Upload(rank.Device, packets); err != nil {
 			return err
 		}
-		n.resources.Add(c.tiles)
+		t.resources.Add(c.tiles)
 		if c.voted, err = streams.Upload(rank.Device, addresses); err != nil {
 			return err
 		}
-		n.resources.Add(c.voted)
+		t.resources.Add(c.voted)
 		if c.host, err = rank.Device.AllocPinned(MostChecks*normsBytes + reportBytes); err != nil {
 			return err
 		}
-		n.resources.Add(c.host)
+		t.resources.Add(c.host)
 	}
-	n.checks = checks
+	t.checks = checks
 	return nil
 }
 
 // checkArgs returns where the checks of a rank leave what, and adds that to what a launch uses.
-func (n *tileRanks) checkArgs(spec *streams.KernelSpec, i int) tileChecks {
-	c, ranks := n.checks[i], int64(len(n.ranks))
+func (t *tileRanks) checkArgs(spec *streams.KernelSpec, i int) tileChecks {
+	c, ranks := t.checks[i], int64(len(t.ranks))
 	spec.Uses = append(spec.Uses, c.votes.All(), c.tiles.All(), c.voted.All(), c.host.All())
-	for other := range n.checks {
+	for other := range t.checks {
 		if other != i {
-			spec.Reaches = append(spec.Reaches, n.checks[other].votes.All())
+			spec.Reaches = append(spec.Reaches, t.checks[other].votes.All())
 		}
 	}
 	return tileChecks{

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"time"
-	"unsafe"
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/internal/testdevices"
@@ -19,23 +17,19 @@ import (
 	"github.com/halox/halox/kernels/step"
 	"github.com/halox/halox/kernels/sums"
 	"github.com/halox/halox/stencil"
-	"github.com/halox/halox/streams"
 )
 
 // tileRow is devices that share a box along its slowest axis, periodically. Along x it is periodic too; in
 // three dimensions a wall at the low side of y mirrors, and the ghosts at the high side stay as they are.
 type tileRow[T rows.Float] struct {
-	t       *testing.T
-	stencil stencil.Stencil
-	real    kernels.Real
-	all     []*kerneltest.Bench // by rank
-	ranks   []step.TileRank
-	values  [][]T // by rank: what both fields hold before the first step
+	rig
+	values [][]T // by rank: what both fields hold before the first step
 }
 
 func newTileRow[T rows.Float](t *testing.T, set *testdevices.Set, devices int, size domain.Vec) *tileRow[T] {
 	t.Helper()
-	r := &tileRow[T]{t: t, real: kernels.Float64, stencil: stencil.StarWeights{Dims: 3, Centre: 0.4, Axis: [3]float64{0.11, 0.09, 0.1}}.Stencil()}
+	r := &tileRow[T]{rig: rig{t: t, real: kernels.Float64, exchange: 1}}
+	r.stencil = stencil.StarWeights{Dims: 3, Centre: 0.4, Axis: [3]float64{0.11, 0.09, 0.1}}.Stencil()
 	if size[2] == 1 {
 		r.stencil = stencil.StarWeights{Dims: 2, Equal: true, Centre: 0.2, Axis: [3]float64{0.2, 0.2}}.Stencil()
 	}
@@ -71,18 +65,12 @@ func newTileRow[T rows.Float](t *testing.T, set *testdevices.Set, devices int, s
 		if r.stencil.Dims == 3 {
 			store(i, domain.Direction{0, -1, 0}, domain.Direction{0, -1, 0})
 		}
-		r.ranks = append(r.ranks, rank)
-		r.all = append(r.all, kerneltest.NewBench(t, &testdevices.Set{Devices: set.Devices[i:], Compiler: set.Compiler}))
+		r.add(set, i, devices, rank)
 		random, values := rand.New(rand.NewPCG(uint64(i), 7)), make([]T, l.Length)
 		for n := range values {
 			values[n] = T(random.Float64())
 		}
 		r.values = append(r.values, values)
-		for _, peer := range set.Devices[:devices] {
-			if d != peer {
-				kerneltest.Check(t, d.EnablePeer(peer))
-			}
-		}
 	}
 	return r
 }
@@ -140,65 +128,6 @@ func eachPointBeside(box domain.Box, f func(p domain.Vec)) {
 	all.Wait()
 }
 
-// tiles makes the ranks ready, with room for the norms of each.
-func (r *tileRow[T]) tiles(limit time.Duration) (group *step.TileGroup, steps []*step.TileSteps, norms [][2]streams.Span) {
-	r.t.Helper()
-	group = r.group(limit)
-	steps, norms = r.steps(group)
-	return group, steps, norms
-}
-
-// checkedTiles is tiles with checks.
-func (r *tileRow[T]) checkedTiles() (steps []*step.TileSteps, norms [][2]streams.Span) {
-	r.t.Helper()
-	group := r.group(kerneltest.Limit)
-	if ok := kerneltest.Must(group.PrepareChecks())(r.t); !ok {
-		r.t.Fatal("tiles have no room for checks")
-	}
-	return r.steps(group)
-}
-
-func (r *tileRow[T]) group(limit time.Duration) *step.TileGroup {
-	r.t.Helper()
-	group := kerneltest.Must(step.NewTileGroup(r.all[0].Compiler, r.stencil, r.real, sums.Reproducible, r.ranks, limit))(r.t)
-	r.t.Cleanup(func() {
-		if err := group.Close(); err != nil {
-			r.t.Error(err)
-		}
-	})
-	return group
-}
-
-func (r *tileRow[T]) steps(group *step.TileGroup) (steps []*step.TileSteps, norms [][2]streams.Span) {
-	r.t.Helper()
-	var devices []*streams.Device
-	for _, rank := range r.ranks {
-		devices = append(devices, rank.Device)
-	}
-	return stepsOf(r.t, devices, group)
-}
-
-// tiled is a group of tiles of either kind.
-type tiled interface {
-	Tiles(rank int) int64
-	Steps(rank int, norms [2]streams.Span) (*step.TileSteps, error)
-}
-
-// stepsOf returns the steps of all ranks of a group, with room for the norms of two fields.
-func stepsOf(t testing.TB, devices []*streams.Device, group tiled) (steps []*step.TileSteps, norms [][2]streams.Span) {
-	t.Helper()
-	for i, d := range devices {
-		var both [2]streams.Span
-		for f := range both {
-			m := kerneltest.Must(d.Alloc(group.Tiles(i) * int64(unsafe.Sizeof(reduce.Norms{}))))(t)
-			t.Cleanup(func() { m.Close() })
-			both[f] = m.All()
-		}
-		norms, steps = append(norms, both), append(steps, kerneltest.Must(group.Steps(i, both))(t))
-	}
-	return steps, norms
-}
-
 // run makes steps by launches of so many each, the second and the last with norms.
 func (r *tileRow[T]) run(first int64, launches []int64, parts bool) (made tilesMade[T]) {
 	r.t.Helper()
@@ -207,7 +136,8 @@ func (r *tileRow[T]) run(first int64, launches []int64, parts bool) (made tilesM
 			kerneltest.Put(r.all[i], f.Data, r.values[i])
 		}
 	}
-	group, steps, norms := r.tiles(kerneltest.Limit)
+	group := r.group(kerneltest.Limit)
+	steps, norms := r.steps(group)
 	for i := range r.ranks {
 		if group.InRegisters(i) != parts {
 			r.t.Fatalf("registers hold a part: %v", !parts)

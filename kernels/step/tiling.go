@@ -1,7 +1,6 @@
-// Package step makes many time steps in one launch, with a field that stays on the multiprocessors. A
-// TileGroup cuts the boxes of some devices into tiles, one for each thread block, and TileSteps
-// launches the steps of one device. Tiles send each other the values and the numbers of steps of their
-// faces, over links too.
+// Package step runs many time steps in one launch, with a field that stays on the multiprocessors. A TileGroup cuts the
+// boxes of some devices into tiles, one for each thread block, and TileSteps launches the steps of one device. Tiles
+// send each other the values of their faces with the numbers of steps, over links too.
 package step
 
 import (
@@ -42,7 +41,7 @@ func side(high bool) int {
 	return 0
 }
 
-// tileRanks is ranks that make steps together, as tiles that stay on the multiprocessors.
+// tileRanks are the ranks of a TileGroup, and what tiles of either kind share.
 type tileRanks struct {
 	resources streams.Resources
 	compiler  *kernels.Compiler
@@ -56,9 +55,9 @@ type tileRanks struct {
 	checks    []checkRoom // by rank; nil before PrepareChecks
 }
 
-// TileGroup is the ranks that make steps together with an exchange after each.
-type TileGroup struct {
-	tileRanks
+// faceTiles are the tiles of steps with an exchange after each: their ghosts are one point wide.
+type faceTiles struct {
+	*tileRanks
 	boxes []tiling // by rank
 	sides [][3][2]sideStore
 }
@@ -66,14 +65,14 @@ type TileGroup struct {
 // maxFaces is how many sides a rank has.
 const maxFaces = 6
 
-// Tiles returns how many thread blocks a rank has, a tile each.
-func (n *TileGroup) Tiles(rank int) int64 {
-	t := n.boxes[rank].tiles
+// count returns how many tiles a rank has.
+func (f *faceTiles) count(rank int) int64 {
+	t := f.boxes[rank].tiles
 	return t[0] * t[1] * t[2]
 }
 
 // Close frees what it holds. Closing twice is no error.
-func (n *tileRanks) Close() error { return n.resources.Close() }
+func (t *tileRanks) Close() error { return t.resources.Close() }
 
 // tileReserve is what a block of tiles.cu needs of shared memory beside its tile.
 const tileReserve = 1 << 10
@@ -256,33 +255,33 @@ func (b *tiling) area(axis int) int64 { return b.size[0] * b.size[1] * b.size[2]
 
 // axisOf returns the axis of a field that an axis of tiles is: in two dimensions tiles are
 // one point deep along their second, which no field has then.
-func (n *tileRanks) axisOf(axis int) int {
-	if n.stencil.Dims == 2 && axis > 0 {
+func (t *tileRanks) axisOf(axis int) int {
+	if t.stencil.Dims == 2 && axis > 0 {
 		return 3 - axis
 	}
 	return axis
 }
 
-func (n *tileRanks) size(i int) (size [3]int64) {
-	owned := n.ranks[i].Fields[0].Layout.Owned.Size()
+func (t *tileRanks) size(i int) (size [3]int64) {
+	owned := t.ranks[i].Fields[0].Layout.Owned.Size()
 	for axis := range size {
-		size[axis] = int64(owned[n.axisOf(axis)])
+		size[axis] = int64(owned[t.axisOf(axis)])
 	}
 	return size
 }
 
 // sideStores finds the sides that a rank's stores take points from.
-func (n *TileGroup) sideStores(i int) (sides [3][2]sideStore, ok bool) {
+func (f *faceTiles) sideStores(i int) (sides [3][2]sideStore, ok bool) {
 	for axis := range sides {
 		sides[axis] = [2]sideStore{{store: -1}, {store: -1}}
 	}
-	width := domain.UniformRadius(n.stencil.Dims, 1)
-	owned := n.ranks[i].Fields[0].Layout.Owned
-	for k, st := range n.ranks[i].Stores {
+	width := domain.UniformRadius(f.stencil.Dims, 1)
+	owned := f.ranks[i].Fields[0].Layout.Owned
+	for k, st := range f.ranks[i].Stores {
 		if len(st.Odd) > 0 {
 			return sides, false
 		}
-		axis, high, there, found := n.sideOf(i, st, owned, width)
+		axis, high, there, found := f.sideOf(i, st, owned, width)
 		if !found || sides[axis][high].store >= 0 {
 			return sides, false
 		}
@@ -294,10 +293,10 @@ func (n *TileGroup) sideStores(i int) (sides [3][2]sideStore, ok bool) {
 // sideOf finds the side of a box that a store takes its points from, and at which side of the other its ghosts are: the
 // opposite one, or behind a wall the same. Where a box is one point thick a store of a rank to itself fits both. It is
 // taken as one behind a wall, which needs no store at the other side.
-func (n *TileGroup) sideOf(
+func (f *faceTiles) sideOf(
 	rank int, st kernels.GhostStore, owned domain.Box, width domain.Radius,
 ) (axis, high, there int, found bool) {
-	other := n.ranks[st.To].Fields[0].Layout.Owned
+	other := f.ranks[st.To].Fields[0].Layout.Owned
 	order := []int{0, 1}
 	if st.To == rank {
 		order = []int{1, 0}
@@ -310,8 +309,8 @@ func (n *TileGroup) sideOf(
 				if same == 0 {
 					there = 1 - high
 				}
-				from[n.axisOf(axis)], to[n.axisOf(axis)] = 2*high-1, 2*there-1
-				if n.axisOf(axis) < n.stencil.Dims && st.Send == domain.SendBox(owned, from, width) &&
+				from[f.axisOf(axis)], to[f.axisOf(axis)] = 2*high-1, 2*there-1
+				if f.axisOf(axis) < f.stencil.Dims && st.Send == domain.SendBox(owned, from, width) &&
 					st.Ghost == domain.GhostBox(other, to, width) {
 					return axis, high, there, true
 				}
@@ -322,39 +321,39 @@ func (n *TileGroup) sideOf(
 }
 
 // packetBytes are those of a packet: each 4 bytes of a value come with 4 of the step.
-func (n *tileRanks) packetBytes() int64 { return 2 * int64(n.real.Size()) }
+func (t *tileRanks) packetBytes() int64 { return 2 * int64(t.real.Size()) }
 
 // slot returns where in the inbox of a rank packets of even steps lie that cross a cut
 // between tiles, or one of its sides, upwards or downwards.
-func (n *TileGroup) slot(i, axis int, cut int64, down int) int64 {
-	b := &n.boxes[i]
-	return n.inboxOffset(i, axis) + (cut*2+int64(down))*2*b.area(axis)*n.packetBytes()
+func (f *faceTiles) slot(i, axis int, cut int64, down int) int64 {
+	b := &f.boxes[i]
+	return f.inboxOffset(i, axis) + (cut*2+int64(down))*2*b.area(axis)*f.packetBytes()
 }
 
 // inboxOffset returns where the packets of an axis begin, and for one axis more their end.
-func (n *TileGroup) inboxOffset(i, axis int) (bytes int64) {
-	b := &n.boxes[i]
+func (f *faceTiles) inboxOffset(i, axis int) (bytes int64) {
+	b := &f.boxes[i]
 	for a := range axis {
-		if n.axisOf(a) >= n.stencil.Dims {
+		if f.axisOf(a) >= f.stencil.Dims {
 			continue
 		}
-		bytes += (b.tiles[a] + 1) * 4 * b.area(a) * n.packetBytes()
+		bytes += (b.tiles[a] + 1) * 4 * b.area(a) * f.packetBytes()
 	}
 	return bytes
 }
 
 // emptyInbox returns the words of an inbox in which no packet is of a step that its place waits for: places
 // of even steps begin with an odd one.
-func (n *TileGroup) emptyInbox(i int) []uint64 {
-	words := make([]uint64, n.inboxOffset(i, len(n.boxes[i].tiles))/8)
-	for axis, tiles := range n.boxes[i].tiles {
-		if n.axisOf(axis) >= n.stencil.Dims {
+func (f *faceTiles) emptyInbox(i int) []uint64 {
+	words := make([]uint64, f.inboxOffset(i, len(f.boxes[i].tiles))/8)
+	for axis, tiles := range f.boxes[i].tiles {
+		if f.axisOf(axis) >= f.stencil.Dims {
 			continue
 		}
-		places := n.boxes[i].area(axis) * n.packetBytes() / 8
+		places := f.boxes[i].area(axis) * f.packetBytes() / 8
 		for cut := range tiles + 1 {
 			for down := range 2 {
-				even := n.slot(i, axis, cut, down) / 8
+				even := f.slot(i, axis, cut, down) / 8
 				for w := range places {
 					words[even+w] = 1 << 32
 				}
@@ -365,19 +364,19 @@ func (n *TileGroup) emptyInbox(i int) []uint64 {
 }
 
 // sideSlot returns the address of the packets for the ghosts of a side.
-func (n *TileGroup) sideSlot(i, axis int, high bool) uint64 {
+func (f *faceTiles) sideSlot(i, axis int, high bool) uint64 {
 	cut := int64(0)
 	if high {
-		cut = n.boxes[i].tiles[axis]
+		cut = f.boxes[i].tiles[axis]
 	}
-	return n.inbox[i].Address() + uint64(n.slot(i, axis, cut, side(high)))
+	return f.inbox[i].Address() + uint64(f.slot(i, axis, cut, side(high)))
 }
 
 // tilesToward returns how many tiles of a rank store into ghosts of another.
-func (n *TileGroup) tilesToward(i, other int) (tiles int64) {
-	b := &n.boxes[i]
+func (f *faceTiles) tilesToward(i, other int) (tiles int64) {
+	b := &f.boxes[i]
 	for axis := range b.tiles {
-		for _, s := range n.sides[i][axis] {
+		for _, s := range f.sides[i][axis] {
 			if s.store >= 0 && s.to == other {
 				tiles += b.tiles[0] * b.tiles[1] * b.tiles[2] / b.tiles[axis]
 			}

@@ -22,8 +22,8 @@ func (b *wideTiling) cellOf(p [3]int) int {
 }
 
 // findTile returns a tile of a rank: where it lies, and how far it and its ghosts are swept.
-func (n *WideTileGroup) findTile(i int, at [3]int) (t wideTile) {
-	r, b := &n.ranksOf[i], &n.boxes[i]
+func (w *wideTiles) findTile(i int, at [3]int) (t wideTile) {
+	r, b := &w.ranksOf[i], &w.boxes[i]
 	for a := range at {
 		lo, hi, ghosts := r.bounds[a][at[a]], r.bounds[a][at[a]+1], int(b.ghosts[a])
 		from, to := -ghosts, hi-lo+ghosts
@@ -39,20 +39,20 @@ func (n *WideTileGroup) findTile(i int, at [3]int) (t wideTile) {
 }
 
 // findGhosts returns the ghosts that all tiles receive, by rank and tile, those of one owner behind each other.
-func (n *WideTileGroup) findGhosts() (all [][][]wideGhost, err error) {
-	n.lists = make([]wideLists, len(n.ranks))
-	for i := range n.ranks {
-		tiles := n.boxes[i].tiles
+func (w *wideTiles) findGhosts() (all [][][]wideGhost, err error) {
+	w.lists = make([]wideLists, len(w.ranks))
+	for i := range w.ranks {
+		tiles := w.boxes[i].tiles
 		var of [][]wideGhost
 		for z := range int(tiles[2]) {
 			for y := range int(tiles[1]) {
 				for x := range int(tiles[0]) {
-					t := n.findTile(i, [3]int{x, y, z})
-					ghosts, err := n.ghostsOf(i, &t)
+					t := w.findTile(i, [3]int{x, y, z})
+					ghosts, err := w.ghostsOf(i, &t)
 					if err != nil {
 						return nil, err
 					}
-					n.lists[i].tiles, of = append(n.lists[i].tiles, t), append(of, ghosts)
+					w.lists[i].tiles, of = append(w.lists[i].tiles, t), append(of, ghosts)
 				}
 			}
 		}
@@ -62,16 +62,16 @@ func (n *WideTileGroup) findGhosts() (all [][][]wideGhost, err error) {
 }
 
 // ghostsOf returns the ghosts of a tile.
-func (n *WideTileGroup) ghostsOf(i int, t *wideTile) (all []wideGhost, err error) {
+func (w *wideTiles) ghostsOf(i int, t *wideTile) (all []wideGhost, err error) {
 	add := func(p [3]int) bool {
-		g, ok := n.ghostAt(i, t, p)
+		g, ok := w.ghostAt(i, t, p)
 		all = append(all, g)
 		return ok
 	}
 	for z := int(t.from[2]); z < int(t.to[2]); z++ {
 		for y := int(t.from[1]); y < int(t.to[1]); y++ {
 			beside := t.outside(2, z) + t.outside(1, y)
-			left := n.steps - beside
+			left := w.steps - beside
 			for x := max(int(t.from[0]), -left); left >= 0 && x < min(int(t.to[0]), int(t.n[0])+left); x++ {
 				if beside == 0 && x >= 0 && x < int(t.n[0]) {
 					x = int(t.n[0]) - 1
@@ -97,8 +97,8 @@ func (n *WideTileGroup) ghostsOf(i int, t *wideTile) (all []wideGhost, err error
 func (t *wideTile) outside(axis, at int) int { return max(0, -at, at-int(t.n[axis])+1) }
 
 // ghostAt returns the ghost of a tile of a rank at a place.
-func (n *WideTileGroup) ghostAt(i int, t *wideTile, p [3]int) (g wideGhost, ok bool) {
-	r := &n.ranksOf[i]
+func (w *wideTiles) ghostAt(i int, t *wideTile, p [3]int) (g wideGhost, ok bool) {
+	r := &w.ranksOf[i]
 	var dir, at [3]int
 	for a := range p {
 		at[a] = int(t.lo[a]) + p[a]
@@ -108,7 +108,7 @@ func (n *WideTileGroup) ghostAt(i int, t *wideTile, p [3]int) (g wideGhost, ok b
 			dir[a] = 1
 		}
 	}
-	g = wideGhost{cell: n.boxes[i].cellOf(p), rank: i}
+	g = wideGhost{cell: w.boxes[i].cellOf(p), rank: i}
 	if dir != [3]int{} {
 		owner := &r.owners[codeOf(dir)]
 		if !owner.known {
@@ -116,22 +116,22 @@ func (n *WideTileGroup) ghostAt(i int, t *wideTile, p [3]int) (g wideGhost, ok b
 		}
 		g.rank = owner.rank
 		for a := range at {
-			if at[a] += owner.shift[a]; at[a] < 0 || at[a] >= n.ranksOf[g.rank].size[a] {
+			if at[a] += owner.shift[a]; at[a] < 0 || at[a] >= w.ranksOf[g.rank].size[a] {
 				return g, false
 			}
 		}
 	}
-	tile, lo := n.ranksOf[g.rank].tileOf(at)
+	tile, lo := w.ranksOf[g.rank].tileOf(at)
 	for a := range at {
 		at[a] -= lo[a]
 	}
-	g.tile, g.of = tile, n.boxes[g.rank].cellOf(at)
+	g.tile, g.of = tile, w.boxes[g.rank].cellOf(at)
 	return g, true
 }
 
 // neighbours returns those of each rank: whose points it has as ghosts, and into whose ghosts it stores.
-func (n *WideTileGroup) neighbours(ghosts [][][]wideGhost) [][]int {
-	all := make([][]int, len(n.ranks))
+func (w *wideTiles) neighbours(ghosts [][][]wideGhost) [][]int {
+	all := make([][]int, len(w.ranks))
 	meet := func(i, k int) {
 		for _, pair := range [][2]int{{i, k}, {k, i}} {
 			if i != k && !slices.Contains(all[pair[0]], pair[1]) {
@@ -139,7 +139,7 @@ func (n *WideTileGroup) neighbours(ghosts [][][]wideGhost) [][]int {
 			}
 		}
 	}
-	for i, rank := range n.ranks {
+	for i, rank := range w.ranks {
 		for _, st := range rank.Stores {
 			meet(i, st.To)
 		}
@@ -157,17 +157,17 @@ func (n *WideTileGroup) neighbours(ghosts [][][]wideGhost) [][]int {
 }
 
 // code returns how items of a rank name another, or the rank itself.
-func (n *WideTileGroup) code(of, rank int) int {
+func (w *wideTiles) code(of, rank int) int {
 	if of == rank {
 		return hereCode
 	}
-	return n.flags.Place(rank, of)
+	return w.flags.Place(rank, of)
 }
 
 // deal has a tile of a rank wait for another rank, and tell it.
-func (n *WideTileGroup) deal(i, tile, other int) {
+func (w *wideTiles) deal(i, tile, other int) {
 	if i != other {
-		n.lists[i].tiles[tile].near |= 1 << n.code(i, other)
+		w.lists[i].tiles[tile].near |= 1 << w.code(i, other)
 	}
 }
 
@@ -175,33 +175,33 @@ func (n *WideTileGroup) deal(i, tile, other int) {
 const packetAlignment = 16
 
 // list lists what each tile sends and receives: a packet has the place of its ghost among those of its receiver.
-func (n *WideTileGroup) list(ghosts [][][]wideGhost) error {
-	out := make([][][]uint64, len(n.ranks)) // by rank and tile: what it sends
-	for i := range n.ranks {
+func (w *wideTiles) list(ghosts [][][]wideGhost) error {
+	out := make([][][]uint64, len(w.ranks)) // by rank and tile: what it sends
+	for i := range w.ranks {
 		out[i] = make([][]uint64, len(ghosts[i]))
 	}
-	for i := range n.ranks {
+	for i := range w.ranks {
 		packets := int64(0)
 		for k, all := range ghosts[i] {
-			t := &n.lists[i].tiles[k]
+			t := &w.lists[i].tiles[k]
 			t.packets, t.received = packets, int32(len(all))
 			for at, g := range all {
 				place := packets + int64(at)
 				out[g.rank][g.tile] = append(out[g.rank][g.tile],
-					uint64(place)|uint64(n.code(g.rank, i))<<27|uint64(g.of)<<32)
-				n.deal(i, k, g.rank)
-				n.deal(g.rank, g.tile, i)
+					uint64(place)|uint64(w.code(g.rank, i))<<27|uint64(g.of)<<32)
+				w.deal(i, k, g.rank)
+				w.deal(g.rank, g.tile, i)
 			}
 			packets = ceil(packets+int64(len(all)), packetAlignment) * packetAlignment
 		}
 		if packets >= 1<<27 {
 			return fmt.Errorf("%w: %d packets of a device", ErrNoTiles, packets)
 		}
-		n.odd = max(n.odd, packets, packetAlignment)
+		w.odd = max(w.odd, packets, packetAlignment)
 	}
-	for i := range n.ranks {
-		n.dealByStores(i)
-		if err := n.putItems(i, ghosts[i], out[i]); err != nil {
+	for i := range w.ranks {
+		w.dealByStores(i)
+		if err := w.putItems(i, ghosts[i], out[i]); err != nil {
 			return err
 		}
 	}
@@ -209,24 +209,24 @@ func (n *WideTileGroup) list(ghosts [][][]wideGhost) error {
 }
 
 // dealByStores has tiles store what of them lies in ghosts, and tell the ranks into whose.
-func (n *WideTileGroup) dealByStores(i int) {
-	for at, c := range n.copies(i) {
-		for k := range n.lists[i].tiles {
-			t, meets := &n.lists[i].tiles[k], true
+func (w *wideTiles) dealByStores(i int) {
+	for at, c := range w.copies(i) {
+		for k := range w.lists[i].tiles {
+			t, meets := &w.lists[i].tiles[k], true
 			for a := range t.lo {
 				meets = meets && c.lo[a] < t.lo[a]+t.n[a] && t.lo[a] < c.hi[a]
 			}
 			if meets {
 				t.copies |= 1 << at
-				n.deal(i, k, c.to)
+				w.deal(i, k, c.to)
 			}
 		}
 	}
 }
 
 // putItems puts the items of all tiles of a rank behind each other.
-func (n *WideTileGroup) putItems(i int, ghosts [][]wideGhost, out [][]uint64) error {
-	l := &n.lists[i]
+func (w *wideTiles) putItems(i int, ghosts [][]wideGhost, out [][]uint64) error {
+	l := &w.lists[i]
 	for k := range l.tiles {
 		t := &l.tiles[k]
 		t.items, t.sent = int64(len(l.items)), int32(len(out[k]))
@@ -237,26 +237,26 @@ func (n *WideTileGroup) putItems(i int, ghosts [][]wideGhost, out [][]uint64) er
 			}
 			if at < len(ghosts[k]) {
 				item |= uint64(ghosts[k][at].cell) << 48
-				sender = n.code(ghosts[k][at].rank, i)
+				sender = w.code(ghosts[k][at].rank, i)
 			}
 			l.items, l.senders = append(l.items, item), append(l.senders, uint8(sender))
 		}
 		l.most = max(l.most, int64(len(l.items))-t.items)
 	}
-	if have, room := n.boxes[i].shared(l.most), n.ranks[i].Device.Shared-wideReserve; have > room {
+	if have, room := w.boxes[i].shared(l.most), w.ranks[i].Device.Shared-wideReserve; have > room {
 		return fmt.Errorf(
 			"%w: a tile of device %v with ghosts %d wide and %d packets takes %d bytes of shared memory; there are %d",
-			ErrNoTiles, n.ranks[i].Device, n.steps, l.most, have, room)
+			ErrNoTiles, w.ranks[i].Device, w.steps, l.most, have, room)
 	}
 	return nil
 }
 
 // copies returns what a rank stores into ghosts after a launch.
-func (n *WideTileGroup) copies(i int) (all []wideCopy) {
-	owned := n.ranks[i].Fields[0].Layout.Owned
-	for _, st := range n.ranks[i].Stores {
+func (w *wideTiles) copies(i int) (all []wideCopy) {
+	owned := w.ranks[i].Fields[0].Layout.Owned
+	for _, st := range w.ranks[i].Stores {
 		c := wideCopy{to: st.To, ghost: owned.Lo.Add(st.Ghost.Lo).Sub(st.Send.Lo)}
-		lo, hi := n.along(st.Send.Lo.Sub(owned.Lo)), n.along(st.Send.Hi.Sub(owned.Lo))
+		lo, hi := w.along(st.Send.Lo.Sub(owned.Lo)), w.along(st.Send.Hi.Sub(owned.Lo))
 		for a := range lo {
 			c.lo[a], c.hi[a] = int32(lo[a]), int32(hi[a])
 		}
@@ -266,23 +266,23 @@ func (n *WideTileGroup) copies(i int) (all []wideCopy) {
 }
 
 // along returns a vector along the axes of tiles.
-func (n *tileRanks) along(v domain.Vec) (p [3]int) {
+func (t *tileRanks) along(v domain.Vec) (p [3]int) {
 	for a := range p {
-		p[a] = v[n.axisOf(a)]
+		p[a] = v[t.axisOf(a)]
 	}
 	return p
 }
 
 // wideRank finds out what the ghosts of a rank are from what is stored into them.
-func (n *WideTileGroup) wideRank(i int) (r wideRank, err error) {
-	l := n.ranks[i].Fields[0].Layout
-	r.size = n.along(l.Owned.Size())
-	if n.stencil.Dims == 2 {
+func (w *wideTiles) wideRank(i int) (r wideRank, err error) {
+	l := w.ranks[i].Fields[0].Layout
+	r.size = w.along(l.Owned.Size())
+	if w.stencil.Dims == 2 {
 		r.mirrors[1] = [2]bool{true, true} // nothing lies there
 	}
 	var beyond []domain.Direction // several sides
 	for _, faces := range []bool{true, false} {
-		for from, rank := range n.ranks {
+		for from, rank := range w.ranks {
 			for _, st := range rank.Stores {
 				if st.To != i {
 					continue
@@ -294,22 +294,22 @@ func (n *WideTileGroup) wideRank(i int) (r wideRank, err error) {
 				if faces != (orderOf(dir) == 1) {
 					continue
 				}
-				if !faces && !n.behindNeighbours(&r, dir) {
+				if !faces && !w.behindNeighbours(&r, dir) {
 					beyond = append(beyond, dir)
 					continue
 				}
-				if err := n.addStore(&r, i, from, st, dir); err != nil {
+				if err := w.addStore(&r, i, from, st, dir); err != nil {
 					return r, err
 				}
 			}
 		}
 	}
 	for _, dir := range beyond {
-		if !n.behindMirrors(&r, dir) {
+		if !w.behindMirrors(&r, dir) {
 			return r, errors.New("a store beside a wall whose ghosts keep their values")
 		}
 	}
-	return r, n.complete(&r, l)
+	return r, w.complete(&r, l)
 }
 
 // directionOf returns in which direction of a box another one lies wholly.
@@ -331,9 +331,9 @@ func directionOf(owned, b domain.Box) (dir domain.Direction, ok bool) {
 func orderOf(dir domain.Direction) int { return dir[0]*dir[0] + dir[1]*dir[1] + dir[2]*dir[2] }
 
 // addStore takes a store into ghosts in a direction into account: those of a neighbour, or of a mirror.
-func (n *WideTileGroup) addStore(r *wideRank, i, from int, st kernels.GhostStore, dir domain.Direction) error {
-	owned, one := n.ranks[i].Fields[0].Layout.Owned, domain.UniformRadius(n.stencil.Dims, 1)
-	d := n.along(domain.Vec(dir))
+func (w *wideTiles) addStore(r *wideRank, i, from int, st kernels.GhostStore, dir domain.Direction) error {
+	owned, one := w.ranks[i].Fields[0].Layout.Owned, domain.UniformRadius(w.stencil.Dims, 1)
+	d := w.along(domain.Vec(dir))
 	for a := range d {
 		if d[a] == 0 || orderOf(dir) > 1 {
 			continue
@@ -346,31 +346,31 @@ func (n *WideTileGroup) addStore(r *wideRank, i, from int, st kernels.GhostStore
 		}
 		r.inside[a][(1+d[a])/2] = true
 	}
-	need, owner := domain.GhostBox(owned, dir, domain.UniformRadius(n.stencil.Dims, n.steps)), &r.owners[codeOf(d)]
+	need, owner := domain.GhostBox(owned, dir, domain.UniformRadius(w.stencil.Dims, w.steps)), &r.owners[codeOf(d)]
 	if owner.known || st.Ghost.Intersect(need) != need {
 		return fmt.Errorf("a store into %v, which is not all of %v, or is a second one", st.Ghost, need)
 	}
-	their := n.ranks[from].Fields[0].Layout.Owned
+	their := w.ranks[from].Fields[0].Layout.Owned
 	if st.Send.Intersect(their) != st.Send {
 		return fmt.Errorf("a store from %v, which rank %d does not own", st.Send, from)
 	}
 	shift := owned.Lo.Add(st.Send.Lo).Sub(st.Ghost.Lo).Sub(their.Lo)
-	*owner = wideOwner{true, from, n.along(shift)}
+	*owner = wideOwner{true, from, w.along(shift)}
 	return nil
 }
 
 // behindNeighbours reports whether there are neighbours behind all sides of a direction, and behindMirrors whether
 // there are those or mirrors.
-func (n *WideTileGroup) behindNeighbours(r *wideRank, dir domain.Direction) bool {
-	for a, d := range n.along(domain.Vec(dir)) {
+func (w *wideTiles) behindNeighbours(r *wideRank, dir domain.Direction) bool {
+	for a, d := range w.along(domain.Vec(dir)) {
 		if d != 0 && !r.inside[a][(1+d)/2] {
 			return false
 		}
 	}
 	return true
 }
-func (n *WideTileGroup) behindMirrors(r *wideRank, dir domain.Direction) bool {
-	for a, d := range n.along(domain.Vec(dir)) {
+func (w *wideTiles) behindMirrors(r *wideRank, dir domain.Direction) bool {
+	for a, d := range w.along(domain.Vec(dir)) {
 		if d != 0 && !r.inside[a][(1+d)/2] && !r.mirrors[a][(1+d)/2] {
 			return false
 		}
@@ -380,8 +380,8 @@ func (n *WideTileGroup) behindMirrors(r *wideRank, dir domain.Direction) bool {
 
 // complete returns an error unless the field has all ghosts that steps read: those of neighbours from their owners, and
 // a layer behind walls.
-func (n *WideTileGroup) complete(r *wideRank, l domain.Layout) error {
-	minus, plus := n.along(l.Width.Minus), n.along(l.Width.Plus)
+func (w *wideTiles) complete(r *wideRank, l domain.Layout) error {
+	minus, plus := w.along(l.Width.Minus), w.along(l.Width.Plus)
 	for a := range 3 {
 		for high, width := range [2]int{minus[a], plus[a]} {
 			need := 1
@@ -389,15 +389,15 @@ func (n *WideTileGroup) complete(r *wideRank, l domain.Layout) error {
 				return errors.New("ghosts of a neighbour and of a mirror behind one side")
 			}
 			if r.inside[a][high] {
-				need = n.steps
+				need = w.steps
 			}
-			if n.axisOf(a) < n.stencil.Dims && width < need {
+			if w.axisOf(a) < w.stencil.Dims && width < need {
 				return fmt.Errorf("ghosts %d wide", width)
 			}
 		}
 	}
-	for _, dir := range domain.Directions(n.stencil.Dims) {
-		if orderOf(dir) <= n.steps && n.behindNeighbours(r, dir) && !r.owners[codeOf(n.along(domain.Vec(dir)))].known {
+	for _, dir := range domain.Directions(w.stencil.Dims) {
+		if orderOf(dir) <= w.steps && w.behindNeighbours(r, dir) && !r.owners[codeOf(w.along(domain.Vec(dir)))].known {
 			return fmt.Errorf("nothing is stored into the ghosts in %v", dir)
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
-	"time"
 	"unsafe"
 
 	"github.com/halox/halox/domain"
@@ -26,30 +25,28 @@ import (
 // values that stay (v).
 type wideCase struct {
 	size, parts domain.Vec
-	steps       int
+	exchange    int // steps between two
 	sides       string
-	real        kernels.Real
+	values      kernels.Real // the type of values
 }
 
 func (c wideCase) String() string {
-	return fmt.Sprintf("size=%v/parts=%v/steps=%d/sides=%s/type=%s", c.size, c.parts, c.steps, c.sides, c.real)
+	return fmt.Sprintf("size=%v/parts=%v/steps=%d/sides=%s/type=%s", c.size, c.parts, c.exchange, c.sides, c.values)
 }
 
 // wideGrid is such a grid on devices.
 type wideGrid[T rows.Float] struct {
 	wideCase
-	t       *testing.T
-	cut     *domain.Decomposition
-	stencil stencil.Stencil
-	all     []*kerneltest.Bench // by rank
-	ranks   []step.TileRank
-	first   []T // of the whole grid, x fastest
+	rig
+	cut   *domain.Decomposition
+	first []T // of the whole grid, x fastest
 }
 
 func newWideGrid[T rows.Float](t *testing.T, set *testdevices.Set, c wideCase, seed int) *wideGrid[T] {
 	t.Helper()
 	dims, size := 3, c.size[:]
-	g := &wideGrid[T]{wideCase: c, t: t, stencil: stencil.StarWeights{Dims: 3, Centre: 0.4, Axis: [3]float64{0.11, 0.09, 0.1}}.Stencil()}
+	g := &wideGrid[T]{wideCase: c, rig: rig{t: t, real: c.values, exchange: c.exchange}}
+	g.stencil = stencil.StarWeights{Dims: 3, Centre: 0.4, Axis: [3]float64{0.11, 0.09, 0.1}}.Stencil()
 	if len(c.sides) == 4 {
 		dims, size = 2, c.size[:2]
 		g.stencil = stencil.StarWeights{Dims: 2, Equal: true, Centre: 0.2, Axis: [3]float64{0.2, 0.2}}.Stencil()
@@ -63,7 +60,7 @@ func newWideGrid[T rows.Float](t *testing.T, set *testdevices.Set, c wideCase, s
 	for range c.size.Product() {
 		g.first = append(g.first, T(random.Float64()))
 	}
-	width := domain.UniformRadius(dims, c.steps)
+	width := domain.UniformRadius(dims, c.exchange)
 	for rank, s := range g.cut.Subdomains {
 		d := set.Devices[rank]
 		one := step.TileRank{Device: d}
@@ -81,13 +78,7 @@ func newWideGrid[T rows.Float](t *testing.T, set *testdevices.Set, c wideCase, s
 				one.Stores = append(append(one.Stores, st), g.mirrored(rank, dir, st)...)
 			}
 		}
-		g.ranks = append(g.ranks, one)
-		g.all = append(g.all, kerneltest.NewBench(t, &testdevices.Set{Devices: set.Devices[rank:], Compiler: set.Compiler}))
-		for _, peer := range set.Devices[:len(g.cut.Subdomains)] {
-			if d != peer {
-				kerneltest.Check(t, d.EnablePeer(peer))
-			}
-		}
+		g.add(set, rank, len(g.cut.Subdomains), one)
 	}
 	return g
 }
@@ -195,32 +186,6 @@ func (g *wideGrid[T]) behind(p domain.Vec, kind byte) bool {
 	return false
 }
 
-// group makes the tiles of all ranks.
-func (g *wideGrid[T]) group(limit time.Duration) *step.WideTileGroup {
-	g.t.Helper()
-	group, err := step.NewWideTileGroup(g.all[0].Compiler, g.stencil, g.real, sums.Reproducible, g.ranks, g.steps, limit)
-	if errors.Is(err, step.ErrNoTiles) && testdevices.OnCPU(g.all[0].Device) {
-		g.t.Skip("SKIPPED: shared memory on the CPU has no room for it: ", err)
-	}
-	kerneltest.Check(g.t, err)
-	g.t.Cleanup(func() {
-		if err := group.Close(); err != nil {
-			g.t.Error(err)
-		}
-	})
-	return group
-}
-
-// ready makes the steps of all ranks, with room for norms.
-func (g *wideGrid[T]) ready(group *step.WideTileGroup) (steps []*step.TileSteps, norms [][2]streams.Span) {
-	g.t.Helper()
-	var devices []*streams.Device
-	for _, rank := range g.ranks {
-		devices = append(devices, rank.Device)
-	}
-	return stepsOf(g.t, devices, group)
-}
-
 // compare compares owned points and all ghosts that are stored with a level, and owned points with the one before it.
 func (g *wideGrid[T]) compare(what string, levels [][]T, made, first int64) {
 	g.t.Helper()
@@ -257,7 +222,7 @@ func (g *wideGrid[T]) run(first int64, launches []int64, base int64) {
 	}
 	levels, norms := g.oracle(all)
 	g.fill(first)
-	steps, left := g.ready(g.group(kerneltest.Limit))
+	steps, left := g.steps(g.group(kerneltest.Limit))
 	made := int64(0)
 	for n, count := range launches {
 		measured := n == 1 || n == len(launches)-1
@@ -291,13 +256,13 @@ func (g *wideGrid[T]) run(first int64, launches []int64, base int64) {
 func randomWide(r *rand.Rand, devices, most int) (c wideCase) {
 	for {
 		dims := 2 + r.IntN(2)
-		c = wideCase{size: domain.Vec{1, 1, 1}, parts: domain.Vec{1, 1, 1}, steps: 2 + r.IntN(3), real: []kernels.Real{kernels.Float64, kernels.Float32}[r.IntN(2)]}
+		c = wideCase{size: domain.Vec{1, 1, 1}, parts: domain.Vec{1, 1, 1}, exchange: 2 + r.IntN(3), values: []kernels.Real{kernels.Float64, kernels.Float32}[r.IntN(2)]}
 		suits := true
 		for a := range dims {
 			c.size[a], c.parts[a] = 1+r.IntN(most), 1+r.IntN(3)
 			pair := []string{"pp", "vv", "mm", "vm", "mv"}[r.IntN(5)]
 			c.sides += pair
-			suits = suits && (c.parts[a] == 1 && pair != "pp" || c.size[a]/c.parts[a] >= c.steps)
+			suits = suits && (c.parts[a] == 1 && pair != "pp" || c.size[a]/c.parts[a] >= c.exchange)
 		}
 		if suits && int(c.parts.Product()) <= devices {
 			return c
@@ -331,7 +296,7 @@ func TestWideTiles(t *testing.T) {
 			first, base := []int64{0, 5, 1<<32 - 5}[r.IntN(3)], []int64{0, 7, 1<<32 - 3}[r.IntN(3)]
 			series := launches(r)
 			t.Run(fmt.Sprintf("%d/%v/launches=%v/first=%d/exchange=%d", n, c, series, first, base), func(t *testing.T) {
-				if c.real == kernels.Float32 {
+				if c.values == kernels.Float32 {
 					newWideGrid[float32](t, of, c, n).run(first, series, base)
 				} else {
 					newWideGrid[float64](t, of, c, n).run(first, series, base)
@@ -381,81 +346,7 @@ func (g *wideGrid[T]) check(runs []checkedRun, want []reduce.Norms) {
 	g.t.Helper()
 	levels, _ := g.oracle(mostChecked)
 	g.fill(0)
-	group := g.group(kerneltest.Limit)
-	if ok := kerneltest.Must(group.PrepareChecks())(g.t); !ok {
-		g.t.Fatal("tiles have no room for checks")
-	}
-	steps, left := g.ready(group)
-	made := int64(0)
-	for _, run := range runs {
-		for i, s := range steps {
-			kerneltest.Check(g.t, s.QueueChecked(g.all[i].Stream, made+1, run.steps, run.checks))
-		}
-		sums := make([]reduce.Norms, run.steps)
-		begun := 0
-		for i, b := range g.all {
-			b.Do(b.Stream.Sync(kerneltest.Limit), steps[i].Err())
-			norms, ended := steps[i].Checked()
-			if ended != run.ended || i > 0 && len(norms) != begun {
-				g.t.Fatalf("%+v after %d steps: rank %d ended at check %d, and has %d", run, made, i, ended, len(norms))
-			}
-			begun = len(norms)
-			for n, one := range norms {
-				sums[n].Add(one)
-			}
-		}
-		if since := run.steps - 2 - run.checks.Until; run.ended == 0 && since >= 0 && int64(begun) != since/run.checks.Every+1 {
-			g.t.Fatalf("%+v after %d steps: %d checks", run, made, begun)
-		}
-		for n := range begun {
-			if at := made + run.checks.Until + int64(n)*run.checks.Every; !same(sums[n], want[at+1]) {
-				g.t.Fatalf("%+v after %d steps: norms of check %d are %+v, not %+v", run, made, n, sums[n], want[at+1])
-			}
-		}
-		if run.ended == 0 {
-			made += run.steps
-			var last reduce.Norms
-			for i, b := range g.all {
-				last.Add(total(kerneltest.Get[reduce.Norms](b, left[i][made%2])))
-			}
-			if !same(last, want[made]) {
-				g.t.Fatalf("%+v: norms after %d steps are %+v, not %+v", run, made, last, want[made])
-			}
-		}
-		g.compare(fmt.Sprintf("%+v", run), levels, made, 0)
-	}
-}
-
-// A device whose neighbour makes no step gives up at its limit and says whom it waited for: within a launch, before one, and in every later one.
-func TestWideTilesThatAreWaitedForInVain(t *testing.T) {
-	eachGPU(t, 2, func(t *testing.T, set *testdevices.Set) {
-		if len(set.Devices) < 2 {
-			t.Skip("SKIPPED: needs two devices")
-		}
-		for _, launches := range [][]int64{{1000}, {1, 1}} {
-			t.Run(fmt.Sprint(launches), func(t *testing.T) {
-				g := newWideGrid[float64](t, set, wideCase{domain.Vec{24, 24, 1}, domain.Vec{1, 2, 1}, 2, "ppvv", kernels.Float64}, 0)
-				g.fill(0)
-				steps, _ := g.ready(g.group(200 * time.Millisecond))
-				start, next := time.Now(), int64(1)
-				for _, n := range launches { // the first step needs nobody, if it is alone
-					kerneltest.Check(t, steps[0].Queue(g.all[0].Stream, next, n, false))
-					next += n
-				}
-				kerneltest.Check(t, g.all[0].Stream.Sync(kerneltest.Limit))
-				want := fmt.Sprintf("device %v waited in vain for its neighbour on device %v", set.Devices[0], set.Devices[1])
-				if err := steps[0].Err(); err == nil || !strings.Contains(err.Error(), want) || time.Since(start) > 5*time.Second {
-					t.Errorf("after %v: %v", time.Since(start), err)
-				}
-				if steps[0].Queue(g.all[0].Stream, next, 1, false) == nil {
-					t.Error("it steps on")
-				}
-				if err := steps[1].Err(); err != nil {
-					t.Errorf("the other rank: %v", err)
-				}
-			})
-		}
-	})
+	g.rig.check(runs, want, func(what string, made int64) { g.compare(what, levels, made, 0) })
 }
 
 // What tiles with wide ghosts cannot make is told apart from what is wrong, with the reason.
@@ -471,13 +362,13 @@ func TestWideTileRefusals(t *testing.T) {
 		}, says: "do not fit twice into the shared memory of 8 multiprocessors, with ghosts 2 wide"},
 		"host devices": {change: func(g *wideGrid[float64]) {
 			*g = *newWideGrid[float64](t, testdevices.Host(t, 2), g.wideCase, 0)
-		}, says: "tiles are of GPUs"},
+		}, says: "only GPUs have tiles"},
 		"no star": {change: func(g *wideGrid[float64]) {
 			g.stencil = kerneltest.Must(stencil.HeatOf(stencil.Kinds(2)[1], []float64{1, 1}, 1, 0.1))(t)
-		}, says: "tiles are of stars"},
-		"whole numbers":    {change: func(g *wideGrid[float64]) { g.real = "int32" }, says: "tiles are of stars"},
-		"one step":         {change: func(g *wideGrid[float64]) { g.steps = 1 }, says: "1 steps between two exchanges", other: true},
-		"more steps":       {change: func(g *wideGrid[float64]) { g.steps = 3 }, says: "which is not all of"},
+		}, says: "must be a star"},
+		"whole numbers":    {change: func(g *wideGrid[float64]) { g.real = "int32" }, says: "must be a star"},
+		"no step":          {change: func(g *wideGrid[float64]) { g.rig.exchange = 0 }, says: "0 steps between two exchanges", other: true},
+		"more steps":       {change: func(g *wideGrid[float64]) { g.rig.exchange = 3 }, says: "which is not all of"},
 		"no device":        {change: func(g *wideGrid[float64]) { g.ranks[1].Device = nil }, says: "no device", other: true},
 		"two on a device":  {change: func(g *wideGrid[float64]) { g.ranks[1].Device = g.ranks[0].Device }, says: "two ranks", other: true},
 		"no edges":         {change: func(g *wideGrid[float64]) { g.ranks[0].Stores = g.ranks[0].Stores[:4] }, says: "nothing is stored into the ghosts"},
@@ -493,7 +384,7 @@ func TestWideTileRefusals(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := newWideGrid[float64](t, set, wideCase{domain.Vec{16, 16, 1}, domain.Vec{1, 2, 1}, 2, "ppvv", kernels.Float64}, 0)
 			c.change(g)
-			group, err := step.NewWideTileGroup(g.all[0].Compiler, g.stencil, g.real, sums.Reproducible, g.ranks, g.steps, kerneltest.Limit)
+			group, err := step.NewTileGroup(g.all[0].Compiler, g.stencil, g.real, sums.Reproducible, g.ranks, g.rig.exchange, kerneltest.Limit)
 			if err == nil {
 				group.Close()
 				t.Fatal("they were accepted")

@@ -11,9 +11,9 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// WideTileGroup is the ranks that make steps together with an exchange after some of them.
-type WideTileGroup struct {
-	tileRanks
+// wideTiles are the tiles of several steps between two exchanges: their ghosts are as wide as these steps read.
+type wideTiles struct {
+	*tileRanks
 	steps   int        // between two exchanges
 	ranksOf []wideRank // by rank
 	boxes   []wideTiling
@@ -33,8 +33,8 @@ type wideLists struct {
 	most    int64    // items of a tile
 }
 
-// Tiles returns how many thread blocks a rank has, a tile each.
-func (n *WideTileGroup) Tiles(rank int) int64 { return int64(len(n.lists[rank].tiles)) }
+// count returns how many tiles a rank has.
+func (w *wideTiles) count(rank int) int64 { return int64(len(w.lists[rank].tiles)) }
 
 // wideRank is the box of a rank with wide ghosts, along the axes of tiles and from its first point on.
 type wideRank struct {
@@ -289,14 +289,14 @@ const (
 )
 
 // wideProgram runs groups of steps of a field in shared memory, by threads as a tiling has them.
-func wideProgram(s stencil.Stencil, r kernels.Real, b *wideTiling, defines ...string) kernels.Program {
-	sizes := []string{
+func wideProgram(s stencil.Stencil, r kernels.Real, b *wideTiling, v variant, mode sums.Mode) kernels.Program {
+	defines := []string{
 		fmt.Sprintf("STEPS=%d", b.steps), fmt.Sprintf("WIDTH=%d", b.extent(0)), fmt.Sprintf("HEIGHT=%d", b.extent(1)),
 		fmt.Sprintf("PLANES=%d", b.extent(2)), fmt.Sprintf("GHOSTS_X=%d", b.ghosts[0]),
 		fmt.Sprintf("GHOSTS_Y=%d", b.ghosts[1]), fmt.Sprintf("GHOSTS_DEPTH=%d", b.ghosts[2]),
 		fmt.Sprintf("LAYERS=%d", b.layers),
 	}
-	return stepProgram("wide_tiles.cu", s, r, append(sizes, defines...),
+	return stepProgram("wide_tiles.cu", s, r, append(defines, v.defines(mode)...),
 		kernels.Mirror{Name: "Tiles", Value: wideArgs{}},
 		kernels.Mirror{Name: "WideTile", Value: wideTile{}},
 		kernels.Mirror{Name: "GhostCopy", Value: ghostCopy{}},
@@ -306,14 +306,4 @@ func wideProgram(s stencil.Stencil, r kernels.Real, b *wideTiling, defines ...st
 		kernels.Mirror{Name: "PLANE", Value: int(b.plane())},
 		kernels.Mirror{Name: "COLUMN", Value: int(b.column())},
 	)
-}
-
-// widePrograms are as tilePrograms.
-func widePrograms(s stencil.Stencil, r kernels.Real, b *wideTiling, mode sums.Mode) [2]kernels.Program {
-	return [2]kernels.Program{wideProgram(s, r, b), wideProgram(s, r, b, withNorms("WITH_NORMS", mode)...)}
-}
-
-// checkedWideTiles is as checkedTiles.
-func checkedWideTiles(s stencil.Stencil, r kernels.Real, b *wideTiling, mode sums.Mode) kernels.Program {
-	return wideProgram(s, r, b, withNorms("CHECKS", mode)...)
 }

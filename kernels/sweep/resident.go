@@ -168,14 +168,6 @@ func (r *ResidentRank) Err() error {
 	return r.group.flags.Err(r.rank, "a step")
 }
 
-// tileGroup is ranks whose arrays stay on the multiprocessors as tiles.
-type tileGroup interface {
-	PrepareChecks() (ok bool, err error)
-	Tiles(rank int) int64
-	Steps(rank int, norms [2]streams.Span) (*step.TileSteps, error)
-	Close() error
-}
-
 // onTiles makes the steps of all ranks ready as tiles that stay on the multiprocessors: steps of one stage
 // that leads by a star from one of two arrays to the other. It returns step.ErrNoTiles where that cannot
 // be.
@@ -211,25 +203,14 @@ func (g *stageGroup) onTiles(group int, checks bool) (all []*ResidentRank, err e
 }
 
 // newTiles cuts the arrays of all ranks into tiles.
-func (g *stageGroup) newTiles(group int) (tileGroup, error) {
+func (g *stageGroup) newTiles(group int) (*step.TileGroup, error) {
 	ranks, err := g.tileRanks()
 	if err != nil {
 		return nil, err
 	}
 	s := g.ranks[0][0][0].Sweeper
 	linear, real, mode := *s.plan.point.linear, kernels.Real(s.plan.writes[0].element), s.plan.point.Sums
-	if group > 1 {
-		return orNone(step.NewWideTileGroup(s.compiler, linear, real, mode, ranks, group, g.limit))
-	}
-	return orNone(step.NewTileGroup(s.compiler, linear, real, mode, ranks, g.limit))
-}
-
-// orNone returns no group with an error.
-func orNone[G tileGroup](made G, err error) (tileGroup, error) {
-	if err != nil {
-		return nil, err
-	}
-	return made, nil
+	return step.NewTileGroup(s.compiler, linear, real, mode, ranks, group, g.limit)
 }
 
 // tileTotals makes the totals of so many tiles, and returns where the tiles leave their norms. Where nobody

@@ -1,0 +1,119 @@
+package step
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/kernels/sums"
+	"github.com/halox/halox/stencil"
+	"github.com/halox/halox/streams"
+)
+
+// TileGroup is ranks that run steps together, as tiles that stay on the multiprocessors.
+type TileGroup struct {
+	*tileRanks
+	tiles cutTiles
+	wide  int64 // steps between two exchanges if there are several; 0 otherwise
+}
+
+// cutTiles are the tiles of all ranks: faceTiles or wideTiles.
+type cutTiles interface {
+	count(rank int) int64
+	emptyInbox(rank int) []uint64
+	program(rank int, v variant) kernels.Program
+	canCheck(rank int) bool
+	launch(rank int, v variant, norms [2]streams.Span) (tileKernel, error)
+}
+
+// NewTileGroup cuts the fields of ranks, on different GPUs that reach each other, into tiles. exchange is the number of
+// steps between two exchanges, limit how long a device waits for a neighbour; sums of norms are taken in a mode. The
+// error is ErrNoTiles unless the stencil is a star that reaches one point and every field fits.
+//
+// With an exchange after each step every store must be of one whole side, and to a rank that stores back. With several
+// steps, the ghosts of neighbours must be at least as wide, with edges and corners, and stores are those after the last
+// step of a group. Behind walls, ghosts beside those of neighbours are as those beside owned points: they keep their
+// values, or all of a side are the points before it. The fields have whole ghosts before and after each launch.
+func NewTileGroup(
+	c *kernels.Compiler, s stencil.Stencil, real kernels.Real, mode sums.Mode, ranks []TileRank, exchange int,
+	limit time.Duration,
+) (*TileGroup, error) {
+	if exchange < 1 {
+		return nil, fmt.Errorf("step: %d steps between two exchanges of tiles", exchange)
+	}
+	g := &TileGroup{tileRanks: &tileRanks{
+		compiler: c, stencil: s, real: real, mode: mode, ranks: ranks, limit: limit,
+		inbox: make([]*streams.Memory, len(ranks)),
+	}}
+	err := g.check()
+	switch {
+	case err != nil:
+	case exchange == 1:
+		g.tiles, err = newFaceTiles(g.tileRanks)
+	default:
+		g.wide = int64(exchange)
+		g.tiles, err = newWideTiles(g.tileRanks, exchange)
+	}
+	if err == nil {
+		err = g.open()
+	}
+	if err != nil {
+		return nil, errors.Join(err, g.Close())
+	}
+	return g, nil
+}
+
+// open allocates what tiles send each other, and begins to compile the programs.
+func (g *TileGroup) open() (err error) {
+	for i, rank := range g.ranks {
+		if err := g.flags.Open(i, &g.resources); err != nil {
+			return err
+		}
+		if g.inbox[i], err = streams.Upload(rank.Device, g.tiles.emptyInbox(i)); err != nil {
+			return err
+		}
+		g.resources.Add(g.inbox[i])
+		g.compiler.BeginSteps(rank.Device, g.tiles.program(i, onlySteps), g.tiles.program(i, lastNorms))
+	}
+	if w, ok := g.tiles.(*wideTiles); ok {
+		return w.upload()
+	}
+	return nil
+}
+
+// Tiles returns how many thread blocks a rank has, one per tile.
+func (g *TileGroup) Tiles(rank int) int64 { return g.tiles.count(rank) }
+
+// PrepareChecks prepares what checks need, on all ranks, before the Steps of a rank are. ok is false where tiles have no
+// room for them. Otherwise QueueChecked may be called.
+func (g *TileGroup) PrepareChecks() (ok bool, err error) {
+	if g.checks != nil {
+		return true, nil
+	}
+	for i := range g.ranks {
+		if !g.tiles.canCheck(i) {
+			return false, nil
+		}
+	}
+	for i, rank := range g.ranks {
+		g.compiler.BeginSteps(rank.Device, g.tiles.program(i, allNorms))
+	}
+	return true, g.makeChecks(g.tiles.count)
+}
+
+// Steps prepares the steps of a rank. norms is where steps that write Fields[0] and those that write Fields[1] leave
+// their norms, one reduce.Norms per tile.
+func (g *TileGroup) Steps(rank int, norms [2]streams.Span) (s *TileSteps, err error) {
+	s = &TileSteps{group: g.tileRanks, rank: rank, wide: g.wide, launches: -1}
+	if s.plain, err = g.tiles.launch(rank, onlySteps, norms); err != nil {
+		return nil, err
+	}
+	if s.measured, err = g.tiles.launch(rank, lastNorms, norms); err != nil {
+		return nil, err
+	}
+	if g.checks != nil {
+		s.checked, err = g.tiles.launch(rank, allNorms, norms)
+	}
+	return s, err
+}
