@@ -658,9 +658,6 @@ applications() {
 		application diffusion --devices "$n" --size full --samples 5 --iterations 20 --verify=false
 		[ "$n" = 2 ] || application power --devices "$n" --size 300000 --samples 5 --iterations 20 --verify=false
 	done
-	# Diffusion by device ranks and by schemes.
-	limited 300 "$bundle/examples-diffusion.test" -test.run '^$' -test.bench Step -test.benchtime 20x >>"$log" 2>&1 ||
-		{ failed=1 && echo "FAIL  benchmark of diffusion"; }
 	cat "$log"
 }
 
