@@ -128,5 +128,5 @@ func mean(values []float64) (m float64) {
 }
 
 func main() {
-	example.Main(example.Example{Name: "acoustic", Size: []int{300, 200}, Steps: 1000, New: newAcoustic})
+	example.Steps{Name: "acoustic", Size: []int{300, 200}, Steps: 1000, New: newAcoustic}.Main()
 }

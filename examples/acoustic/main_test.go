@@ -84,5 +84,5 @@ func TestConservation(t *testing.T) {
 	if far := h.p[ny*nx-1]; math.Abs(far) < 1e-3 {
 		t.Errorf("no sound arrived in the far corner: %v", far)
 	}
-	exampletest.Conform(t, example.Example{Name: "acoustic", New: newAcoustic}, []int{nx, ny}, steps, example.ChecksumOf(h.p, h.vx, h.vy))
+	exampletest.Conform(t, example.Steps{Name: "acoustic", New: newAcoustic}, []int{nx, ny}, steps, example.ChecksumOf(h.p, h.vx, h.vy))
 }

@@ -11,11 +11,10 @@ import (
 	"flag"
 	"fmt"
 	"math"
-	"strconv"
+	"slices"
 	"time"
 
 	"github.com/halox/halox/examples/internal/example"
-	"github.com/halox/halox/halo"
 	"github.com/halox/halox/halo/ranks"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/streams"
@@ -25,12 +24,9 @@ import (
 var cuda string
 
 func source(threads int) kernels.Source {
-	return kernels.Source{Name: "diffusion.cu", Text: example.RanksHeader + cuda,
-		Defines: []string{"THREADS=" + strconv.Itoa(threads)},
-		Mirrors: []kernels.Mirror{
-			{Name: "Part", Value: part{}}, {Name: "FIELDS", Value: fields}, {Name: "FLY", Value: fieldFly},
-			{Name: "DIFFUSE", Value: stageDiffuse},
-		}}
+	return example.Source("diffusion.cu", cuda, threads,
+		kernels.Mirror{Name: "Part", Value: part{}}, kernels.Mirror{Name: "FIELDS", Value: fields},
+		kernels.Mirror{Name: "FLY", Value: fieldFly}, kernels.Mirror{Name: "DIFFUSE", Value: stageDiffuse})
 }
 
 // Fields of a part, in order.
@@ -101,67 +97,64 @@ func parseSize(text string) (n size, err error) {
 
 // diffusion is the fields on some devices.
 type diffusion struct {
-	world     *ranks.World
-	threads   int
-	parts     []part
-	memory    []*streams.Memory // by device
-	first     grid              // before the first step
-	resources streams.Resources
+	*example.Setup
+	world         *ranks.World
+	parts         []part
+	memory, image []*streams.Memory // by device; image is what memory holds before the first step
+	first         grid              // before the first step
 }
 
-func newDiffusion(s *halo.Session, o example.RankOptions, n size) (_ example.Problem, err error) {
-	x := &diffusion{threads: o.Threads}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, x.Close())
-		}
-	}()
-	o.Ranks.AtMost = n.ny * n.nz
-	x.world, err = ranks.New(s.Compiler, s.Devices, s.Links, ranks.Program{
-		Name: "diffusion", Source: source(o.Threads), Kernel: "diffusion", Threads: o.Threads, Host: x.rank,
-	}, o.Ranks)
+func newDiffusion(s *example.Setup, n size) (x *diffusion, err error) {
+	x = &diffusion{Setup: s, first: start(n.nx, n.ny*len(s.Devices), n.nz)}
+	s.Options.AtMost = n.ny * n.nz
+	x.world, err = s.World(ranks.Program{
+		Name: "diffusion", Source: source(s.Threads), Kernel: "diffusion", Host: x.rank,
+	})
 	if err != nil {
 		return nil, err
 	}
-	x.resources.Add(x.world)
-	for _, d := range s.Devices {
+	for i, d := range s.Devices {
 		p := part{Nx: int64(n.nx), Ny: int64(n.ny), Nz: int64(n.nz)}
 		p.share(int64(x.world.Ranks()))
-		m, err := example.Alloc(&x.resources, d, 8*p.offset(fields, 0, -1))
+		image, err := example.Upload(s, d, x.values(&p, i))
+		if err != nil {
+			return nil, err
+		}
+		m, err := s.Alloc(d, image.Size())
 		if err != nil {
 			return nil, err
 		}
 		p.Values = m.Address()
-		x.parts, x.memory = append(x.parts, p), append(x.memory, m)
+		x.parts, x.memory, x.image = append(x.parts, p), append(x.memory, m), append(x.image, image)
 	}
-	x.first = start(n.nx, n.ny*len(s.Devices), n.nz)
 	return x, nil
+}
+
+// values returns what a device holds before the first step, with the rows that neighbors copy; all else is NaN until it
+// is computed.
+func (x *diffusion) values(p *part, device int) []float64 {
+	all := slices.Repeat([]float64{math.NaN()}, int(p.offset(fields, 0, -1)))
+	for z := range p.Nz {
+		for y := int64(-1); y <= p.Ny; y++ {
+			global := (device*int(p.Ny) + int(y) + x.first.ny) % x.first.ny
+			copy(all[p.offset(fieldU, z, y):], x.first.row(int(z), global))
+		}
+	}
+	return all
 }
 
 func (x *diffusion) String() string {
 	return fmt.Sprintf("%d x %d x %d points by %d device ranks of %d threads per device",
-		x.first.nx, x.first.ny, x.first.nz, x.world.Ranks(), x.threads)
+		x.first.nx, x.first.ny, x.first.nz, x.world.Ranks(), x.Threads)
 }
 
-// Reset sets the values before the first step, with the rows that neighbors copy; all else is NaN until it is computed.
-func (x *diffusion) Reset() error {
-	for i := range x.parts {
-		p := &x.parts[i]
-		p.Done = 0
-		err := example.FillMemory(x.memory[i].All(), func(to []float64, first int64) {
-			for n := range to {
-				at := first + int64(n)
-				row := at / p.Nx
-				if to[n] = math.NaN(); at < p.offset(fieldU+1, 0, -1) {
-					to[n] = x.first.at(int(at%p.Nx), i*int(p.Ny)+int(row%(p.Ny+2))-1, int(row/(p.Ny+2)))
-				}
-			}
-		})
-		if err != nil {
-			return err
-		}
+// Reset sets the values before the first step.
+func (x *diffusion) Reset() (err error) {
+	for i, d := range x.Devices {
+		x.parts[i].Done = 0
+		err = errors.Join(err, example.Copy(d, x.memory[i].All(), x.image[i].All()))
 	}
-	return nil
+	return err
 }
 
 // Run continues from the newest values.
@@ -182,7 +175,7 @@ func (x *diffusion) Values(int) ([]float64, error) {
 	for i, p := range x.parts {
 		now := fieldU + int(p.Done%2)
 		begin, end := p.offset(now, 0, -1), p.offset(now+1, 0, -1)
-		from, err := example.ReadMemory[float64](x.memory[i].Span(8*begin, 8*(end-begin)))
+		from, err := example.Read[float64](x.memory[i].Span(8*begin, 8*(end-begin)))
 		if err != nil {
 			return nil, err
 		}
@@ -206,8 +199,6 @@ func (x *diffusion) Check(values []float64, steps int) (string, error) {
 	}
 	return fmt.Sprintf("all %d points have the bits of the serial reference", len(values)), nil
 }
-
-func (x *diffusion) Close() error { return x.resources.Close() }
 
 // neighbor is struct Neighbor of diffusion.cu.
 type neighbor struct {
@@ -338,11 +329,9 @@ func (g grid) at(x, y, z int) float64 { return g.row(z, (y+g.ny)%g.ny)[(x+g.nx)%
 // filled returns a grid with the values of f.
 func filled(nx, ny, nz int, f func(x, y, z int) float64) grid {
 	g := newGrid(nx, ny, nz)
-	example.Parallel(int64(len(g.values)), func(lo, hi int64) {
-		for i := int(lo); i < int(hi); i++ {
-			g.values[i] = f(i%nx, i/nx%ny, i/nx/ny)
-		}
-	})
+	for i := range g.values {
+		g.values[i] = f(i%nx, i/nx%ny, i/nx/ny)
+	}
 	return g
 }
 
@@ -380,19 +369,17 @@ func reference(u grid, steps int) grid {
 	return u
 }
 
-func newExample() example.Ranks {
+func newProgram() example.Program {
 	var text string
-	return example.Ranks{Name: "diffusion", Iterations: 40,
-		Flags: func(f *flag.FlagSet) {
-			f.StringVar(&text, "size", "64x40x26", "points of a device along x, y and the levels, or thesis or full")
-		},
-		New: func(s *halo.Session, o example.RankOptions) (example.Problem, error) {
-			n, err := parseSize(text)
-			if err != nil {
-				return nil, err
-			}
-			return newDiffusion(s, o, n)
-		}}
+	return example.Ranks("diffusion", example.Setup{Iterations: 40}, func(f *flag.FlagSet) {
+		f.StringVar(&text, "size", "64x40x26", "points of a device along x, y and the levels, or thesis or full")
+	}, func(s *example.Setup) (example.Problem, error) {
+		n, err := parseSize(text)
+		if err != nil {
+			return nil, err
+		}
+		return newDiffusion(s, n)
+	})
 }
 
-func main() { newExample().Main() }
+func main() { newProgram().Main() }

@@ -4,13 +4,12 @@ import (
 	"fmt"
 	"math"
 	"testing"
-	"time"
 
 	"github.com/halox/halox/examples/internal/example"
 	"github.com/halox/halox/examples/internal/exampletest"
-	"github.com/halox/halox/halo"
-	"github.com/halox/halox/halo/ranks"
 )
+
+var tests = exampletest.Ranks{New: newProgram, Host: true}
 
 func TestMain(m *testing.M) { exampletest.Main(m, "diffusion.cu") }
 
@@ -30,9 +29,8 @@ func TestBits(t *testing.T) {
 	} {
 		for _, n := range c.ranks {
 			t.Run(fmt.Sprintf("%v/ranks=%d", c.size, n), func(t *testing.T) {
-				exampletest.EachSession(t, 4, func(t *testing.T, s *halo.Session) {
-					o := example.RankOptions{Ranks: ranks.Options{Ranks: n, Limit: 20 * time.Second}, Threads: 64}
-					x, err := newDiffusion(s, o, c.size)
+				tests.Each(t, 4, n, func(t *testing.T, s *example.Setup) {
+					x, err := newDiffusion(s, c.size)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -53,9 +51,6 @@ func TestBits(t *testing.T) {
 						if _, err := x.Check(values, run*steps-1); err == nil && c.size.ny > 3 {
 							t.Error("the values of another step pass")
 						}
-					}
-					if err := x.Close(); err != nil {
-						t.Error(err)
 					}
 				})
 			})
@@ -116,13 +111,12 @@ func TestShare(t *testing.T) {
 }
 
 func TestOneAnswer(t *testing.T) {
-	sums := exampletest.Sums{}
-	exampletest.Ranks(t, newExample, sums, 1, "--samples 1 --size 8x8x2 --iterations 2")
-	exampletest.Ranks(t, newExample, sums, 3, "--samples 1 --size 9x5x3 --iterations 4 --ranks 2")
+	tests.OneAnswer(t, 1, "--samples 1 --size 8x8x2 --iterations 2")
+	tests.OneAnswer(t, 3, "--samples 1 --size 9x5x3 --iterations 4 --ranks 2")
 }
 
 func TestRejects(t *testing.T) {
-	exampletest.Rejects(t, newExample, map[string]string{
+	tests.Rejects(t, map[string]string{
 		"--size 3x3":                     `--size must be NXxNYxNZ, thesis or full, got "3x3"`,
 		"--size 3x3x3x3":                 "must be NXxNYxNZ",
 		"--size 3x0x3":                   "1 to 1048576 points",

@@ -110,5 +110,5 @@ func newGrayScott(r rates) func(ctx context.Context, s *halo.Session, size []int
 }
 
 func main() {
-	example.Main(example.Example{Name: "grayscott", Size: []int{256, 256}, Steps: 1000, New: newGrayScott(coral)})
+	example.Steps{Name: "grayscott", Size: []int{256, 256}, Steps: 1000, New: newGrayScott(coral)}.Main()
 }

@@ -79,7 +79,7 @@ func TestConservation(t *testing.T) {
 	if total(want.v) < 1.5*total(before.v) {
 		t.Errorf("nothing happened: v is %v", total(want.v))
 	}
-	exampletest.Conform(t, example.Example{Name: "grayscott", New: newGrayScott(closed)}, []int{nx, ny}, steps, example.ChecksumOf(want.u, want.v))
+	exampletest.Conform(t, example.Steps{Name: "grayscott", New: newGrayScott(closed)}, []int{nx, ny}, steps, example.ChecksumOf(want.u, want.v))
 }
 
 // The pattern that feeds is one answer too, and stays symmetric across corners and cuts.
@@ -93,5 +93,5 @@ func TestPattern(t *testing.T) {
 			}
 		}
 	}
-	exampletest.Conform(t, example.Example{Name: "grayscott", New: newGrayScott(coral)}, []int{n, n}, steps, example.ChecksumOf(want.u, want.v))
+	exampletest.Conform(t, example.Steps{Name: "grayscott", New: newGrayScott(coral)}, []int{n, n}, steps, example.ChecksumOf(want.u, want.v))
 }

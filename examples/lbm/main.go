@@ -97,5 +97,5 @@ func maximum(values []float64) (m float64) {
 }
 
 func main() {
-	example.Main(example.Example{Name: "lbm", Size: []int{32, 32, 32}, Steps: 1000, New: newLBM})
+	example.Steps{Name: "lbm", Size: []int{32, 32, 32}, Steps: 1000, New: newLBM}.Main()
 }

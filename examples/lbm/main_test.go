@@ -103,7 +103,7 @@ func TestOneAnswer(t *testing.T) {
 		}
 		components = append(components, one)
 	}
-	exampletest.Conform(t, example.Example{Name: "lbm", New: newLBM}, []int{nx, ny, nz}, steps, example.ChecksumOf(components...))
+	exampletest.Conform(t, example.Steps{Name: "lbm", New: newLBM}, []int{nx, ny, nz}, steps, example.ChecksumOf(components...))
 }
 
 // Between two plates the fluid comes to flow as Poiseuille's parabola says.

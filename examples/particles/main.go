@@ -13,12 +13,9 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
-	"sync/atomic"
 	"time"
 
 	"github.com/halox/halox/examples/internal/example"
-	"github.com/halox/halox/halo"
 	"github.com/halox/halox/halo/ranks"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/streams"
@@ -28,13 +25,11 @@ import (
 var cuda string
 
 func source(threads int) kernels.Source {
-	return kernels.Source{Name: "particles.cu", Text: example.RanksHeader + cuda,
-		Defines: []string{"THREADS=" + strconv.Itoa(threads)},
-		Mirrors: []kernels.Mirror{
-			{Name: "Part", Value: part{}}, {Name: "Failure", Value: failure{}}, {Name: "Particle", Value: particle{}},
-			{Name: "HEADER", Value: header}, {Name: "PARTICLE", Value: particleBytes},
-			{Name: "TOO_MANY", Value: tooMany}, {Name: "TOO_FAST", Value: tooFast},
-		}}
+	return example.Source("particles.cu", cuda, threads,
+		kernels.Mirror{Name: "Part", Value: part{}}, kernels.Mirror{Name: "Failure", Value: failure{}},
+		kernels.Mirror{Name: "Particle", Value: particle{}}, kernels.Mirror{Name: "HEADER", Value: header},
+		kernels.Mirror{Name: "PARTICLE", Value: particleBytes}, kernels.Mirror{Name: "TOO_MANY", Value: tooMany},
+		kernels.Mirror{Name: "TOO_FAST", Value: tooFast})
 }
 
 const (
@@ -43,26 +38,14 @@ const (
 	dt            = 0.01
 )
 
-// The lists of a segment, in order.
-const (
-	listState = iota
-	listStay
-	listBelow
-	listAbove
-	lists
-)
+// lists is how many lists a segment has: its state, and those that stay, go below and go above.
+const lists = 4
 
 // Why a run fails.
 const (
-	nothing = iota
+	_ = iota
 	tooMany
 	tooFast
-)
-
-// Tags of notifications.
-const (
-	tagMigrants = iota
-	tagState
 )
 
 // errRun is why a run fails: a segment has more particles than its capacity, or a particle moves further in a step than
@@ -90,249 +73,35 @@ type particle struct {
 
 func (p *part) listBytes() int64 { return header + p.Capacity*particleBytes }
 
-// offset is where a list of a segment begins; segments -1 and Segments are copies of those of neighbors.
-func (p *part) offset(segment, list int64) int64 { return ((segment+1)*lists + list) * p.listBytes() }
+// offset is where the state of a segment begins; segments -1 and Segments are copies of those of neighbors.
+func (p *part) offset(segment int64) int64 { return (segment + 1) * lists * p.listBytes() }
 
-// has reports whether a segment exists: there is none below the first and above the last one of all.
-func (p *part) has(segment int64) bool { return p.First+segment >= 0 && p.First+segment < p.All }
-
-// view is a part with its memory on the CPU.
-type view struct {
-	*part
-	slots   []byte
-	failure *failure
-}
-
-func (v view) bytes(segment, list int64) []byte {
-	return v.slots[v.offset(segment, list):][:v.listBytes()]
-}
-
-// state is a list of the particles in a segment, number by number.
+// state is the particles of a segment, number by number.
 type state struct {
 	count        *int64
 	x, y, vx, vy []float64
 	id           []int64
 }
 
-func (v view) state(segment, list int64) state {
-	bytes := v.bytes(segment, list)
+// state returns that of a segment in a copy of the memory of a device.
+func (p *part) state(slots []byte, segment int64) state {
+	bytes := slots[p.offset(segment):][:p.listBytes()]
 	floats := func(n int64) []float64 {
-		return streams.View[float64](bytes[header+8*n*v.Capacity:][:8*v.Capacity])
+		return streams.View[float64](bytes[header+8*n*p.Capacity:][:8*p.Capacity])
 	}
-	ids := streams.View[int64](bytes[header+32*v.Capacity:])
+	ids := streams.View[int64](bytes[header+32*p.Capacity:])
 	return state{&streams.View[int64](bytes[:8])[0], floats(0), floats(1), floats(2), floats(3), ids}
 }
 
-func (s state) at(i int64) particle { return particle{s.x[i], s.y[i], s.vx[i], s.vy[i], s.id[i]} }
-
-// set puts a particle at a place within the capacity.
-func (s state) set(i int64, p particle) {
-	if i < int64(len(s.x)) {
-		s.x[i], s.y[i], s.vx[i], s.vy[i], s.id[i] = p.X, p.Y, p.Vx, p.Vy, p.Id
+// add appends a particle and reports whether there is room.
+func (s state) add(p particle) bool {
+	i := *s.count
+	if i == int64(len(s.x)) {
+		return false
 	}
-}
-
-// migrants is a list of particles that leave a segment.
-type migrants struct {
-	count     *int64
-	particles []particle
-}
-
-func (v view) migrants(segment, list int64) migrants {
-	bytes := v.bytes(segment, list)
-	return migrants{&streams.View[int64](bytes[:8])[0], streams.View[particle](bytes[header:])}
-}
-
-func (m migrants) add(p particle) {
-	m.particles[*m.count] = p
-	*m.count++
-}
-
-// report records the first failure on the device.
-func (v view) report(what uint64, segment, count int64) {
-	if atomic.CompareAndSwapUint64(&v.failure.What, nothing, what) {
-		v.failure.Segment, v.failure.Count = v.First+segment, count
-	}
-}
-
-// advance is that of particles.cu.
-func (v view) advance(segment int64) {
-	from, stay := v.state(segment, listState), v.state(segment, listStay)
-	below, above := v.migrants(segment, listBelow), v.migrants(segment, listAbove)
-	*stay.count, *below.count, *above.count = 0, 0, 0
-	low := float64(v.First + segment)
-	for i := range *from.count {
-		p := from.at(i)
-		fx, fy := 0.0, 0.0
-		for s := segment - 1; s <= segment+1; s++ {
-			if v.has(s) {
-				repel(v.state(s, listState), p.X, p.Y, &fx, &fy)
-			}
-		}
-		p.Vx += float64(v.Dt * fx)
-		p.Vy += float64(v.Dt * fy)
-		p.X += float64(v.Dt * p.Vx)
-		p.Y += float64(v.Dt * p.Vy)
-		p.X, p.Vx = reflect(p.X, p.Vx, v.Width)
-		p.Y, p.Vy = reflect(p.Y, p.Vy, float64(v.All))
-		if !(p.Y >= low-1 && p.Y < low+2) {
-			v.report(tooFast, segment, p.Id)
-		}
-		switch {
-		case p.Y < low && v.has(segment-1):
-			below.add(p)
-		case p.Y >= low+1 && v.has(segment+1):
-			above.add(p)
-		default:
-			stay.set(*stay.count, p)
-			*stay.count++
-		}
-	}
-}
-
-// repel adds the forces of a list on a particle at x, y.
-func repel(from state, x, y float64, fx, fy *float64) {
-	for k := range *from.count {
-		dx, dy := x-from.x[k], y-from.y[k]
-		square := float64(dx*dx) + float64(dy*dy)
-		if square < 1 && square > 0 {
-			r := math.Sqrt(square)
-			c := (1 - r) / r
-			*fx += float64(c * dx)
-			*fy += float64(c * dy)
-		}
-	}
-}
-
-// reflect turns a particle back at the walls 0 and wall.
-func reflect(x, v, wall float64) (float64, float64) {
-	switch {
-	case x < 0:
-		return -x, -v
-	case x > wall:
-		return wall + wall - x, -v
-	}
-	return x, v
-}
-
-// merge is that of particles.cu. It takes the least id of three lists by turns.
-func (v view) merge(segment int64) {
-	to, stay := v.state(segment, listState), v.state(segment, listStay)
-	var come [2][]particle
-	if v.has(segment - 1) {
-		up := v.migrants(segment-1, listAbove)
-		come[0] = up.particles[:*up.count]
-	}
-	if v.has(segment + 1) {
-		down := v.migrants(segment+1, listBelow)
-		come[1] = down.particles[:*down.count]
-	}
-	all := *stay.count + int64(len(come[0])+len(come[1]))
-	for i, kept := int64(0), int64(0); i < all; i++ {
-		next, least := -1, int64(math.MaxInt64)
-		if kept < *stay.count {
-			least = stay.id[kept]
-		}
-		for n, list := range come {
-			if len(list) > 0 && list[0].Id < least {
-				next, least = n, list[0].Id
-			}
-		}
-		if next < 0 {
-			to.set(i, stay.at(kept))
-			kept++
-		} else {
-			to.set(i, come[next][0])
-			come[next] = come[next][1:]
-		}
-	}
-	*to.count = min(all, v.Capacity)
-	if all > v.Capacity {
-		v.report(tooMany, segment, all)
-	}
-}
-
-// neighbor is struct Neighbor of particles.cu.
-type neighbor struct {
-	rank       int // -1: none
-	far        bool
-	own, there int64 // segments
-	list       int64 // of migrants
-}
-
-func (n neighbor) tellMigrants(r *ranks.Rank, w ranks.Window, v view) {
-	switch {
-	case n.rank < 0:
-	case n.far:
-		bytes := header + *v.migrants(n.own, n.list).count*particleBytes
-		r.PutNotify(w, n.rank, v.offset(n.there, n.list), v.bytes(n.own, n.list)[:bytes], tagMigrants)
-	default:
-		r.Notify(n.rank, ranks.All, tagMigrants)
-	}
-}
-
-func (n neighbor) tellState(r *ranks.Rank, w ranks.Window, v view) {
-	switch {
-	case n.rank < 0:
-	case n.far:
-		list, to, y := v.bytes(n.own, listState), v.offset(n.there, listState), header+8*v.Capacity
-		bytes := 8 * *v.state(n.own, listState).count
-		r.Put(w, n.rank, to, list[:header+bytes])
-		r.PutNotify(w, n.rank, to+y, list[y:y+bytes], tagState)
-	default:
-		r.Notify(n.rank, ranks.All, tagState)
-	}
-}
-
-// rank is kernel particles on CPU devices.
-func (x *box) rank(r *ranks.Rank) {
-	v := x.views[r.Device()]
-	v.part = ranks.Data[part](r)
-	w := r.CreateWindow(ranks.All, v.slots)
-	n, local, me := int64(r.Size(ranks.Device)), int64(r.Index(ranks.Device)), r.Index(ranks.All)
-	active := min(n, v.Segments)
-	below, above := neighbor{rank: -1}, neighbor{rank: -1}
-	var low, high int64
-	neighbors := uint64(0)
-	if local < active {
-		low, high = v.Segments*local/active, v.Segments*(local+1)/active
-		if v.has(low - 1) {
-			below = neighbor{me - 1, low == 0, low, v.Segments, listBelow}
-			if below.far {
-				below.rank = me - int(local-active+1+n)
-			}
-			neighbors++
-		}
-		if v.has(high) {
-			above = neighbor{me + 1, high == v.Segments, high - 1, -1, listAbove}
-			if above.far {
-				above.rank = me + int(n-local)
-			}
-			neighbors++
-		}
-	}
-	r.StartTimer()
-	for step := range v.Steps {
-		if step > 0 && neighbors > 0 && !r.WaitNotifications(tagState, neighbors) {
-			return
-		}
-		for s := low; s < high; s++ {
-			v.advance(s)
-		}
-		below.tellMigrants(r, w, v)
-		above.tellMigrants(r, w, v)
-		if neighbors > 0 && !r.WaitNotifications(tagMigrants, neighbors) {
-			return
-		}
-		for s := low; s < high; s++ {
-			v.merge(s)
-		}
-		below.tellState(r, w, v)
-		above.tellState(r, w, v)
-		r.Flush(w)
-	}
-	r.StopTimer()
-	r.FreeWindow(w)
+	s.x[i], s.y[i], s.vx[i], s.vy[i], s.id[i] = p.X, p.Y, p.Vx, p.Vy, p.Id
+	*s.count++
+	return true
 }
 
 // problem is a box of particles, and how it is cut.
@@ -352,90 +121,74 @@ var sizes = map[string]problem{
 
 // box is a problem on some devices.
 type box struct {
-	world           *ranks.World
-	threads         int
-	start           []particle
-	parts           []part
-	images          []view            // by device: what it holds before the first step
-	views           []view            // by device: its memory, of CPU devices only
-	slots, failures []*streams.Memory // by device
-	resources       streams.Resources
+	*example.Setup
+	world                  *ranks.World
+	start                  []particle
+	parts                  []part
+	slots, images, failure []*streams.Memory // by device; an image is what slots hold before the first step
 }
 
-func newBox(s *halo.Session, o example.RankOptions, p problem, start []particle) (_ *box, err error) {
-	x := &box{threads: o.Threads, start: start}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, x.Close())
-		}
-	}()
+func newBox(s *example.Setup, p problem, start []particle) (x *box, err error) {
+	x = &box{Setup: s, start: start}
 	if p.capacity == 0 {
 		p.capacity = int64(2*p.particles/p.segments+64+31) / 32 * 32
 	}
-	o.Ranks.AtMost = p.segments
-	x.world, err = ranks.New(s.Compiler, s.Devices, s.Links, ranks.Program{
-		Name: "particles", Source: source(o.Threads), Kernel: "particles", Threads: o.Threads, Host: x.rank,
-	}, o.Ranks)
+	s.Options.AtMost = p.segments
+	x.world, err = s.World(ranks.Program{Name: "particles", Source: source(s.Threads), Kernel: "particles"})
 	if err != nil {
 		return nil, err
 	}
-	x.resources.Add(x.world)
 	n := int64(p.segments)
-	x.parts = make([]part, len(s.Devices))
 	for i, d := range s.Devices {
-		q := &x.parts[i]
-		*q = part{
+		q := part{
 			Segments: n, First: int64(i) * n, All: int64(len(s.Devices)) * n, Capacity: p.capacity, Width: p.width, Dt: p.dt,
 		}
-		bytes := q.offset(n+1, 0)
-		slots, err := example.Alloc(&x.resources, d, bytes)
+		placed, err := q.place(start)
 		if err != nil {
 			return nil, err
 		}
-		failed, err := example.Alloc(&x.resources, d, 24)
+		image, err := example.Upload(s, d, placed)
+		if err != nil {
+			return nil, err
+		}
+		slots, err := s.Alloc(d, image.Size())
+		if err != nil {
+			return nil, err
+		}
+		failed, err := example.Upload(s, d, []failure{{}})
 		if err != nil {
 			return nil, err
 		}
 		q.Slots, q.Failure = slots.Address(), failed.Address()
-		x.slots, x.failures = append(x.slots, slots), append(x.failures, failed)
-		x.images = append(x.images, view{part: q, slots: make([]byte, bytes)})
-		if d.Backend == streams.Host {
-			x.views = append(x.views, view{q, slots.Bytes(), &streams.View[failure](failed.Bytes()[:24])[0]})
-		}
-		if err := x.images[i].place(start); err != nil {
-			return nil, err
-		}
+		x.images, x.slots, x.failure = append(x.images, image), append(x.slots, slots), append(x.failure, failed)
+		x.parts = append(x.parts, q)
 	}
 	return x, nil
 }
 
-// place puts particles into their segments and into the copies that neighbors have, in order of ids.
-func (v view) place(all []particle) error {
-	for _, p := range all {
-		index := min(int64(p.Y), v.All-1) - v.First
-		if index < -1 || index > v.Segments {
-			continue
-		}
-		s := v.state(index, listState)
-		s.set(*s.count, p)
-		if *s.count++; *s.count > v.Capacity {
-			return fmt.Errorf("segment %d has more than its capacity of %d particles: %w", index+v.First, v.Capacity, errRun)
+// place returns the memory of a device with particles in their segments and in the copies that neighbors have, in order
+// of ids.
+func (p *part) place(all []particle) ([]byte, error) {
+	slots := make([]byte, p.offset(p.Segments+1))
+	for _, one := range all {
+		index := min(int64(one.Y), p.All-1) - p.First
+		if index >= -1 && index <= p.Segments && !p.state(slots, index).add(one) {
+			return nil, fmt.Errorf("segment %d has more than its capacity of %d particles: %w",
+				index+p.First, p.Capacity, errRun)
 		}
 	}
-	return nil
+	return slots, nil
 }
 
 func (x *box) String() string {
 	return fmt.Sprintf("%d particles in a box of %g x %d by %d device ranks of %d threads per device",
-		len(x.start), x.parts[0].Width, x.parts[0].All, x.world.Ranks(), x.threads)
+		len(x.start), x.parts[0].Width, x.parts[0].All, x.world.Ranks(), x.Threads)
 }
 
 // Reset puts all particles where they begin.
 func (x *box) Reset() (err error) {
-	for i := range x.parts {
-		err = errors.Join(err,
-			example.FillMemory(x.slots[i].All(), func(to []byte, first int64) { copy(to, x.images[i].slots[first:]) }),
-			example.FillMemory(x.failures[i].All(), func(to []byte, _ int64) { clear(to) }))
+	for i, d := range x.Devices {
+		err = errors.Join(err, example.Copy(d, x.slots[i].All(), x.images[i].All()))
 	}
 	return err
 }
@@ -450,11 +203,11 @@ func (x *box) Run(ctx context.Context, steps int) (time.Duration, error) {
 // read returns all particles in order of ids, or why the run failed.
 func (x *box) read() (all []particle, err error) {
 	for i := range x.parts {
-		slots, err := example.ReadMemory[byte](x.slots[i].All())
+		slots, err := example.Read[byte](x.slots[i].All())
 		if err != nil {
 			return nil, err
 		}
-		failed, err := example.ReadMemory[failure](x.failures[i].All())
+		failed, err := example.Read[failure](x.failure[i].All())
 		if err != nil {
 			return nil, err
 		}
@@ -466,11 +219,10 @@ func (x *box) read() (all []particle, err error) {
 			return nil, fmt.Errorf("particle %d left segment %d for one that is not next to it: %w",
 				f.Count, f.Segment, errRun)
 		}
-		from := view{part: &x.parts[i], slots: slots}
-		for s := range from.Segments {
-			list := from.state(s, listState)
-			for n := range *list.count {
-				all = append(all, list.at(n))
+		for segment := range x.parts[i].Segments {
+			s := x.parts[i].state(slots, segment)
+			for n := range *s.count {
+				all = append(all, particle{s.x[n], s.y[n], s.vx[n], s.vy[n], s.id[n]})
 			}
 		}
 	}
@@ -499,8 +251,6 @@ func (x *box) Check(values []float64, steps int) (string, error) {
 	}
 	return fmt.Sprintf("all %d particles have the bits of the serial reference", len(x.start)), nil
 }
-
-func (x *box) Close() error { return x.resources.Close() }
 
 func numbers(all []particle) (values []float64) {
 	for _, p := range all {
@@ -566,18 +316,18 @@ func scattered(n int, width, height float64) []particle {
 	return all
 }
 
-func newExample() example.Ranks {
+func newProgram() example.Program {
 	var size string
-	return example.Ranks{Name: "particles", Iterations: 100,
-		Flags: func(f *flag.FlagSet) { f.StringVar(&size, "size", "small", "of a device: small, thesis or full") },
-		New: func(s *halo.Session, o example.RankOptions) (example.Problem, error) {
-			p, known := sizes[size]
-			if !known {
-				return nil, fmt.Errorf("--size must be small, thesis or full, got %q", size)
-			}
-			n := len(s.Devices)
-			return newBox(s, o, p, scattered(n*p.particles, p.width, float64(n*p.segments)))
-		}}
+	return example.Ranks("particles", example.Setup{Iterations: 100}, func(f *flag.FlagSet) {
+		f.StringVar(&size, "size", "small", "of a device: small, thesis or full")
+	}, func(s *example.Setup) (example.Problem, error) {
+		p, known := sizes[size]
+		if !known {
+			return nil, fmt.Errorf("--size must be small, thesis or full, got %q", size)
+		}
+		n := len(s.Devices)
+		return newBox(s, p, scattered(n*p.particles, p.width, float64(n*p.segments)))
+	})
 }
 
-func main() { newExample().Main() }
+func main() { newProgram().Main() }

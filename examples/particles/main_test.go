@@ -6,35 +6,32 @@ import (
 	"math"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/halox/halox/examples/internal/example"
 	"github.com/halox/halox/examples/internal/exampletest"
-	"github.com/halox/halox/halo"
-	"github.com/halox/halox/halo/ranks"
 )
 
 func TestMain(m *testing.M) { exampletest.Main(m, "particles.cu") }
 
-// eachBox calls f with a box on each session, by several numbers of device ranks.
+var tests = exampletest.Ranks{New: newProgram}
+
+// eachBox calls f with a box on each number of devices, by several numbers of device ranks.
 func eachBox(t *testing.T, devices int, p problem, start func(height float64) []particle, f func(t *testing.T, x *box)) {
-	exampletest.EachSession(t, devices, func(t *testing.T, s *halo.Session) {
-		for _, n := range []int{1, 3, p.segments + 1} {
-			t.Run(fmt.Sprintf("ranks=%d", n), func(t *testing.T) {
-				o := example.RankOptions{Threads: 64, Ranks: ranks.Options{Ranks: n, Checks: n == 3, Limit: 20 * time.Second}}
-				x, err := newBox(s, o, p, start(float64(len(s.Devices)*p.segments)))
+	for _, n := range []int{1, 3, p.segments + 1} {
+		t.Run(fmt.Sprintf("ranks=%d", n), func(t *testing.T) {
+			tests.Each(t, devices, n, func(t *testing.T, s *example.Setup) {
+				s.Options.Checks = n == 3
+				x, err := newBox(s, p, start(float64(len(s.Devices)*p.segments)))
 				if err != nil {
 					t.Fatal(err)
 				}
-				defer func() {
-					if err := x.Close(); err != nil {
-						t.Error(err)
-					}
-				}()
+				if err := x.Reset(); err != nil {
+					t.Fatal(err)
+				}
 				f(t, x)
 			})
-		}
-	})
+		})
+	}
 }
 
 // Device ranks give the bits of the reference on any number of devices. Two runs give what one run of all steps gives.
@@ -79,21 +76,16 @@ func TestBits(t *testing.T) {
 						t.Fatal("no particle goes from device to device")
 					}
 				}
-				for range 2 { // the second time over what the first has left
-					if err := x.Reset(); err != nil {
+				for steps := 6; steps <= 12; steps += 6 {
+					if _, err := x.Run(t.Context(), 6); err != nil {
 						t.Fatal(err)
 					}
-					for steps := 6; steps <= 12; steps += 6 {
-						if _, err := x.Run(t.Context(), 6); err != nil {
-							t.Fatal(err)
-						}
-						values, err := x.Values(steps)
-						if err != nil {
-							t.Fatal(err)
-						}
-						if _, err := x.Check(values, steps); err != nil {
-							t.Fatal(err)
-						}
+					values, err := x.Values(steps)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if _, err := x.Check(values, steps); err != nil {
+						t.Fatal(err)
 					}
 				}
 			})
@@ -127,9 +119,6 @@ func TestFails(t *testing.T) {
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			eachBox(t, 2, p, c.start, func(t *testing.T, x *box) {
-				if err := x.Reset(); err != nil {
-					t.Fatal(err)
-				}
 				if _, err := x.Run(t.Context(), 1); err != nil {
 					t.Fatal(err)
 				}
@@ -139,12 +128,10 @@ func TestFails(t *testing.T) {
 			})
 		})
 	}
-	exampletest.EachSession(t, 1, func(t *testing.T, s *halo.Session) {
-		_, err := newBox(s, example.RankOptions{Threads: 64}, p, crowd(1.5, 1.5)(0))
-		if !errors.Is(err, errRun) || !strings.Contains(err.Error(), "segment 1 has more than its capacity of 12") {
-			t.Errorf("opened with error %v", err)
-		}
-	})
+	_, err := (&part{Segments: 4, All: 4, Capacity: 12}).place(crowd(1.5, 1.5)(0))
+	if !errors.Is(err, errRun) || !strings.Contains(err.Error(), "segment 1 has more than its capacity of 12") {
+		t.Errorf("placed with error %v", err)
+	}
 }
 
 // The reference agrees with forces between all pairs, summed in another order, and conserves momentum as long as no
@@ -198,9 +185,6 @@ func TestReference(t *testing.T) {
 func TestCheck(t *testing.T) {
 	p := problem{width: 5, segments: 3, particles: 20, dt: dt}
 	eachBox(t, 1, p, func(h float64) []particle { return scattered(20, 5, h) }, func(t *testing.T, x *box) {
-		if err := x.Reset(); err != nil {
-			t.Fatal(err)
-		}
 		values, err := x.Values(0)
 		if err != nil || len(values) != 100 {
 			t.Fatalf("%d values, %v", len(values), err)
@@ -222,11 +206,11 @@ func TestCheck(t *testing.T) {
 }
 
 func TestRejects(t *testing.T) {
-	exampletest.Rejects(t, newExample, map[string]string{
-		"--size huge":    `--size must be small, thesis or full, got "huge"`,
-		"--iterations 0": "--iterations must be between 1 and 1048576, got 0",
+	tests.Rejects(t, map[string]string{
+		"--size huge": `--size must be small, thesis or full, got "huge"`,
+		"":            "particles has no version for host devices",
 	})
-	exampletest.Ranks(t, newExample, exampletest.Sums{}, 2, "--samples 1 --iterations 2 --ranks 5")
+	tests.OneAnswer(t, 2, "--samples 1 --iterations 2 --ranks 5")
 }
 
 // Four device ranks fit on a multiprocessor, of an H100 all 416 at the size of the thesis; on sm_100 three.

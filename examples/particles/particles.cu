@@ -3,7 +3,7 @@
 // step has two parts. Advance sums the forces on each particle of a segment, moves it, and lists those that leave for
 // the segment below or above. Merge makes the new list of a segment of those that stay and those that come.
 //
-// A device rank is a block of THREADS threads. Go's counterparts are in main.go.
+// A device rank is a block of THREADS threads. Go's part is in main.go.
 #include "ranks.cuh"
 
 enum { BELOW, STAY, ABOVE };          // where a particle goes

@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/halox/halox/examples/internal/example"
-	"github.com/halox/halox/halo"
 	"github.com/halox/halox/halo/ranks"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/streams"
@@ -25,31 +24,20 @@ import (
 //go:embed power.cu
 var cuda string
 
-var source = kernels.Source{Name: "power.cu", Text: example.RanksHeader + cuda, Mirrors: []kernels.Mirror{
-	{Name: "Blocks", Value: shared{}}, {Name: "LANES", Value: lanes}, {Name: "MAX_BLOCKS", Value: maxBlocks},
-	{Name: "PRODUCT", Value: vectorProduct}, {Name: "RECEIVED", Value: vectorReceived},
-	{Name: "BROADCAST", Value: tagBroadcast}, {Name: "REDUCE", Value: tagReduce}, {Name: "TRANSPOSE", Value: tagTranspose},
-	{Name: "FACTORS", Value: factorsAt}, {Name: "FACTOR", Value: factorAt}, {Name: "ROW_SUMS", Value: rowSumsAt},
-	{Name: "RANK_SUMS", Value: rankSumsAt}, {Name: "PACKET", Value: packetBytes},
-}}
+func source(threads int) kernels.Source {
+	return example.Source("power.cu", cuda, threads,
+		kernels.Mirror{Name: "Blocks", Value: shared{}}, kernels.Mirror{Name: "MAX_BLOCKS", Value: maxBlocks},
+		kernels.Mirror{Name: "RECEIVED", Value: vectorReceived}, kernels.Mirror{Name: "FACTOR", Value: factorAt},
+		kernels.Mirror{Name: "RANK_SUMS", Value: rankSumsAt}, kernels.Mirror{Name: "PACKET", Value: packetBytes})
+}
 
+// What power.cu has too.
 const (
-	lanes     = 8  // threads of a row
-	maxBlocks = 64 // of a device
+	maxBlocks      = 64 // of a device
+	vectorReceived = 3  // vectors of a block before those of the rounds of the reduction: two inputs and a product
 
-	// Vectors of a block: two inputs, which iterations use by turns, and these.
-	vectorProduct  = 2
-	vectorReceived = 3 // one for each round of the reduction
-
-	// Tags of notifications.
-	tagBroadcast = 0
-	tagReduce    = 1 // and one for each round
-	tagTranspose = 64
-
-	// Offsets of numbers that follow the vectors of a block, see power.cu.
-	factorsAt   = 0
+	// Offsets of numbers that follow the vectors of a block.
 	factorAt    = 32
-	rowSumsAt   = 128
 	rankSumsAt  = 512
 	packetBytes = 16
 )
@@ -97,67 +85,57 @@ func (m matrix) row(columns []int32, values []float64, row int64, column int) ([
 // apply returns the product with a vector.
 func (m matrix) apply(x []float64) []float64 {
 	y := make([]float64, m.rows())
-	example.Parallel(m.rows(), func(lo, hi int64) {
-		var columns []int32
-		var values []float64
-		for row := lo; row < hi; row++ {
-			for j := range m.side {
-				columns, values = m.row(columns[:0], values[:0], row, j)
-				for i, c := range columns {
-					y[row] += float64(values[i] * x[int64(j)*m.n+int64(c)])
-				}
+	var columns []int32
+	var values []float64
+	for row := range y {
+		for j := range m.side {
+			columns, values = m.row(columns[:0], values[:0], int64(row), j)
+			for i, c := range columns {
+				y[row] += float64(values[i] * x[int64(j)*m.n+int64(c)])
 			}
 		}
-	})
+	}
 	return y
 }
 
 // block is a block of the matrix in compressed rows on its device, with its vectors.
 type block struct {
-	row, column                      int
-	starts, columns, values, vectors *streams.Memory
+	row, column             int
+	device                  *streams.Device
+	starts, columns, values *streams.Memory
+	vectors, image          *streams.Memory // image is what vectors hold before the first iteration
 }
 
 // power is an iteration on some devices.
 type power struct {
+	*example.Setup
 	matrix
-	devices   []*streams.Device
-	threads   int
-	each      int // device ranks of a block
-	world     *ranks.World
-	all       []*block // at row + side*column
-	window    ranks.Window
-	pitch     int64 // of vectors, in elements
-	extra     int64 // offset of what follows the vectors of a block
-	resources streams.Resources
+	each   int // device ranks of a block
+	world  *ranks.World
+	all    []*block // at row + side*column
+	window ranks.Window
+	pitch  int64 // of vectors, in elements
+	extra  int64 // offset of what follows the vectors of a block
 }
 
-func newPower(s *halo.Session, o example.RankOptions, m matrix) (_ *power, err error) {
+func newPower(s *example.Setup, m matrix) (x *power, err error) {
 	count := m.side * m.side / len(s.Devices)
-	if o.Ranks.Ranks%count != 0 {
-		return nil, fmt.Errorf("--ranks %d: must be a multiple of %d, the blocks of a device", o.Ranks.Ranks, count)
+	if s.Options.Ranks%count != 0 {
+		return nil, fmt.Errorf("--ranks %d: must be a multiple of %d, the blocks of a device", s.Options.Ranks, count)
 	}
-	x := &power{matrix: m, devices: s.Devices, threads: o.Threads, pitch: (m.n + 15) / 16 * 16}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, x.Close())
-		}
-	}()
-	o.Ranks.Multiple = count
-	x.world, err = ranks.New(s.Compiler, s.Devices, s.Links, ranks.Program{
-		Name: "power", Source: source, Kernel: "by_ranks", Threads: o.Threads, Host: x.byRanks,
-	}, o.Ranks)
+	x = &power{Setup: s, matrix: m, pitch: (m.n + 15) / 16 * 16}
+	s.Options.Multiple = count
+	x.world, err = s.World(ranks.Program{Name: "power", Source: source(s.Threads), Kernel: "by_ranks"})
 	if err != nil {
 		return nil, err
 	}
-	x.resources.Add(x.world)
 	x.each = x.world.Ranks() / count
 	rounds := int64(math.Ceil(math.Log2(float64(m.side))))
 	x.extra = 8 * x.pitch * (vectorReceived + rounds)
 	for i := range m.side * m.side {
-		b := &block{row: i % m.side, column: i / m.side}
+		b := &block{row: i % m.side, column: i / m.side, device: s.Devices[i/count]}
 		x.all = append(x.all, b)
-		if err := x.fill(b, s.Devices[i/count]); err != nil {
+		if err := x.fill(b); err != nil {
 			return nil, err
 		}
 	}
@@ -165,50 +143,35 @@ func newPower(s *halo.Session, o example.RankOptions, m matrix) (_ *power, err e
 	return x, err
 }
 
-// fill allocates the memory of a block and writes its entries.
-func (x *power) fill(b *block, d *streams.Device) (err error) {
-	alloc := func(bytes int64) (m *streams.Memory) {
-		if err == nil {
-			m, err = example.Alloc(&x.resources, d, bytes)
-		}
-		return m
+// fill allocates the memory of a block and writes its entries, the initial vector and the factor 1. All else is NaN
+// until it is computed.
+func (x *power) fill(b *block) (err error) {
+	starts := make([]int64, x.n+1)
+	columns, values := make([]int32, 0, x.n*x.perRow), make([]float64, 0, x.n*x.perRow)
+	for row := range x.n {
+		columns, values = x.row(columns, values, int64(b.row)*x.n+row, b.column)
+		starts[row+1] = int64(len(columns))
 	}
-	b.starts, b.vectors = alloc(8*(x.n+1)), alloc(x.extra+rankSumsAt+packetBytes*int64(x.each))
-	b.columns, b.values = alloc(4*x.n*x.perRow), alloc(8*x.n*x.perRow)
-	if err != nil {
+	vectors := slices.Repeat([]float64{math.NaN()}, int(x.extra/8))
+	for i := range x.n {
+		vectors[i] = first(int64(b.column)*x.n + i)
+	}
+	vectors = append(vectors, make([]float64, (rankSumsAt+packetBytes*x.each)/8)...)
+	vectors[(x.extra+factorAt)/8] = 1
+	if b.starts, err = example.Upload(x.Setup, b.device, starts); err != nil {
 		return err
 	}
-	return errors.Join(
-		example.FillMemory(b.starts.All(), func(to []int64, first int64) {
-			for i := range to {
-				to[i] = x.perRow * (first + int64(i))
-			}
-		}),
-		example.FillMemory(b.columns.All(), func(to []int32, first int64) {
-			x.eachRow(b, first, int64(len(to)), func(at int64, columns []int32, _ []float64) { copyAt(to, columns, at) })
-		}),
-		example.FillMemory(b.values.All(), func(to []float64, first int64) {
-			x.eachRow(b, first, int64(len(to)), func(at int64, _ []int32, values []float64) { copyAt(to, values, at) })
-		}))
-}
-
-// eachRow calls f for the rows of a block that have some of n entries from the first on. at is where those of a row
-// begin, relative to the first, and may be negative.
-func (x *power) eachRow(b *block, first, n int64, f func(at int64, columns []int32, values []float64)) {
-	var columns []int32
-	var values []float64
-	for row := first / x.perRow; row < x.n && row*x.perRow < first+n; row++ {
-		columns, values = x.row(columns[:0], values[:0], int64(b.row)*x.n+row, b.column)
-		f(row*x.perRow-first, columns, values)
+	if b.columns, err = example.Upload(x.Setup, b.device, columns); err != nil {
+		return err
 	}
-}
-
-// copyAt copies what lies within a slice, from a place that may be before it.
-func copyAt[T any](to, from []T, at int64) {
-	if at < 0 {
-		from, at = from[min(int64(len(from)), -at):], 0
+	if b.values, err = example.Upload(x.Setup, b.device, values); err != nil {
+		return err
 	}
-	copy(to[at:], from)
+	if b.image, err = example.Upload(x.Setup, b.device, vectors); err != nil {
+		return err
+	}
+	b.vectors, err = x.Alloc(b.device, b.image.Size())
+	return err
 }
 
 // vector is a vector of a block.
@@ -221,27 +184,20 @@ func first(element int64) float64 { return 0.5 + example.Uniform(example.Hash(ui
 
 func (x *power) String() string {
 	return fmt.Sprintf("%d x %d blocks of %d x %d elements, %d entries per row, each by %d device ranks of %d threads",
-		x.side, x.side, x.n, x.n, x.perRow, x.each, x.threads)
+		x.side, x.side, x.n, x.n, x.perRow, x.each, x.Threads)
 }
 
-// Reset gives all blocks the initial vector and the factor 1; all else is NaN until it is computed.
+// Reset gives all blocks the initial vector and the factor 1.
 func (x *power) Reset() (err error) {
 	for _, b := range x.all {
-		err = errors.Join(err, example.FillMemory(b.vectors.Span(0, x.extra), func(to []float64, at int64) {
-			for i := range to {
-				if to[i] = math.NaN(); at+int64(i) < x.n {
-					to[i] = first(int64(b.column)*x.n + at + int64(i))
-				}
-			}
-		}), example.FillMemory(b.vectors.Span(x.extra, b.vectors.Size()-x.extra), func(to []byte, _ int64) { clear(to) }),
-			example.FillMemory(b.vectors.Span(x.extra+factorAt, 8), func(to []float64, _ int64) { to[0] = 1 }))
+		err = errors.Join(err, example.Copy(b.device, b.vectors.All(), b.image.All()))
 	}
 	return err
 }
 
 func (x *power) Run(ctx context.Context, iterations int) (time.Duration, error) {
-	count := len(x.all) / len(x.devices)
-	all := make([]shared, len(x.devices))
+	count := len(x.all) / len(x.Devices)
+	all := make([]shared, len(x.Devices))
 	for d := range all {
 		all[d] = shared{N: x.n, Pitch: x.pitch, Side: int64(x.side), Count: int64(count), Iterations: int64(iterations),
 			Extra: x.extra, Window: int64(x.window.Slot())}
@@ -254,13 +210,13 @@ func (x *power) Run(ctx context.Context, iterations int) (time.Duration, error) 
 
 // Values returns the eigenvalue and the vector. It is an error if blocks of a column do not have the same part of it.
 func (x *power) Values(iterations int) ([]float64, error) {
-	factor, err := example.ReadMemory[float64](x.all[0].vectors.Span(x.extra+factorAt, 8))
+	factor, err := example.Read[float64](x.all[0].vectors.Span(x.extra+factorAt, 8))
 	if err != nil {
 		return nil, err
 	}
 	all := []float64{1 / factor[0]}
 	for _, b := range x.all {
-		part, err := example.ReadMemory[float64](x.vector(b, iterations%2))
+		part, err := example.Read[float64](x.vector(b, iterations%2))
 		if err != nil {
 			return nil, err
 		}
@@ -307,209 +263,42 @@ func (x *power) Check(values []float64, iterations int) (string, error) {
 		values[0], math.Abs(values[0]/x.eigenvalue()-1), worst), nil
 }
 
-func (x *power) Close() error { return x.resources.Close() }
-
-// place is struct Place of power.cu for a device rank on a CPU device, with the functions there.
-type place struct {
-	*ranks.Rank
-	*power
-	block      *block
-	member     int // of the device ranks of its block
-	begin, end int64
-	sums       []float64 // of threads
-}
-
-func (p *place) elements(i int) []float64 {
-	return streams.View[float64](p.block.vectors.Bytes()[8*int64(i)*p.pitch:][:8*p.n])
-}
-
-// multiply sets the own elements of a vector to the product of the block and factor times another.
-func (p *place) multiply(out, in int, factor float64) {
-	starts, columns := streams.View[int64](p.block.starts.Bytes()), streams.View[int32](p.block.columns.Bytes())
-	values, x := streams.View[float64](p.block.values.Bytes()), p.elements(in)
-	for row := p.begin; row < p.end; row++ {
-		var sum [lanes]float64
-		for i := starts[row]; i < starts[row+1]; i++ {
-			sum[(i-starts[row])%lanes] += float64(values[i] * float64(factor*x[columns[i]]))
-		}
-		for d := lanes / 2; d > 0; d /= 2 {
-			for k := range d {
-				sum[k] += sum[k+d]
-			}
-		}
-		p.elements(out)[row] = sum[0]
-	}
-}
-
-// sumOfSquares is that of the own elements of a vector.
-func (p *place) sumOfSquares(i int) float64 {
-	clear(p.sums)
-	for k, v := range p.elements(i)[p.begin:p.end] {
-		p.sums[k%len(p.sums)] += float64(v * v)
-	}
-	return example.BlockSum(p.sums)
-}
-
-// putPart puts the own elements of a vector into one of the partner in another block, and notifies it.
-func (p *place) putPart(row, column, to, from, tag int) {
-	own := p.block.vectors.Bytes()[8*(int64(from)*p.pitch+p.begin):][:8*(p.end-p.begin)]
-	at := 8 * (int64(to)*p.pitch + p.begin)
-	p.PutNotify(p.window, (row+p.side*column)*p.each+p.member, at, own, tag)
-}
-
-// broadcast sends a vector down the column of blocks along a binomial tree.
-func (p *place) broadcast(vector int) bool {
-	step := 1
-	if p.block.row > 0 {
-		if !p.WaitNotifications(tagBroadcast, 1) {
-			return false
-		}
-		for step <= p.block.row {
-			step *= 2
-		}
-	}
-	for ; p.block.row+step < p.side; step *= 2 {
-		p.putPart(p.block.row+step, p.block.column, vector, vector, tagBroadcast)
-	}
-	return true
-}
-
-// reduce adds the products along the row of blocks, to that of column 0.
-func (p *place) reduce(product int) bool {
-	for step, round := 1, 0; step < p.side; step, round = 2*step, round+1 {
-		if p.block.column%(2*step) == step {
-			p.putPart(p.block.row, p.block.column-step, vectorReceived+round, product, tagReduce+round)
-			return true
-		}
-		if p.block.column+step >= p.side {
-			continue
-		}
-		if !p.WaitNotifications(tagReduce+round, 1) {
-			return false
-		}
-		to, from := p.elements(product), p.elements(vectorReceived+round)
-		for i := p.begin; i < p.end; i++ {
-			to[i] += from[i]
-		}
-	}
-	return true
-}
-
-// put sends a number to a device rank, as a packet.
-func (p *place) put(to int, offset int64, v float64, number int64) {
-	bytes := make([]byte, 8)
-	streams.View[float64](bytes)[0] = v
-	p.PutPacket(p.window, to, p.extra+offset, bytes, uint32(number))
-}
-
-// received waits for a number.
-func (p *place) received(offset, number int64) float64 {
-	bytes := make([]byte, 8)
-	p.WaitPacket(p.block.vectors.Bytes()[p.extra+offset:][:packetBytes], bytes, uint32(number))
-	return streams.View[float64](bytes)[0]
-}
-
-// byRanks is kernel by_ranks on CPU devices.
-func (x *power) byRanks(r *ranks.Rank) {
-	me, n, member := r.Index(ranks.All), int64(x.each), int64(r.Index(ranks.All)%x.each)
-	p := &place{r, x, x.all[me/x.each], int(member), example.Part(x.n, n, member), example.Part(x.n, n, member+1),
-		make([]float64, x.threads)}
-	row, column := p.block.row, p.block.column
-	root := row+column == 0
-	r.StartTimer()
-	ok := true
-	for t := int64(0); t < ranks.Data[shared](r).Iterations && ok; t++ {
-		input, next, product := int(t%2), int(1-t%2), vectorProduct
-		if root {
-			product = next
-		}
-		if t > 0 && !r.Barrier(ranks.Device) {
-			return
-		}
-		factor := 1.0
-		if t > 0 {
-			factor = p.received(factorsAt+packetBytes*(t%2), t)
-		}
-		p.multiply(product, input, factor)
-		if !p.reduce(product) {
-			return
-		}
-		if column == 0 {
-			p.put(row*x.each, rankSumsAt+packetBytes*member, p.sumOfSquares(product), t+1)
-			if row > 0 {
-				p.putPart(0, row, next, product, tagTranspose)
-			}
-		}
-		for turn := range 2 { // block 0 sends its input before it waits for sums, others after
-			if (turn == 0) == root {
-				ok = (row > 0 || root || r.WaitNotifications(tagTranspose, 1)) && p.broadcast(next)
-			} else if column == 0 && member == 0 {
-				p.lead(next, t)
-			}
-		}
-	}
-	r.Barrier(ranks.All)
-	r.StopTimer()
-}
-
-// lead adds up the sums of the device ranks of a block and, in block 0, those of other rows, and sends the factor.
-func (p *place) lead(next int, t int64) {
-	clear(p.sums)
-	for i := range p.each {
-		p.sums[i%len(p.sums)] += p.received(rankSumsAt+int64(packetBytes*i), t+1)
-	}
-	sum := example.BlockSum(p.sums)
-	if row := p.block.row; row > 0 {
-		p.put(0, rowSumsAt+int64(packetBytes*row), sum, t+1)
-		return
-	}
-	for row := 1; row < p.side; row++ {
-		sum += p.received(rowSumsAt+int64(packetBytes*row), t+1)
-	}
-	factor := 1 / math.Sqrt(sum)
-	streams.View[float64](p.block.vectors.Bytes()[p.extra+factorAt:][:8])[0] = factor
-	for i := range p.all {
-		p.put(i*p.each, factorsAt+int64(packetBytes*next), factor, t+1)
-	}
-}
-
 // newMatrix returns the matrix that the flags describe for some devices.
 func newMatrix(size int64, side int, density float64, devices int) (m matrix, err error) {
-	if !(density > 0 && density <= 1) {
+	const mostEntries = 1 << 32 // of a block
+	switch {
+	case !(density > 0 && density <= 1):
 		return m, fmt.Errorf("--density must be above 0 and up to 1, got %v", density)
-	}
-	err = errors.Join(example.Within("size", size, 1, math.MaxInt32), example.Within("side", int64(side), 0, 16))
-	if err != nil {
-		return m, err
+	case size < 1 || density*float64(size)*float64(size) > mostEntries:
+		return m, fmt.Errorf("--size must be at least 1, and up to %d entries of a block, got %d", mostEntries, size)
 	}
 	if side == 0 {
 		for side = 1; side*side%devices != 0; side++ {
 		}
 	}
-	if side*side%devices != 0 || side*side/devices > maxBlocks {
-		return m, fmt.Errorf("--side %d: %d devices take a multiple of %d blocks, up to %d each",
+	if side < 1 || side > 16 || side*side%devices != 0 || side*side/devices > maxBlocks {
+		return m, fmt.Errorf("--side %d: up to 16, and %d devices take a multiple of %d blocks, up to %d each",
 			side, devices, devices, maxBlocks)
 	}
 	return matrix{size, min(size, max(1, int64(math.Round(density*float64(size))))), side}, nil
 }
 
-func newExample() example.Ranks {
+func newProgram() example.Program {
 	var size int64
 	var side int
 	var density float64
-	return example.Ranks{Name: "power", PerMultiprocessor: 4,
-		Flags: func(f *flag.FlagSet) {
-			f.Int64Var(&size, "size", 10816, "rows and columns of a block of the matrix")
-			f.IntVar(&side, "side", 0, "blocks along each axis; 0 for the fewest that go evenly onto the devices")
-			f.Float64Var(&density, "density", 0.003, "share of the elements that are stored")
-		},
-		New: func(s *halo.Session, o example.RankOptions) (example.Problem, error) {
-			m, err := newMatrix(size, side, density, len(s.Devices))
-			if err != nil {
-				return nil, err
-			}
-			return newPower(s, o, m)
-		}}
+	setup := example.Setup{Iterations: 20, Options: ranks.Options{PerMultiprocessor: 4}}
+	return example.Ranks("power", setup, func(f *flag.FlagSet) {
+		f.Int64Var(&size, "size", 10816, "rows and columns of a block of the matrix")
+		f.IntVar(&side, "side", 0, "blocks along each axis; 0 for the fewest that go evenly onto the devices")
+		f.Float64Var(&density, "density", 0.003, "share of the elements that are stored")
+	}, func(s *example.Setup) (example.Problem, error) {
+		m, err := newMatrix(size, side, density, len(s.Devices))
+		if err != nil {
+			return nil, err
+		}
+		return newPower(s, m)
+	})
 }
 
-func main() { newExample().Main() }
+func main() { newProgram().Main() }

@@ -1,25 +1,22 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"io"
 	"math"
 	"strings"
 	"testing"
 
 	"github.com/halox/halox/examples/internal/example"
 	"github.com/halox/halox/examples/internal/exampletest"
-	"github.com/halox/halox/halo"
 	"github.com/halox/halox/internal/testdevices"
-	"github.com/halox/halox/streams"
 )
+
+var tests = exampletest.Ranks{New: newProgram}
 
 func TestMain(m *testing.M) { exampletest.Main(m, "power.cu") }
 
 // Device ranks give the eigenvalue and vector of the reference, with the same bits on each backend.
 func TestVector(t *testing.T) {
-	sums := exampletest.Sums{}
 	for _, c := range []struct {
 		devices int
 		flags   string
@@ -35,28 +32,17 @@ func TestVector(t *testing.T) {
 		{4, "--ranks 3 --size 120 --density 0.02 --iterations 7"},
 		{4, "--ranks 4 --side 4 --size 21 --density 1 --iterations 2"},
 	} {
-		exampletest.Ranks(t, newExample, sums, c.devices, "--samples 1 "+c.flags)
+		tests.OneAnswer(t, c.devices, "--samples 1 "+c.flags)
 	}
 }
 
-// ran returns an iteration on CPU devices and its result.
+// ran returns an iteration by CUDA on the CPU and its result.
 func ran(t *testing.T, devices, iterations, ranks int, m matrix) (*power, []float64) {
 	t.Helper()
-	s := testdevices.Host(t, devices)
-	_, o, err := newExample().Parse(nil, io.Discard)
+	x, err := newPower(exampletest.Setup(t, testdevices.CPU(t, devices), devices, ranks), m)
 	if err != nil {
 		t.Fatal(err)
 	}
-	o.Ranks.Ranks = ranks
-	x, err := newPower(&halo.Session{Devices: s.Devices, Links: s.Links, Compiler: s.Compiler}, o, m)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := x.Close(); err != nil {
-			t.Error(err)
-		}
-	})
 	if err := x.Reset(); err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +108,8 @@ func TestCheck(t *testing.T) {
 		}
 		values[i] /= 1 + 1e-9
 	}
-	if err := example.FillMemory(x.vector(x.all[3], 1), func(to []float64, _ int64) { to[0] = 7 }); err != nil {
+	wrong := x.all[3]
+	if err := example.Copy(wrong.device, wrong.vectors.All(), wrong.image.All()); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := x.Values(3); err == nil || !strings.Contains(err.Error(), "in row 1") {
@@ -162,20 +149,17 @@ func TestRows(t *testing.T) {
 }
 
 func TestRejects(t *testing.T) {
-	exampletest.Rejects(t, newExample, map[string]string{
-		"--size -3":                        "--size must be between 1 and 2147483647, got -3",
-		"--side 17":                        "--side must be between 0 and 16, got 17",
+	tests.Rejects(t, map[string]string{
+		"--size -3":                        "--size must be at least 1, and up to 4294967296 entries of a block, got -3",
+		"--size 20000000 --density 1":      "up to 4294967296 entries of a block, got 20000000",
+		"--side 17":                        "--side 17: up to 16",
 		"--density 1.5":                    "--density must be above 0 and up to 1, got 1.5",
 		"--density NaN":                    "--density must be above 0",
-		"--devices 3 --side 2 --size 9":    "--side 2: 3 devices take a multiple of 3 blocks",
+		"--devices 3 --side 2 --size 9":    "--side 2: up to 16, and 3 devices take a multiple of 3 blocks",
 		"--devices 1 --side 9 --size 9":    "up to 64 each",
 		"--devices 2 --ranks 5 --size 100": "--ranks 5: must be a multiple of 2",
+		"--size 9":                         "power has no version for host devices",
 	})
-	// The error names the memory that a device lacks, before the host makes anything as large.
-	err := newExample().Command(t.Context(), strings.Fields("--backend host --devices 1 --size 20000000 --density 1"), io.Discard)
-	if !errors.Is(err, streams.ErrOutOfMemory) {
-		t.Errorf("a matrix that is too large: the error is %v", err)
-	}
 }
 
-func TestCompiles(t *testing.T) { exampletest.Compile(t, source, 96, nil) }
+func TestCompiles(t *testing.T) { exampletest.Compile(t, source(128), 96, nil) }

@@ -1,6 +1,6 @@
 // Power iteration with a sparse matrix that is cut into square blocks: Kuster 2017, 5.6 and 5.7. Blocks follow each
 // other column by column. A row of blocks has its result in column 0, and a column of blocks its input in row 0. Go's
-// counterparts are in main.go.
+// part is in main.go.
 #include "ranks.cuh"
 
 // A block in compressed rows, with its vectors, which lie a pitch apart.

@@ -10,10 +10,10 @@ import (
 	"flag"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/halox/halox/examples/internal/example"
-	"github.com/halox/halox/halo"
 	"github.com/halox/halox/halo/ranks"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/streams"
@@ -22,10 +22,11 @@ import (
 //go:embed reduction.cu
 var cuda string
 
-var source = kernels.Source{Name: "reduction.cu", Text: example.RanksHeader + cuda, Mirrors: []kernels.Mirror{
-	{Name: "Data", Value: data{}}, {Name: "CELLS", Value: cells}, {Name: "TOTAL", Value: total},
-	{Name: "CREDIT", Value: credit},
-}}
+func source(threads int) kernels.Source {
+	return example.Source("reduction.cu", cuda, threads,
+		kernels.Mirror{Name: "Data", Value: data{}}, kernels.Mirror{Name: "CELLS", Value: cells},
+		kernels.Mirror{Name: "TOTAL", Value: total}, kernels.Mirror{Name: "CREDIT", Value: credit})
+}
 
 // Constants of reduction.cu.
 const (
@@ -42,11 +43,10 @@ type data struct {
 
 // reduction is a sum of the numbers on some devices: number i of device d is number(count*d + i).
 type reduction struct {
-	count          int64 // of each device
-	threads        int
-	world          *ranks.World
-	numbers, cells []*streams.Memory // by device
-	resources      streams.Resources
+	*example.Setup
+	count                int64 // of each device
+	world                *ranks.World
+	numbers, cells, zero []*streams.Memory // by device; zero is what cells hold before the first iteration
 }
 
 // number returns an integer between -1000 and 1000, so that sums are exact in any order.
@@ -55,41 +55,34 @@ func number(i int64) float64 { return float64(example.Hash(uint64(i), 0)%2001) -
 // sign is that of the numbers in an iteration.
 func sign(iteration int64) float64 { return float64(1 - 2*(iteration%2)) }
 
-func newReduction(s *halo.Session, o example.RankOptions, count int64) (_ example.Problem, err error) {
-	x := &reduction{threads: o.Threads, count: count}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, x.Close())
-		}
-	}()
-	x.world, err = ranks.New(s.Compiler, s.Devices, s.Links, ranks.Program{
-		Name: "reduction", Source: source, Kernel: "by_ranks", Threads: o.Threads, Host: x.byRanks,
-	}, o.Ranks)
+func newReduction(s *example.Setup, count int64) (x *reduction, err error) {
+	x = &reduction{Setup: s, count: count}
+	x.world, err = s.World(ranks.Program{
+		Name: "reduction", Source: source(s.Threads), Kernel: "by_ranks", Host: x.byRanks,
+	})
 	if err != nil {
 		return nil, err
 	}
-	x.resources.Add(x.world)
 	if count == 0 {
-		x.count = int64(x.world.Ranks() * o.Threads)
+		x.count = int64(x.world.Ranks() * s.Threads)
+	}
+	// Sums are NaN until they are computed, and totals 0.
+	zero := slices.Repeat([]float64{math.NaN()}, cells*x.world.Ranks())
+	for i := total; i < len(zero); i += cells {
+		zero[i] = 0
 	}
 	for i, d := range s.Devices {
-		numbers, err := example.Alloc(&x.resources, d, 8*x.count)
-		if err != nil {
-			return nil, err
+		numbers := make([]float64, x.count)
+		for k := range numbers {
+			numbers[k] = number(int64(i)*x.count + int64(k))
 		}
-		all, err := example.Alloc(&x.resources, d, 8*cells*int64(x.world.Ranks()))
-		if err != nil {
-			return nil, err
-		}
-		x.numbers, x.cells = append(x.numbers, numbers), append(x.cells, all)
-		err = example.FillMemory(numbers.All(), func(values []float64, first int64) {
-			for k := range values {
-				values[k] = number(int64(i)*x.count + first + int64(k))
+		var memory [3]*streams.Memory
+		for n, values := range [][]float64{numbers, zero, zero} {
+			if memory[n], err = example.Upload(s, d, values); err != nil {
+				return nil, err
 			}
-		})
-		if err != nil {
-			return nil, err
 		}
+		x.numbers, x.cells, x.zero = append(x.numbers, memory[0]), append(x.cells, memory[1]), append(x.zero, memory[2])
 	}
 	return x, nil
 }
@@ -111,7 +104,25 @@ func sliceSum(numbers []float64, ranks, rank int64, threads []float64) float64 {
 		}
 		threads[t] = (sums[0] + sums[1]) + (sums[2] + sums[3])
 	}
-	return example.BlockSum(threads)
+	return blockSum(threads)
+}
+
+// blockSum is block_sum of ranks.cuh: the sum of what each thread has. It overwrites threads.
+func blockSum(threads []float64) (sum float64) {
+	for warp := 0; warp < len(threads); warp += 32 {
+		lanes := threads[warp:][:32]
+		for d := 16; d > 0; d /= 2 {
+			for i := range d {
+				lanes[i] += lanes[i+d]
+			}
+		}
+		if warp == 0 {
+			sum = lanes[0]
+		} else {
+			sum += lanes[0]
+		}
+	}
+	return sum
 }
 
 // byRanks is kernel by_ranks on CPU devices.
@@ -120,7 +131,7 @@ func (x *reduction) byRanks(r *ranks.Rank) {
 	each, local := int64(r.Size(ranks.Device)), int64(r.Index(ranks.Device))
 	numbers := streams.View[float64](x.numbers[r.Device()].Bytes())
 	bytes := x.cells[r.Device()].Bytes()[8*cells*local:][:8*cells]
-	mine, threads := streams.View[float64](bytes), make([]float64, x.threads)
+	mine, threads := streams.View[float64](bytes), make([]float64, x.Threads)
 	w := r.CreateWindow(ranks.All, bytes)
 	r.StartTimer()
 	for t := int64(0); t < d.Iterations && !r.Failed(); t++ {
@@ -153,19 +164,13 @@ func (x *reduction) byRanks(r *ranks.Rank) {
 
 func (x *reduction) String() string {
 	return fmt.Sprintf("a sum of %d integers on each device by %d device ranks of %d threads",
-		x.count, x.world.Ranks(), x.threads)
+		x.count, x.world.Ranks(), x.Threads)
 }
 
 // Reset sets the sums to NaN and the totals to 0.
 func (x *reduction) Reset() (err error) {
-	for _, m := range x.cells {
-		err = errors.Join(err, example.FillMemory(m.All(), func(values []float64, first int64) {
-			for i := range values {
-				if values[i] = math.NaN(); (first+int64(i))%cells == total {
-					values[i] = 0
-				}
-			}
-		}))
+	for i, d := range x.Devices {
+		err = errors.Join(err, example.Copy(d, x.cells[i].All(), x.zero[i].All()))
 	}
 	return err
 }
@@ -180,7 +185,7 @@ func (x *reduction) Run(ctx context.Context, iterations int) (time.Duration, err
 
 // Values returns the sum of the last iteration and the total of all iterations.
 func (x *reduction) Values(int) ([]float64, error) {
-	all, err := example.ReadMemory[float64](x.cells[0].Span(0, 8*cells))
+	all, err := example.Read[float64](x.cells[0].Span(0, 8*cells))
 	if err != nil {
 		return nil, err
 	}
@@ -200,20 +205,17 @@ func (x *reduction) Check(values []float64, iterations int) (string, error) {
 	return fmt.Sprintf("sum %.0f, as in the reference", values[0]), nil
 }
 
-func (x *reduction) Close() error { return x.resources.Close() }
-
-func newExample() example.Ranks {
+func newProgram() example.Program {
 	var numbers int64
-	return example.Ranks{Name: "reduction", PerMultiprocessor: 4,
-		Flags: func(f *flag.FlagSet) {
-			f.Int64Var(&numbers, "numbers", 1<<20, "numbers of each device; 0 for one per thread, as in the thesis")
-		},
-		New: func(s *halo.Session, o example.RankOptions) (example.Problem, error) {
-			if err := example.Within("numbers", numbers, 0, 1<<34); err != nil {
-				return nil, err
-			}
-			return newReduction(s, o, numbers)
-		}}
+	setup := example.Setup{Iterations: 20, Options: ranks.Options{PerMultiprocessor: 4}}
+	return example.Ranks("reduction", setup, func(f *flag.FlagSet) {
+		f.Int64Var(&numbers, "numbers", 1<<20, "numbers of each device; 0 for one per thread, as in the thesis")
+	}, func(s *example.Setup) (example.Problem, error) {
+		if numbers < 0 || numbers > 1<<32 {
+			return nil, fmt.Errorf("--numbers must be between 0 and %d, got %d", int64(1<<32), numbers)
+		}
+		return newReduction(s, numbers)
+	})
 }
 
-func main() { newExample().Main() }
+func main() { newProgram().Main() }

@@ -1,22 +1,19 @@
 package main
 
 import (
-	"fmt"
-	"io"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/halox/halox/examples/internal/exampletest"
-	"github.com/halox/halox/halo"
 	"github.com/halox/halox/internal/testdevices"
 )
+
+var tests = exampletest.Ranks{New: newProgram, Host: true}
 
 func TestMain(m *testing.M) { exampletest.Main(m, "reduction.cu") }
 
 // Device ranks give the sum of the reference on each backend.
 func TestSum(t *testing.T) {
-	sums := exampletest.Sums{}
 	for _, c := range []struct {
 		devices int
 		flags   string
@@ -29,66 +26,54 @@ func TestSum(t *testing.T) {
 		{3, "--ranks 2 --numbers 2003 --iterations 5 --threads 32"},
 		{4, "--ranks 3 --numbers 777 --iterations 5"},
 	} {
-		exampletest.Ranks(t, newExample, sums, c.devices, "--samples 2 "+c.flags)
+		tests.OneAnswer(t, c.devices, "--samples 2 "+c.flags)
 	}
 }
 
 // The reference tells a sum that is wrong, and that of another iteration.
 func TestCheck(t *testing.T) {
-	s := testdevices.Host(t, 1)
-	_, o, err := newExample().Parse(nil, io.Discard)
+	x, err := newReduction(exampletest.Setup(t, testdevices.Host(t, 1), 1, 2), 1000)
 	if err != nil {
 		t.Fatal(err)
 	}
-	x, err := newReduction(&halo.Session{Devices: s.Devices, Links: s.Links, Compiler: s.Compiler}, o, 1000)
+	if err := x.Reset(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := x.Run(t.Context(), 2); err != nil {
+		t.Fatal(err)
+	}
+	values, err := x.Values(2)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer x.Close()
-	for _, iterations := range []int{1, 2} {
-		if err := x.Reset(); err != nil {
-			t.Fatal(err)
-		}
-		if values, err := x.Values(iterations); err != nil || values[0] == values[0] {
-			t.Errorf("after a reset the sum is %v, %v", values, err)
-		}
-		if _, err := x.Run(t.Context(), iterations); err != nil {
-			t.Fatal(err)
-		}
-		values, err := x.Values(iterations)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := x.Check(values, iterations); err != nil {
-			t.Error(err)
-		}
-		if _, err := x.Check(values, iterations+1); err == nil {
-			t.Error("the sum of another iteration passes")
-		}
-		for i := range values {
-			wrong := slices.Clone(values)
-			wrong[i]++
-			if _, err := x.Check(wrong, iterations); err == nil || !strings.Contains(err.Error(), fmt.Sprint(wrong)) {
-				t.Errorf("a wrong value %d gives %v", i, err)
-			}
+	if _, err := x.Check(values, 2); err != nil {
+		t.Error(err)
+	}
+	if _, err := x.Check(values, 3); err == nil {
+		t.Error("the sum of another iteration passes")
+	}
+	for i := range values {
+		wrong := slices.Clone(values)
+		wrong[i]++
+		if _, err := x.Check(wrong, 2); err == nil {
+			t.Errorf("a wrong value %d passes", i)
 		}
 	}
 }
 
 func TestRejects(t *testing.T) {
-	exampletest.Rejects(t, newExample, map[string]string{
-		"--numbers -1":            "--numbers must be between 0 and 17179869184, got -1",
-		"--iterations 0":          "--iterations must be between 1 and 1048576, got 0",
-		"--samples 0":             "--samples must be between 1 and 1000, got 0",
-		"--ranks -1":              "--ranks must be between 0 and 65536, got -1",
-		"--per-multiprocessor 65": "--per-multiprocessor must be between 0 and 64, got 65",
-		"--threads 48":            "--threads 48: must be a multiple of 32",
-		"--threads 2048":          "--threads must be between 32 and 512, got 2048",
-		"--limit 0s":              "--limit 0s: must be above 0",
+	tests.Rejects(t, map[string]string{
+		"--numbers -1":            "--numbers must be between 0 and 4294967296, got -1",
+		"--iterations 0":          "--iterations and --samples must be at least 1",
+		"--samples 0":             "--iterations and --samples must be at least 1",
+		"--ranks -1":              "-1 ranks",
+		"--per-multiprocessor -1": "-1 a multiprocessor",
+		"--threads 48":            "48 threads a rank",
+		"--limit -1s":             "a limit of -1s is negative",
 		"--limit long":            `invalid value "long"`,
 		"more":                    `"more" is not a flag`,
 		"--devices -1":            "-1 is negative",
 	})
 }
 
-func TestCompiles(t *testing.T) { exampletest.Compile(t, source, 64, nil) }
+func TestCompiles(t *testing.T) { exampletest.Compile(t, source(128), 64, nil) }

@@ -102,5 +102,5 @@ func report(u *scheme.Variable, size []int) func(x *scheme.Runner) (string, erro
 }
 
 func main() {
-	example.Main(example.Example{Name: "wave", Size: []int{96, 96, 96}, Steps: 300, New: newWave})
+	example.Steps{Name: "wave", Size: []int{96, 96, 96}, Steps: 300, New: newWave}.Main()
 }

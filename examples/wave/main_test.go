@@ -68,5 +68,5 @@ func TestStandingWave(t *testing.T) {
 			t.Fatalf("%v off the standing wave at %v", off, p)
 		}
 	})
-	exampletest.Conform(t, example.Example{Name: "wave", New: newWave}, size, steps, example.ChecksumOf(want.values))
+	exampletest.Conform(t, example.Steps{Name: "wave", New: newWave}, size, steps, example.ChecksumOf(want.values))
 }

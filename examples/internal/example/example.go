@@ -1,11 +1,13 @@
-// Package example is what the examples share: their flags, the run, and the checksum of the result.
+// Package example is the command line of the examples: flags, devices, what is printed, and the checksum of the result.
 package example
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"flag"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"os"
 	"os/signal"
@@ -15,98 +17,40 @@ import (
 	"github.com/halox/halox/halo"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/solvers/scheme"
-	"github.com/halox/halox/streams"
 )
 
-// Example is a simulation that can be run from the command line.
-type Example struct {
+// Program is an example that can be run from the command line.
+type Program struct {
 	Name  string
-	Size  []int // points along each axis, unless --size says otherwise
-	Steps int   // unless --steps says otherwise
-	New   func(ctx context.Context, s *halo.Session, size []int) (*Simulation, error)
+	Flags func(f *flag.FlagSet) // adds flags to those of all examples
+	// Run runs the example as the flags say, prints what it did, and returns the checksum of the result.
+	Run func(ctx context.Context, s *halo.Session, out io.Writer) (sum uint32, err error)
 }
 
-// Simulation is an example on the devices of a session, at its first level.
-type Simulation struct {
-	Step   *scheme.Step
-	Fields []*scheme.Variable // of which the checksum is made, in order
-	// Report, if set, describes the result in one line.
-	Report func(x *scheme.Runner) (string, error)
-}
-
-// Main runs the example as the flags say and prints its speed; the last line is the checksum.
-func Main(e Example) {
+// Main runs the program as the flags say; the last line that it prints is the checksum.
+func (p Program) Main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := e.main(ctx, os.Args[1:], os.Stdout); err != nil {
+	if err := p.Command(ctx, os.Args[1:], os.Stdout); err != nil {
 		if !errors.Is(err, flag.ErrHelp) {
-			fmt.Fprintf(os.Stderr, "%s: %v\n", e.Name, err)
+			fmt.Fprintf(os.Stderr, "%s: %v\n", p.Name, err)
 		}
 		os.Exit(1)
 	}
 }
 
-// options are what the flags say.
-type options struct {
-	devices halo.Devices
-	size    []int
-	run     scheme.Options
-}
-
-func (e Example) flags(args []string) (o options, err error) {
-	f := flag.NewFlagSet(e.Name, flag.ContinueOnError)
-	name := f.String("scheme", string(scheme.Auto), fmt.Sprintf("how steps are ordered: auto or one of %v", scheme.All()))
-	path := f.String("path", string(p2p.Auto), "over which messages go: "+p2p.Choices(p2p.LinksFirst()))
-	backend := f.String("backend", "", "cuda or host; GPUs where there are some if empty")
-	devices := f.Int("devices", 0, "how many devices; 0 for all")
-	size := f.String("size", "", "points along each axis, N or "+strings.Join(strings.Split("NNN"[:len(e.Size)], ""), "x"))
-	steps := f.Int64("steps", int64(e.Steps), "time steps")
-	if err := f.Parse(args); err != nil {
-		return o, err
-	}
-	if f.NArg() > 0 {
-		return o, fmt.Errorf("%q is not a flag", f.Arg(0))
-	}
-	if o.size, err = e.parseSize(*size); err != nil {
-		return o, err
-	}
-	o.devices = halo.Devices{Backend: streams.Backend(*backend), Count: *devices}
-	o.run = scheme.Options{Scheme: scheme.Scheme(*name), Path: p2p.Path(*path), Steps: *steps}
-	return o, nil
-}
-
-// parseSize reads N or a number for each axis.
-func (e Example) parseSize(text string) (size []int, err error) {
-	if text == "" {
-		return e.Size, nil
-	}
-	for _, field := range strings.Split(text, "x") {
-		n, err := strconv.Atoi(field)
-		if err != nil || n < 1 {
-			return nil, fmt.Errorf("--size %s: %q is not a number of points", text, field)
-		}
-		size = append(size, n)
-	}
-	for len(size) > 0 && len(size) < len(e.Size) && !strings.Contains(text, "x") {
-		size = append(size, size[0])
-	}
-	if len(size) != len(e.Size) {
-		return nil, fmt.Errorf("--size %s: %d numbers for %d axes", text, len(size), len(e.Size))
-	}
-	return size, nil
-}
-
-func (e Example) main(ctx context.Context, args []string, out io.Writer) (err error) {
-	o, err := e.flags(args)
+// Command parses flags, opens devices and runs the program.
+func (p Program) Command(ctx context.Context, args []string, out io.Writer) (err error) {
+	devices, err := p.Parse(args, os.Stderr)
 	if err != nil {
 		return err
 	}
-	session, err := halo.Open(ctx, o.devices)
+	session, err := halo.Open(ctx, devices)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, session.Close()) }()
-	sum, err := e.Run(ctx, session, o.size, o.run, out)
+	sum, err := p.Run(ctx, session, out)
 	if err != nil {
 		return err
 	}
@@ -114,8 +58,83 @@ func (e Example) main(ctx context.Context, args []string, out io.Writer) (err er
 	return err
 }
 
-// Run runs the example and returns the checksum of its fields at the last time level.
-func (e Example) Run(
+// Parse reads flags. Help goes to a writer; the error then is flag.ErrHelp.
+func (p Program) Parse(args []string, help io.Writer) (devices halo.Devices, err error) {
+	f := flag.NewFlagSet(p.Name, flag.ContinueOnError)
+	f.SetOutput(help)
+	f.StringVar((*string)(&devices.Backend), "backend", "", "cuda or host; GPUs if there are any if empty")
+	f.IntVar(&devices.Count, "devices", 0, "how many devices; 0 for all")
+	p.Flags(f)
+	if err := f.Parse(args); err != nil {
+		return devices, err
+	}
+	if f.NArg() > 0 {
+		return devices, fmt.Errorf("%q is not a flag", f.Arg(0))
+	}
+	return devices, nil
+}
+
+// Steps is an example of time steps that any scheme orders.
+type Steps struct {
+	Name  string
+	Size  []int // points along each axis, unless --size says otherwise
+	Steps int64 // unless --steps says otherwise
+	New   func(ctx context.Context, s *halo.Session, size []int) (*Simulation, error)
+}
+
+// Simulation is the fields of an example on the devices of a session, at their first level, and its step.
+type Simulation struct {
+	Step   *scheme.Step
+	Fields []*scheme.Variable // in the order of the checksum; elements are float64
+	// Report, if set, describes the result in one line.
+	Report func(x *scheme.Runner) (string, error)
+}
+
+// Main runs the example as the flags say.
+func (e Steps) Main() {
+	o := scheme.Options{Scheme: scheme.Auto, Path: p2p.Auto, Steps: e.Steps}
+	size := ""
+	Program{
+		Name: e.Name,
+		Flags: func(f *flag.FlagSet) {
+			f.StringVar((*string)(&o.Scheme), "scheme", string(o.Scheme),
+				fmt.Sprintf("how steps are ordered: auto or one of %v", scheme.All()))
+			f.StringVar((*string)(&o.Path), "path", string(o.Path),
+				"over which messages go: "+p2p.Choices(p2p.LinksFirst()))
+			f.StringVar(&size, "size", "", "points along each axis, N or "+strings.Repeat("xN", len(e.Size))[1:])
+			f.Int64Var(&o.Steps, "steps", o.Steps, "time steps")
+		},
+		Run: func(ctx context.Context, s *halo.Session, out io.Writer) (uint32, error) {
+			points, err := e.parseSize(size)
+			if err != nil {
+				return 0, err
+			}
+			return e.Run(ctx, s, points, o, out)
+		},
+	}.Main()
+}
+
+// parseSize reads N or a number for each axis.
+func (e Steps) parseSize(text string) (size []int, err error) {
+	if text == "" {
+		return e.Size, nil
+	}
+	numbers := strings.Split(text, "x")
+	if len(numbers) != 1 && len(numbers) != len(e.Size) {
+		return nil, fmt.Errorf("--size %s: %d numbers for %d axes", text, len(numbers), len(e.Size))
+	}
+	for axis := range e.Size {
+		n, err := strconv.Atoi(numbers[min(axis, len(numbers)-1)])
+		if err != nil || n < 1 {
+			return nil, fmt.Errorf("--size %s: want a number of points along each axis", text)
+		}
+		size = append(size, n)
+	}
+	return size, nil
+}
+
+// Run runs the example, prints its speed and returns the checksum of its fields at the last time level.
+func (e Steps) Run(
 	ctx context.Context, session *halo.Session, size []int, o scheme.Options, out io.Writer,
 ) (uint32, error) {
 	sim, err := e.New(ctx, session, size)
@@ -139,5 +158,40 @@ func (e Example) Run(
 		}
 		fmt.Fprintln(out, text)
 	}
-	return checksum(x.Done(), sim.Fields...)
+	var all [][]float64
+	for _, v := range sim.Fields {
+		values, err := readAll(v.Level(x.Done()))
+		if err != nil {
+			return 0, err
+		}
+		all = append(all, values...)
+	}
+	return ChecksumOf(all...), nil
+}
+
+// readAll returns the owned points of each component of a field.
+func readAll(f *halo.Field) (all [][]float64, err error) {
+	for c := range max(1, f.Spec.Components) {
+		one := f
+		if f.Spec.SoA {
+			if one, err = f.Component(c); err != nil {
+				return nil, err
+			}
+		}
+		values, err := halo.ReadAll[float64](one)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, values)
+	}
+	return all, nil
+}
+
+// ChecksumOf returns the CRC32C of values one after the other, each little-endian.
+func ChecksumOf(all ...[]float64) uint32 {
+	sum := crc32.New(crc32.MakeTable(crc32.Castagnoli))
+	for _, values := range all {
+		_ = binary.Write(sum, binary.LittleEndian, values) // a hash takes all
+	}
+	return sum.Sum32()
 }

@@ -1,47 +1,75 @@
 package example
 
 import (
-	"cmp"
 	"context"
 	_ "embed"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
-	"os"
-	"os/signal"
 	"slices"
 	"time"
 
 	"github.com/halox/halox/halo"
 	"github.com/halox/halox/halo/ranks"
+	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/streams"
 )
 
-// RanksHeader is CUDA C++ that comes before the source of an example by device ranks: part and block_sum.
-//
 //go:embed ranks.cuh
-var RanksHeader string
+var ranksHeader string
 
-// Ranks is an example by device ranks that can be run from the command line.
-type Ranks struct {
-	Name              string
-	Iterations        int                   // in a run, unless --iterations says otherwise
-	PerMultiprocessor int                   // device ranks, unless --per-multiprocessor says otherwise; 0: all that fit
-	Flags             func(f *flag.FlagSet) // adds the flags of the example
-	New               func(s *halo.Session, o RankOptions) (Problem, error)
+// Source is the source of an example by device ranks, behind part and block_sum of ranks.cuh. THREADS is the number of
+// threads of a device rank.
+func Source(name, text string, threads int, mirrors ...kernels.Mirror) kernels.Source {
+	return kernels.Source{
+		Name: name, Text: ranksHeader + text, Defines: []string{fmt.Sprintf("THREADS=%d", threads)}, Mirrors: mirrors,
+	}
 }
 
-// RankOptions are the flags that all examples by device ranks have.
-type RankOptions struct {
-	Ranks      ranks.Options // how many device ranks, and the limit of their waits
+// Setup is the devices of an example by device ranks, what the flags say, and what is to be closed at its end.
+type Setup struct {
+	*halo.Session
+	Options    ranks.Options // how many device ranks, and the limit of their waits
 	Threads    int           // of a device rank
 	Iterations int           // in a run
 	Samples    int           // timed runs, after one that is not timed
 	Verify     bool          // compare the result with the reference
+	streams.Resources
 }
 
-// Problem is an example on the devices of a session.
+// Close frees what World and Alloc have made. The session stays open.
+func (s *Setup) Close() error { return s.Resources.Close() }
+
+// World makes the ranks of a program.
+func (s *Setup) World(p ranks.Program) (*ranks.World, error) {
+	p.Threads = s.Threads
+	w, err := ranks.New(s.Compiler, s.Devices, s.Links, p, s.Options)
+	if err == nil {
+		s.Add(w)
+	}
+	return w, err
+}
+
+// Alloc allocates memory of a device.
+func (s *Setup) Alloc(d *streams.Device, bytes int64) (*streams.Memory, error) {
+	m, err := d.Alloc(bytes)
+	if err == nil {
+		s.Add(m)
+	}
+	return m, err
+}
+
+// Upload allocates memory of a device that holds values.
+func Upload[T any](s *Setup, d *streams.Device, values []T) (*streams.Memory, error) {
+	m, err := streams.Upload(d, values)
+	if err == nil {
+		s.Add(m)
+	}
+	return m, err
+}
+
+// Problem is an example on the devices of a setup.
 type Problem interface {
 	fmt.Stringer // what is computed, by how many device ranks
 
@@ -53,113 +81,59 @@ type Problem interface {
 	Values(iterations int) ([]float64, error)
 	// Check compares a result with an independent reference. The error says where it is wrong.
 	Check(values []float64, iterations int) (report string, err error)
-	// Close frees all memory. It may be called twice.
-	Close() error
 }
 
-// Main runs the example as the flags say and prints the time of an iteration; the last line is the checksum.
-func (e Ranks) Main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := e.Command(ctx, os.Args[1:], os.Stdout); err != nil {
-		if !errors.Is(err, flag.ErrHelp) {
-			fmt.Fprintf(os.Stderr, "%s: %v\n", e.Name, err)
+// Ranks returns a program by device ranks with some flags of its own; the setup has the defaults of the others. It
+// prints the time of an iteration, and how the result compares with the reference.
+func Ranks(name string, s Setup, flags func(f *flag.FlagSet), open func(s *Setup) (Problem, error)) Program {
+	all := func(f *flag.FlagSet) {
+		f.IntVar(&s.Iterations, "iterations", s.Iterations, "iterations, or time steps, of a run")
+		f.IntVar(&s.Samples, "samples", 3, "timed runs, after one that is not timed")
+		f.IntVar(&s.Options.Ranks, "ranks", 0, "device ranks of each device; 0 for --per-multiprocessor")
+		f.IntVar(&s.Options.PerMultiprocessor, "per-multiprocessor", s.Options.PerMultiprocessor,
+			"device ranks on each multiprocessor, or core of a CPU device; 0 for as many as fit")
+		f.IntVar(&s.Threads, "threads", 128, "threads of a device rank, a multiple of 32")
+		f.DurationVar(&s.Options.Limit, "limit", 20*time.Second, "limit of every wait of a device rank")
+		f.BoolVar(&s.Verify, "verify", true, "compare the result with the reference")
+		flags(f)
+	}
+	return Program{Name: name, Flags: all, Run: func(
+		ctx context.Context, session *halo.Session, out io.Writer,
+	) (sum uint32, err error) {
+		if s.Iterations < 1 || s.Samples < 1 {
+			return 0, errors.New("--iterations and --samples must be at least 1")
 		}
-		os.Exit(1)
-	}
+		s.Session = session
+		defer func() { err = errors.Join(err, s.Close()) }()
+		p, err := open(&s)
+		if err != nil {
+			return 0, err
+		}
+		fmt.Fprintf(out, "%s: %v, on %v\n", name, p, session)
+		return s.run(ctx, p, out)
+	}}
 }
 
-// Command parses flags, opens devices and runs the example.
-func (e Ranks) Command(ctx context.Context, args []string, out io.Writer) (err error) {
-	devices, o, err := e.Parse(args, os.Stderr)
-	if err != nil {
-		return err
-	}
-	session, err := halo.Open(ctx, devices)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, session.Close()) }()
-	sum, err := e.Run(ctx, session, o, out)
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(out, "checksum %08X\n", sum)
-	return err
-}
-
-// Parse reads flags. Help goes to a writer; the error then is flag.ErrHelp.
-func (e Ranks) Parse(args []string, help io.Writer) (devices halo.Devices, o RankOptions, err error) {
-	f := flag.NewFlagSet(e.Name, flag.ContinueOnError)
-	f.SetOutput(help)
-	backend := f.String("backend", "", "cuda or host; GPUs if there are any if empty")
-	f.IntVar(&devices.Count, "devices", 0, "how many devices; 0 for all")
-	f.IntVar(&o.Iterations, "iterations", cmp.Or(e.Iterations, 20), "iterations, or time steps, of a run")
-	f.IntVar(&o.Samples, "samples", 3, "timed runs, after one that is not timed")
-	f.IntVar(&o.Ranks.Ranks, "ranks", 0, "device ranks of each device; 0 for --per-multiprocessor")
-	f.IntVar(&o.Ranks.PerMultiprocessor, "per-multiprocessor", e.PerMultiprocessor,
-		"device ranks on each multiprocessor, or core of a CPU device; 0 for as many as fit")
-	f.IntVar(&o.Threads, "threads", 128, "threads of a device rank, a multiple of 32")
-	f.DurationVar(&o.Ranks.Limit, "limit", 20*time.Second, "limit of every wait of a device rank")
-	f.BoolVar(&o.Verify, "verify", true, "compare the result with the reference")
-	e.Flags(f)
-	if err := f.Parse(args); err != nil {
-		return devices, o, err
-	}
-	devices.Backend = streams.Backend(*backend)
-	if f.NArg() > 0 {
-		return devices, o, fmt.Errorf("%q is not a flag", f.Arg(0))
-	}
-	if o.Ranks.Limit <= 0 {
-		return devices, o, fmt.Errorf("--limit %v: must be above 0", o.Ranks.Limit)
-	}
-	if o.Threads%32 != 0 {
-		return devices, o, fmt.Errorf("--threads %d: must be a multiple of 32", o.Threads)
-	}
-	return devices, o, errors.Join(
-		Within("iterations", int64(o.Iterations), 1, 1<<20),
-		Within("samples", int64(o.Samples), 1, 1000),
-		Within("threads", int64(o.Threads), 32, 512),
-		Within("ranks", int64(o.Ranks.Ranks), 0, 1<<16),
-		Within("per-multiprocessor", int64(o.Ranks.PerMultiprocessor), 0, 64),
-	)
-}
-
-// Within returns an error unless low <= value <= high, the value of a flag.
-func Within(flag string, value, low, high int64) error {
-	if value < low || value > high {
-		return fmt.Errorf("--%s must be between %d and %d, got %d", flag, low, high, value)
-	}
-	return nil
-}
-
-// Run runs the example on the devices of a session, prints the time of an iteration and how the result compares with
-// the reference, and returns the checksum of the result.
-func (e Ranks) Run(ctx context.Context, s *halo.Session, o RankOptions, out io.Writer) (sum uint32, err error) {
-	p, err := e.New(s, o)
-	if err != nil {
-		return 0, err
-	}
-	defer func() { err = errors.Join(err, p.Close()) }()
-	us := make([]float64, o.Samples+1)
+func (s *Setup) run(ctx context.Context, p Problem, out io.Writer) (sum uint32, err error) {
+	us := make([]float64, s.Samples+1)
 	for i := range us {
 		if err := p.Reset(); err != nil {
 			return 0, err
 		}
-		took, err := p.Run(ctx, o.Iterations)
+		took, err := p.Run(ctx, s.Iterations)
 		if err != nil {
 			return 0, err
 		}
-		us[i] = took.Seconds() * 1e6 / float64(o.Iterations)
+		us[i] = took.Seconds() * 1e6 / float64(s.Iterations)
 	}
 	us = us[1:]
 	slices.Sort(us)
-	fmt.Fprintf(out, "%s: %v, on %v\n%.4g us per iteration, %.4g to %.4g in %d runs of %d\n",
-		e.Name, p, s, us[len(us)/2], us[0], us[len(us)-1], len(us), o.Iterations)
-	values, err := p.Values(o.Iterations)
-	if err == nil && o.Verify {
+	fmt.Fprintf(out, "%.4g us per iteration, %.4g to %.4g in %d runs of %d\n",
+		us[len(us)/2], us[0], us[len(us)-1], len(us), s.Iterations)
+	values, err := p.Values(s.Iterations)
+	if err == nil && s.Verify {
 		var report string
-		report, err = p.Check(values, o.Iterations)
+		report, err = p.Check(values, s.Iterations)
 		fmt.Fprintln(out, report)
 	}
 	return ChecksumOf(values), err
@@ -171,36 +145,35 @@ func Timed[T any](ctx context.Context, w *ranks.World, all []T) (slowest time.Du
 	if err := ranks.Run(ctx, w, all); err != nil {
 		return 0, err
 	}
-	for i, d := range w.Devices() {
-		took := w.Timings(i)
-		if len(took) != 1 {
-			return 0, fmt.Errorf("device ranks of %v have timed %d times", d, len(took))
-		}
-		slowest = max(slowest, took[0])
+	for i := range w.Devices() {
+		slowest = max(slowest, w.Timings(i)[0])
 	}
 	return slowest, nil
 }
 
+// Copy copies memory to or from a device, or within it, and waits until it is done.
+func Copy(d *streams.Device, to, from streams.Span) error {
+	s, err := d.NewStream(streams.Normal)
+	if err != nil {
+		return err
+	}
+	return errors.Join(s.Copy(to, from), s.Sync(streams.UploadLimit), s.Close())
+}
+
+// Read returns the values in memory of a device.
+func Read[T any](from streams.Span) ([]T, error) {
+	d := from.Memory.Device()
+	host, err := d.AllocPinned(from.Length)
+	if err != nil {
+		return nil, err
+	}
+	err = Copy(d, host.All(), from)
+	all := slices.Clone(streams.View[T](host.Bytes()))
+	return all, errors.Join(err, host.Close())
+}
+
 // Part is part of ranks.cuh: where the i-th of some parts of n elements begins.
 func Part(n, parts, i int64) int64 { return n * i / parts }
-
-// BlockSum is block_sum of ranks.cuh: the sum of what each thread has. It overwrites threads.
-func BlockSum(threads []float64) (sum float64) {
-	for warp := 0; warp < len(threads); warp += 32 {
-		lanes := threads[warp:][:32]
-		for d := 16; d > 0; d /= 2 {
-			for i := range d {
-				lanes[i] += lanes[i+d]
-			}
-		}
-		if warp == 0 {
-			sum = lanes[0]
-		} else {
-			sum += lanes[0]
-		}
-	}
-	return sum
-}
 
 // Hash returns 64 bits that depend on two numbers and look random: the finalizer of SplitMix64 (Steele, Lea and Flood
 // 2014). Any part of a program can make the same data again.

@@ -21,7 +21,7 @@ import (
 // Conform runs an example under every scheme, over every path of the scheme, on 1 to 4 CPU devices and on up to 4 GPUs.
 // Each run has the wanted checksum. Schemes may reject steps that they do not run: ranks those of several stages,
 // blocked those that are not from one time level to the next.
-func Conform(t *testing.T, e example.Example, size []int, steps int64, want uint32) {
+func Conform(t *testing.T, e example.Steps, size []int, steps int64, want uint32) {
 	for _, backend := range []streams.Backend{streams.Host, streams.CUDA} {
 		t.Run("backend="+string(backend), func(t *testing.T) {
 			for _, devices := range testdevices.Some(2, []int{1, 2, 3, 4}) {

@@ -2,13 +2,14 @@ package exampletest
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -22,34 +23,37 @@ import (
 // Main runs the tests of a package and exits. It fails if a kernel of a source never ran on the CPU.
 func Main(m *testing.M, source string) { os.Exit(testdevices.Main(m, source)) }
 
-// Sums are checksums of an example by flags and number of devices. All backends share them.
-type Sums map[string]uint32
+// Ranks is a program by device ranks whose tests run on GPUs and by CUDA on the CPU.
+type Ranks struct {
+	New  func() example.Program
+	Host bool // it runs on CPU devices too
+}
 
-// Ranks runs an example by device ranks with some flags on CPU devices, on GPUs if there are enough, and by CUDA on the
-// CPU. Each result agrees with the reference of the example, and all backends have the same checksum.
-func Ranks(t *testing.T, e func() example.Ranks, sums Sums, devices int, flags string) {
+// OneAnswer runs the program with some flags on so many devices of all backends. Each result agrees with the reference
+// of the program, and all backends have the same checksum.
+func (r Ranks) OneAnswer(t *testing.T, devices int, flags string) {
 	t.Helper()
+	sums := map[uint32]bool{}
 	run := func(t *testing.T, s *testdevices.Set) {
 		if devices > len(s.Devices) {
 			t.Skipf("SKIPPED: %d devices, the test needs %d", len(s.Devices), devices)
 		}
-		program := e()
-		_, o, err := program.Parse(strings.Fields(flags), io.Discard)
+		program := r.New()
+		if _, err := program.Parse(strings.Fields(flags), io.Discard); err != nil {
+			t.Fatal(err)
+		}
+		sum, err := program.Run(t.Context(), session(s, devices), io.Discard)
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := program.Run(t.Context(), session(s, devices), o, io.Discard)
-		if err != nil {
-			t.Fatal(err)
+		if sums[sum] = true; len(sums) > 1 {
+			t.Errorf("checksum %08X, other backends have another: %08X", sum, slices.Collect(maps.Keys(sums)))
 		}
-		key := fmt.Sprintf("%d devices %s", devices, flags)
-		if want, known := sums[key]; known && got != want {
-			t.Errorf("checksum %08X, on another backend %08X", got, want)
-		}
-		sums[key] = got
 	}
 	t.Run(fmt.Sprintf("devices=%d/%s", devices, strings.ReplaceAll(flags, " ", "_")), func(t *testing.T) {
-		t.Run("backend=host", func(t *testing.T) { run(t, testdevices.Host(t, devices)) })
+		if r.Host {
+			t.Run("backend=host", func(t *testing.T) { run(t, testdevices.Host(t, devices)) })
+		}
 		t.Run("backend=cuda", func(t *testing.T) { run(t, testdevices.GPUs(t)) })
 		t.Run("backend=cuda-on-cpu", func(t *testing.T) { run(t, testdevices.CPU(t, devices)) })
 	})
@@ -60,46 +64,48 @@ func session(s *testdevices.Set, devices int) *halo.Session {
 	return &halo.Session{Backend: s.Devices[0].Backend, Devices: s.Devices[:devices], Links: s.Links, Compiler: s.Compiler}
 }
 
-// EachSession calls f with sessions of 1 to so many CPU devices, of as many GPUs as there are up to that number, and of
-// one and two GPUs by CUDA on the CPU.
-func EachSession(t *testing.T, most int, f func(t *testing.T, s *halo.Session)) {
+// Each calls f with a setup of as many ranks on 1 to so many devices of each backend, at most two by CUDA on the CPU.
+func (r Ranks) Each(t *testing.T, most, ranks int, f func(t *testing.T, s *example.Setup)) {
 	t.Helper()
 	testdevices.EachKernel(t, most, func(t *testing.T, s *testdevices.Set) {
+		if s.Devices[0].GoKernels && !r.Host {
+			return
+		}
 		all := min(most, len(s.Devices))
 		if testdevices.OnCPU(s.Devices[0]) {
 			all = min(all, 2)
 		}
 		for n := 1; n <= all; n++ {
-			t.Run(fmt.Sprintf("devices=%d", n), func(t *testing.T) { f(t, session(s, n)) })
+			t.Run(fmt.Sprintf("devices=%d", n), func(t *testing.T) { f(t, Setup(t, s, n, ranks)) })
 		}
 	})
 }
 
-// Rejects wants an example to reject flags: wrong has the error by flags. It also wants the example to print its flags
-// for -h and to end when its context is done.
-func Rejects(t *testing.T, e func() example.Ranks, wrong map[string]string) {
+// Setup returns a setup of as many ranks on some devices of a set for the length of a test.
+func Setup(t *testing.T, s *testdevices.Set, devices, each int) *example.Setup {
+	setup := &example.Setup{Session: session(s, devices), Threads: 64}
+	setup.Options.Ranks = each
+	t.Cleanup(func() {
+		if err := setup.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return setup
+}
+
+// Rejects wants the program to reject flags: wrong has the error by flags. It also wants it to print its flags for -h.
+func (r Ranks) Rejects(t *testing.T, wrong map[string]string) {
 	t.Helper()
 	for flags, want := range wrong {
-		err := e().Command(t.Context(), strings.Fields("--backend host "+flags), io.Discard)
+		err := r.New().Command(t.Context(), strings.Fields("--backend host "+flags), io.Discard)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: the error is %v, want %q", flags, err, want)
 		}
 	}
 	var help strings.Builder
-	_, _, err := e().Parse([]string{"-h"}, &help)
+	_, err := r.New().Parse([]string{"-h"}, &help)
 	if !errors.Is(err, flag.ErrHelp) || !strings.Contains(help.String(), "-per-multiprocessor") {
 		t.Errorf("-h gives %v and\n%s", err, help.String())
-	}
-	ctx, cancel := context.WithCancelCause(t.Context())
-	why := errors.New("enough")
-	cancel(why)
-	program := e()
-	_, o, err := program.Parse(nil, io.Discard)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := program.Run(ctx, session(testdevices.Host(t, 1), 1), o, io.Discard); !errors.Is(err, why) {
-		t.Errorf("after the context is done the error is %v", err)
 	}
 }
 
