@@ -3,9 +3,6 @@ package halo
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/json"
-	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -119,25 +116,16 @@ func (c *ProcessCurve) mean() float64 {
 // words returns an error on one line.
 func words(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
 
-// What trials of networks found is an entry of the cache of rank 0. What cannot be read, or is of others, is tried
-// again.
-
 // networksVersion changes when what is tried, or how, does.
-const networksVersion = 1
+const networksVersion = 2
 
-// networksFile is the form of the file.
-type networksFile struct {
-	Version int            `json:"version"`
-	Of      networksOf     `json:"of"`
-	Trials  []NetworkTrial `json:"trials"`
-}
-
-// networksOf is what trials hold for.
-type networksOf struct {
-	Library string   `json:"library"` // of MPI: where it lies, and its own words
-	Driver  string   `json:"driver"`  // of the GPUs
-	Devices []string `json:"devices"` // names of the GPUs of rank 0
-	Nodes   []int    `json:"nodes"`   // by process: the number of its host
+// networksKey is what trials depend on.
+type networksKey struct {
+	Version int
+	Library string   // of MPI: where it lies, and its own words
+	Driver  string   // of the GPUs
+	Devices []string // names of the GPUs of rank 0
+	Nodes   []int    // by process: the number of its host
 }
 
 // networks are those between the devices of processes.
@@ -147,59 +135,34 @@ type networks struct {
 	driver  string            // version of the GPUs' driver
 }
 
-// key returns what trials hold for.
-func (s networks) key() networksOf {
-	k := networksOf{Library: s.LibraryFile() + " " + s.Library, Driver: s.driver, Nodes: s.Nodes}
+// store returns where rank 0 keeps trials.
+func (s networks) store() cache.Store[[]NetworkTrial] {
+	k := networksKey{networksVersion, s.LibraryFile() + " " + s.Library, s.driver, nil, s.Nodes}
 	for _, d := range s.devices {
 		k.Devices = append(k.Devices, d.Name)
 	}
-	return k
-}
-
-func (k networksOf) equal(l networksOf) bool {
-	return k.Library == l.Library && k.Driver == l.Driver && slices.Equal(k.Devices, l.Devices) && slices.Equal(k.Nodes,
-		l.Nodes)
-}
-
-// entry returns where trials are kept.
-func (k networksOf) entry() cache.Entry {
-	text, _ := json.Marshal(k) // of strings and numbers
-	return cache.At("").Entry(fmt.Sprintf("networks-%.8x.json", sha256.Sum256(text)))
+	return cache.Remember(cache.At(""), "networks", k, validTrials)
 }
 
 // keep keeps trials, on rank 0. Where that fails, networks are tried again.
 func (s networks) keep(trials []NetworkTrial) {
-	if s.Rank != 0 {
-		return
-	}
-	k := s.key()
-	if text, err := json.MarshalIndent(networksFile{networksVersion, k, trials}, "", "\t"); err == nil {
-		_ = k.entry().Write(text, []byte("\n"))
+	if s.Rank == 0 {
+		_ = s.store().Put(trials)
 	}
 }
 
 // recall returns the trials that rank 0 has kept, on all processes, nil where there are none. All call it.
 func (s networks) recall(ctx context.Context) (trials []NetworkTrial, err error) {
 	if s.Rank == 0 {
-		var f networksFile
-		text, err := s.key().entry().Read()
-		if err == nil && json.Unmarshal(text, &f) == nil && f.valid() && f.Of.equal(s.key()) {
-			trials = f.Trials
-		}
+		trials, _ = s.store().Get()
 	}
 	return mpi.Broadcast(ctx, s.Processes, "what is known of networks", trials, 0)
 }
 
-// valid reports whether the file makes sense.
-func (f networksFile) valid() bool {
-	for _, t := range f.Trials {
-		for _, c := range []*ProcessCurve{t.Within, t.Across} {
-			if c != nil && len(c.Curve) == 0 {
-				return false
-			}
-		}
-	}
-	return f.Version == networksVersion
+func validTrials(trials []NetworkTrial) bool {
+	return !slices.ContainsFunc(trials, func(t NetworkTrial) bool {
+		return t.Within != nil && len(t.Within.Curve) == 0 || t.Across != nil && len(t.Across.Curve) == 0
+	})
 }
 
 // ProcessModel is what messages between processes take, which are packed, sent by MPI and unpacked: measured between

@@ -10,9 +10,8 @@ import (
 	"github.com/halox/halox/internal/nvrtc"
 )
 
-// The cache holds an entry for each compiled program, named by the hash of all that
-// went into it, so that none is ever out of date, and one for what a tuner learnt of
-// sweeps of a size.
+// The cache holds an entry for each compiled program, named by the hash of everything that
+// went into it, so that none is ever out of date, and one for each result of a tuner.
 
 // imageEntry returns the entry of a program.
 func imageEntry(folder cache.Folder, source nvrtc.Source, options []string, compiler string) cache.Entry {
@@ -57,33 +56,8 @@ func writeImage(e cache.Entry, image []byte) {
 	_ = e.Write(sum[:], image)
 }
 
-// memory keeps what was learnt by measuring, by key, for as long as its compiler lives.
-type memory struct {
-	mu    sync.Mutex
-	known map[string][]byte
-}
-
-// remember is what Compiler.Remember says, with entries in a folder.
-func (m *memory) remember(
-	folder cache.Folder, kind, key string, valid func([]byte) bool, learn func() ([]byte, error),
-) (learnt []byte, known bool, err error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if learnt, known = m.known[key]; known {
-		return learnt, true, nil
-	}
-	sum := sha256.Sum256([]byte(key))
-	entry := folder.Entry(kind + "-" + hex.EncodeToString(sum[:8]) + ".json")
-	if learnt, err = entry.Read(); err == nil && valid(learnt) {
-		known = true
-	} else if learnt, err = learn(); err != nil {
-		return nil, false, err
-	} else {
-		_ = entry.Write(learnt) // else it is learnt again
-	}
-	if m.known == nil {
-		m.known = map[string][]byte{}
-	}
-	m.known[key] = learnt
-	return learnt, known, nil
+// remembered holds by kind and key what Remember returned, for as long as its compiler lives.
+type remembered struct {
+	mu     sync.Mutex
+	values map[[2]string]any
 }

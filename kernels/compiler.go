@@ -47,9 +47,9 @@ type loader func(d *streams.Device, p Program, names []string) ([]streams.Functi
 
 // compiled is what a compiler shares with its Aheads.
 type compiled struct {
-	options Options
-	cache   cache.Folder
-	learnt  memory
+	options    Options
+	cache      cache.Folder
+	remembered remembered
 
 	opening sync.Mutex
 	nvrtc   *nvrtc.Compiler
@@ -175,14 +175,30 @@ func (c *Compiler) Compiled() (begun, done int) {
 	return int(c.begun.Load()), int(d)
 }
 
-// Remember returns what learn returned for the key before, in this process or, by the cache, in
-// another, and calls it where nobody has; known says that it did not. What the cache holds counts
-// only if it is valid. Calls on one compiler come one after the other, so that devices of one kind
-// learn once.
-func (c *Compiler) Remember(
-	kind, key string, valid func([]byte) bool, learn func() ([]byte, error),
-) (learnt []byte, known bool, err error) {
-	return c.learnt.remember(c.cache, kind, key, valid, learn)
+// Remember returns what measure returned for the kind and the key before, in this process or, by the compiler's cache,
+// in another; known says that. Otherwise it calls measure. What the cache holds counts only if it is valid. Calls on
+// one compiler come one after the other, so that devices of one kind are measured once.
+func Remember[T any](
+	c *Compiler, kind, key string, valid func(T) bool, measure func() (T, error),
+) (value T, known bool, err error) {
+	c.remembered.mu.Lock()
+	defer c.remembered.mu.Unlock()
+	if value, known := c.remembered.values[[2]string{kind, key}].(T); known {
+		return value, true, nil
+	}
+	store := cache.Remember(c.cache, kind, key, valid)
+	if value, err = store.Get(); err == nil {
+		known = true
+	} else if value, err = measure(); err != nil {
+		return value, false, err
+	} else {
+		_ = store.Put(value) // otherwise it is measured again
+	}
+	if c.remembered.values == nil {
+		c.remembered.values = map[[2]string]any{}
+	}
+	c.remembered.values[[2]string{kind, key}] = value
+	return value, known, nil
 }
 
 // compile compiles the program, or takes it from the cache where it has it.

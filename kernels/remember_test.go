@@ -1,46 +1,44 @@
 package kernels
 
 import (
-	"bytes"
 	"errors"
-	"os"
 	"path/filepath"
 	"testing"
 )
 
-// What was learnt is known afterwards, to the compiler and by the cache to others. What the cache holds that is
-// not valid is learnt anew, and replaced; an error is not kept.
+// What was measured is known afterwards, to the compiler and by the cache to others. What the cache holds that is
+// not valid is measured anew, and replaced; an error is not kept.
 func TestRemember(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "cache")
-	first := NewCompiler(Options{Cache: dir})
-	valid := func(text []byte) bool { return bytes.HasPrefix(text, []byte("learnt ")) }
-	ask := func(c *Compiler, key, text string, known bool, want string) {
-		t.Helper()
-		got, was, err := c.Remember("kind", key, valid, func() ([]byte, error) { return []byte(text), nil })
-		if err != nil || was != known || string(got) != want {
-			t.Errorf("%q, known %v, %v; not %q, known %v", got, was, err, want, known)
-		}
-	}
+	o := Options{Cache: filepath.Join(t.TempDir(), "cache")}
+	first := NewCompiler(o)
 	failed := errors.New("failed")
-	if _, _, err := first.Remember("kind", "a", valid, func() ([]byte, error) { return nil, failed }); !errors.Is(err, failed) {
-		t.Error(err)
-	}
-	ask(first, "a", "learnt one", false, "learnt one")
-	ask(first, "a", "learnt two", true, "learnt one")
-	ask(first, "b", "learnt two", false, "learnt two")
-	ask(NewCompiler(Options{Cache: dir}), "a", "learnt three", true, "learnt one")
-	files, _ := filepath.Glob(filepath.Join(dir, "kernels", "kind-*.json"))
-	if len(files) != 2 {
-		t.Fatal(files)
-	}
-	for _, text := range []string{"", "{", "learn"} {
-		for _, file := range files {
-			if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-				t.Fatal(err)
-			}
+	for _, c := range []struct {
+		name     string
+		compiler *Compiler
+		key      string
+		measured int // 0: it fails
+		least    int // that is valid
+		want     int
+		known    bool
+	}{
+		{"an error is not kept", first, "a", 0, 1, 0, false},
+		{"measured", first, "a", 1, 1, 1, false},
+		{"known to the compiler", first, "a", 2, 1, 1, true},
+		{"another key", first, "b", 2, 1, 2, false},
+		{"known to another compiler", NewCompiler(o), "a", 3, 1, 1, true},
+		{"not valid in the cache", NewCompiler(o), "a", 4, 2, 4, false},
+		{"replaced in the cache", NewCompiler(o), "a", 5, 2, 4, true},
+		{"still known to the first", first, "a", 5, 2, 1, true},
+	} {
+		got, known, err := Remember(c.compiler, "kind", c.key, func(n int) bool { return n >= c.least },
+			func() (int, error) {
+				if c.measured == 0 {
+					return 0, failed
+				}
+				return c.measured, nil
+			})
+		if got != c.want || known != c.known || err != nil != (c.measured == 0) {
+			t.Errorf("%s: %d, known %v, %v; want %d, known %v", c.name, got, known, err, c.want, c.known)
 		}
-		ask(first, "a", "learnt four", true, "learnt one")
-		ask(NewCompiler(Options{Cache: dir}), "a", "learnt four", false, "learnt four")
-		ask(NewCompiler(Options{Cache: dir}), "a", "learnt five", true, "learnt four")
 	}
 }

@@ -138,7 +138,3 @@ func nameOf(d streams.Info) string {
 	}
 	return d.Name + " " + d.PCIBusID
 }
-
-func (m Machine) equal(n Machine) bool {
-	return m.Driver == n.Driver && slices.Equal(m.Devices, n.Devices)
-}

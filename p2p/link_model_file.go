@@ -2,9 +2,6 @@ package p2p
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 
@@ -12,20 +9,11 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// The link model of a machine is an entry of the cache. What cannot be read, or is not
-// for these devices, is measured again.
-
 // linkModelVersion changes when what is measured, or how, does.
-const linkModelVersion = 1
+const linkModelVersion = 2
 
-// linkModelFile is the form of the file.
-type linkModelFile struct {
-	Version int        `json:"version"`
-	Machine Machine    `json:"machine"`
-	Curves  []tripFile `json:"curves"`
-}
-
-type tripFile struct {
+// keptCurve is a curve of a link model in the cache.
+type keptCurve struct {
 	From    string `json:"from"`
 	To      string `json:"to"`
 	Path    Path   `json:"path"`
@@ -33,69 +21,55 @@ type tripFile struct {
 	Samples Curve  `json:"samples"`
 }
 
-// entryOf returns where the link model of a machine is kept.
-func entryOf(folder string, m Machine) cache.Entry {
-	text, _ := json.Marshal(m) // of strings
-	return cache.At(folder).Entry(fmt.Sprintf("links-%.8x.json", sha256.Sum256(text)))
+// store returns where the link model of the machine is kept.
+func (r *LinkModel) store(folder string) cache.Store[[]keptCurve] {
+	key := struct {
+		Version int
+		Machine Machine
+	}{linkModelVersion, r.machine}
+	return cache.Remember(cache.At(folder), "links", key, validCurves)
 }
 
 // LoadLinkModel reads the link model of the devices that Save kept in the folder of the
 // cache; where it is empty, in the one that the variable HALOX_CACHE names, else the
-// user's. It is an error if there is none, or if the file is damaged, of other devices, or
+// user's. It is an error if there is none, or if the file is damaged, for other devices, or
 // may be the work of another user.
 func LoadLinkModel(folder string, devices []*streams.Device, driver string) (*LinkModel, error) {
 	if slices.Contains(devices, nil) {
 		return nil, errNoDevice
 	}
 	r := NewLinkModel(devices, driver)
-	entry := entryOf(folder, r.machine)
-	text, err := entry.Read()
+	curves, err := r.store(folder).Get()
 	if err != nil {
 		return nil, err
 	}
-	if err := r.parse(text); err != nil {
-		return nil, fmt.Errorf("p2p: %s: %w", entry.Path(), err)
-	}
+	r.take(curves)
 	return r, nil
 }
 
-// parse adds the curves of a file, if it is one of the machine.
-func (r *LinkModel) parse(text []byte) error {
-	var f linkModelFile
-	if err := json.Unmarshal(text, &f); err != nil {
-		return err
-	}
-	if f.Version != linkModelVersion || !f.Machine.equal(r.machine) {
-		return fmt.Errorf("it is of version %d for %v, not of version %d for %v", f.Version, f.Machine,
-			linkModelVersion, r.machine)
-	}
-	for _, c := range f.Curves {
-		if !c.Samples.valid() || !slices.Contains(Paths(), c.Path) {
-			return fmt.Errorf("no curve from %s to %s by %s: %v", c.From, c.To, c.Path, c.Samples)
-		}
+func validCurves(curves []keptCurve) bool {
+	return !slices.ContainsFunc(curves, func(c keptCurve) bool {
+		return !c.Samples.valid() || !slices.Contains(Paths(), c.Path)
+	})
+}
+
+// take adds curves that were kept.
+func (r *LinkModel) take(curves []keptCurve) {
+	for _, c := range curves {
 		r.curves[trip{c.From, c.To, c.Path, c.Packed}] = c.Samples
 	}
-	return nil
 }
 
 // Save keeps the link model in the folder, as LoadLinkModel finds it; it makes the folder
 // where that is missing.
-func (r *LinkModel) Save(folder string) error {
-	text, err := r.encode()
-	if err != nil {
-		return err
-	}
-	return entryOf(folder, r.machine).Write(text)
-}
+func (r *LinkModel) Save(folder string) error { return r.store(folder).Put(r.kept()) }
 
-// encode returns the file.
-func (r *LinkModel) encode() ([]byte, error) {
-	f := linkModelFile{Version: linkModelVersion, Machine: r.machine}
+// kept returns the curves in order, as they are kept.
+func (r *LinkModel) kept() (all []keptCurve) {
 	for _, t := range slices.SortedFunc(maps.Keys(r.curves), trip.compare) {
-		f.Curves = append(f.Curves, tripFile{t.from, t.to, t.path, t.packed, r.curves[t]})
+		all = append(all, keptCurve{t.from, t.to, t.path, t.packed, r.curves[t]})
 	}
-	text, err := json.MarshalIndent(f, "", "\t")
-	return append(text, '\n'), err
+	return all
 }
 
 func (t trip) compare(u trip) int {

@@ -130,19 +130,19 @@ func TestDamagedLinkModelIsNotUsed(t *testing.T) {
 	for name, spoil := range map[string]func(string) string{
 		"cut off":             func(s string) string { return s[:len(s)/2] },
 		"empty":               func(string) string { return "" },
-		"another version":     func(s string) string { return strings.Replace(s, `"version": 1`, `"version": 99`, 1) },
+		"another version":     func(s string) string { return strings.Replace(s, `"Version":2`, `"Version":99`, 1) },
 		"of other GPUs":       func(s string) string { return strings.ReplaceAll(s, "0000:3c", "0000:3d") },
-		"a time below 1":      func(s string) string { return strings.Replace(s, `"nanoseconds": 5000`, `"nanoseconds": -5000`, 1) },
-		"a curve that falls":  func(s string) string { return strings.Replace(s, `"nanoseconds": 5000`, `"nanoseconds": 500000000`, 1) },
-		"no such path":        func(s string) string { return strings.Replace(s, `"path": "peer"`, `"path": "tunnel"`, 1) },
-		"a size past 64 bits": func(s string) string { return strings.Replace(s, `"bytes": 1024`, `"bytes": 1e300`, 1) },
+		"a time below 1":      func(s string) string { return strings.Replace(s, `"nanoseconds":5000`, `"nanoseconds":-5000`, 1) },
+		"a curve that falls":  func(s string) string { return strings.Replace(s, `"nanoseconds":5000`, `"nanoseconds":500000000`, 1) },
+		"no such path":        func(s string) string { return strings.Replace(s, `"path":"peer"`, `"path":"tunnel"`, 1) },
+		"a size past 64 bits": func(s string) string { return strings.Replace(s, `"bytes":1024`, `"bytes":1e300`, 1) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			folder := filepath.Join(t.TempDir(), "new")
 			if err := r.Save(folder); err != nil {
 				t.Fatal(err)
 			}
-			file := entryOf(folder, r.machine).Path()
+			file := r.store(folder).Path()
 			text, err := os.ReadFile(file)
 			if err != nil {
 				t.Fatal(err)

@@ -303,45 +303,37 @@ func TestAutoOfAnotherTypeWithTheLayout(t *testing.T) {
 	}
 }
 
-// A cache that is of another version, broken or absurd counts as none, and is replaced.
+// Tunings that cannot have been measured are not used, and are measured again.
 func TestAutoIgnoresABrokenCache(t *testing.T) {
+	for name, spoil := range map[string]func(x *tuning){
+		"no times":          func(x *tuning) { x.Times = nil },
+		"no such engine":    func(x *tuning) { x.Times[0].Engine = "steam" },
+		"a negative time":   func(x *tuning) { x.Times[0].Time = -5 },
+		"skipped, no time":  func(x *tuning) { x.Skipped = []timed{{Tree, 0}} },
+		"no features":       func(x *tuning) { x.Features = features{} },
+		"negative features": func(x *tuning) { x.Features[perBlock] = -1 },
+	} {
+		x := tuningOf("a", 5)
+		if !x.valid(Engines()) {
+			t.Fatalf("%+v is not valid", x)
+		}
+		if spoil(&x); x.valid(Engines()) {
+			t.Errorf("%s: %+v is valid", name, x)
+		}
+	}
 	b := newAutoBench(t)
 	a := b.column(t, 50)
 	first := b.packer(t, Options{})
-	file, kind, name := first.tunings.entry.Path(), first.kind(a), a.layoutName()
-	entry := func(features, times string) string {
-		return fmt.Sprintf(`[{"kind":%q,"layout":%q,"features":%s,"times":%s}]`, kind, name, features, times)
-	}
-	const good, times = `[1,400,50,50,50,1]`, `[{"engine":"units","ns":5}]`
-	for what, text := range map[string]string{
-		"empty":             "",
-		"half of it":        entry(good, times)[:60],
-		"the old form":      fmt.Sprintf(`{"%s %s":%s}`, name, kind, times),
-		"no times":          entry(good, `[]`),
-		"no such engine":    entry(good, `[{"engine":"steam","ns":5}]`),
-		"a negative time":   entry(good, `[{"engine":"units","ns":-5}]`),
-		"no features":       entry(`[]`, times),
-		"negative features": entry(`[1,400,-50,50,50,1]`, times),
-	} {
-		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+	for _, took := range []time.Duration{5, -5} {
+		x := tuning{first.kind(a), a.layoutName(), a.features(), []timed{{Units, took}}, nil}
+		if err := first.tunings.store.Put([]tuning{x}); err != nil {
 			t.Fatal(err)
 		}
 		p := b.packer(t, Options{})
-		if n := len(p.tunings.all); n != 0 {
-			t.Errorf("%s: %d tunings", what, n)
+		_, why := b.auto(t, p, a)
+		if known := why == "measured: units 0.0 us"; known != (took > 0) || len(p.tunings.all) != 1 {
+			t.Errorf("with %d ns in the cache: %s, %d tunings", took, why, len(p.tunings.all))
 		}
-		if _, why := b.auto(t, p, a); why == "measured: units 0.0 us" || !strings.HasPrefix(why, "measured: ") {
-			t.Errorf("%s: %s", what, why)
-		}
-		if n := len(b.packer(t, Options{}).tunings.all); n != 1 {
-			t.Errorf("%s: then %d tunings", what, n)
-		}
-	}
-	if err := os.WriteFile(file, []byte(entry(good, times)), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if e, why := b.auto(t, b.packer(t, Options{}), a); e != Units || why != "measured: units 0.0 us" {
-		t.Errorf("what the test calls good is not: %s, %s", e, why)
 	}
 }
 

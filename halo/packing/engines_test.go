@@ -100,7 +100,7 @@ func TestTuningsAreOfTheEngines(t *testing.T) {
 	changed[0].revision++
 	files := map[string]bool{}
 	for _, all := range [][]engine{engines(), append(engines(), blockwiseEngine), changed} {
-		files[b.packerOf(t, Options{}, all).tunings.entry.Path()] = true
+		files[b.packerOf(t, Options{}, all).tunings.store.Path()] = true
 	}
 	if len(files) != 3 {
 		t.Errorf("files %v", files)

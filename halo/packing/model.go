@@ -1,11 +1,7 @@
 package packing
 
 import (
-	"bytes"
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
@@ -216,44 +212,29 @@ func (t *tuning) valid(engines []Engine) bool {
 		!slices.ContainsFunc(t.Times, wrong) && !slices.ContainsFunc(t.Skipped, wrong)
 }
 
-// tuningCache remembers what the engines took, in the cache: an entry for each kind of
-// device.
+// tuningCache remembers what the engines took, in the cache too.
 type tuningCache struct {
-	mu      sync.Mutex
-	entry   cache.Entry
-	engines []Engine         // that tunings are of
-	text    []byte           // what it held when it was last read or written here
-	all     []tuning         // the oldest first, at most maxTunings
-	models  map[string]model // fitted to them, by kind
+	mu     sync.Mutex
+	store  cache.Store[[]tuning] // for each kind of device
+	all    []tuning              // the oldest first, at most maxTunings
+	models map[string]model      // fitted to them, by kind
 }
 
-// tuningsVersion changes when the features of a task do, or how it is measured, so that what was
-// measured is of no more use. The engines have revisions of their own.
-const tuningsVersion = "2"
+// tuningsVersion changes when the features of a task do, or how it is measured. The engines have revisions of their
+// own.
+const tuningsVersion = 3
 
 // maxTunings is how many layouts are remembered. The file is written with each new one.
 const maxTunings = 512
 
 // open finds what was remembered of a device and the engines, with their revisions, in a folder of
-// the cache, see Options. A file that cannot be read, or is damaged, counts as none.
+// the cache, see Options.
 func (t *tuningCache) open(folder string, d *streams.Device, engines []Engine, revisions []int) {
-	t.engines = engines
-	name := sha256.Sum256(fmt.Appendf(nil, "%s %v %v %s %s %s", tuningsVersion, engines, revisions, d.Backend, d.Name,
-		d.Arch))
-	t.entry = cache.At(folder).Entry("packing-" + hex.EncodeToString(name[:8]) + ".json")
-	var err error
-	if t.text, err = t.entry.Read(); err == nil {
-		t.all = t.parse(t.text)
-	}
-}
-
-// parse returns the tunings of a file, none where one of them is broken.
-func (t *tuningCache) parse(text []byte) (all []tuning) {
-	broken := func(x tuning) bool { return !x.valid(t.engines) }
-	if json.Unmarshal(text, &all) != nil || slices.ContainsFunc(all, broken) {
-		return nil
-	}
-	return all
+	key := []any{tuningsVersion, engines, revisions, d.Backend, d.Name, d.Arch}
+	t.store = cache.Remember(cache.At(folder), "packing", key, func(all []tuning) bool {
+		return !slices.ContainsFunc(all, func(x tuning) bool { return !x.valid(engines) })
+	})
+	t.all, _ = t.store.Get()
 }
 
 // get returns what was measured for a layout.
@@ -274,15 +255,9 @@ func (t *tuningCache) put(x tuning) {
 	defer t.mu.Unlock()
 	t.models = nil
 	t.all = latest(t.all, []tuning{x})
-	_ = t.entry.Update(func(old []byte) ([]byte, error) { // next time it is measured again
-		var others []tuning
-		if !bytes.Equal(old, t.text) { // to parse it takes longer than all else here
-			others = t.parse(old)
-		}
+	_ = t.store.Update(func(others []tuning) []tuning { // where that fails it is measured again next time
 		t.all = latest(t.all, others, []tuning{x})
-		text, err := json.Marshal(t.all)
-		t.text = append(text, '\n')
-		return t.text, err
+		return t.all
 	})
 }
 

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"sync"
 	"testing"
 	"time"
 )
@@ -83,28 +82,6 @@ func TestSharedTuningsAreInOrder(t *testing.T) {
 		if x, ok := c.get("k", "twice"); !ok || x.Times[0].Time != 2 {
 			t.Errorf("%s: %+v is not what was measured last", name, x)
 		}
-	}
-}
-
-// Goroutines, each with a packer of its own, may put at the same time.
-func TestTuningsFromManyGoroutines(t *testing.T) {
-	const packers, layouts = 8, 10
-	b := newAutoBench(t)
-	var group sync.WaitGroup
-	for p := range packers {
-		group.Go(func() {
-			var c tuningCache
-			c.open(b.cache, b.device, Engines(), nil)
-			for i := range layouts {
-				c.put(tuningOf(fmt.Sprint(p, i), 1))
-			}
-		})
-	}
-	group.Wait()
-	var all tuningCache
-	all.open(b.cache, b.device, Engines(), nil)
-	if len(all.all) != packers*layouts {
-		t.Errorf("%d of %d tunings are in the file", len(all.all), packers*layouts)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -344,4 +345,65 @@ func TestKilledUpdate(t *testing.T) {
 		t.Error(err)
 	}
 	holds(t, e, "2")
+}
+
+// machine is a key of stores in the tests below.
+type machine struct {
+	Version int
+	Devices []string
+}
+
+// A store holds what was put into it, for its kind and key, and nothing damaged.
+func TestStore(t *testing.T) {
+	folder := fresh(t)
+	key := machine{1, []string{"a", "b"}}
+	positive := func(all []int) bool { return len(all) > 0 && slices.Min(all) > 0 }
+	s := cache.Remember(folder, "kind", key, positive)
+	get := func(s cache.Store[[]int], want ...int) {
+		t.Helper()
+		if got, err := s.Get(); !slices.Equal(got, want) || err == nil != (want != nil) {
+			t.Errorf("got %v, %v; want %v", got, err, want)
+		}
+	}
+	get(s)
+	for _, value := range [][]int{{1, 2}, {3}} {
+		if err := s.Put(value); err != nil {
+			t.Fatal(err)
+		}
+		get(s, value...)
+	}
+	get(cache.Remember(folder, "kind", machine{1, []string{"a", "b"}}, positive), 3)
+	get(cache.Remember(folder, "other", key, positive))
+	get(cache.Remember(folder, "kind", machine{2, key.Devices}, positive))
+	get(cache.Store[[]int]{})
+	add := func(old []int) []int { return append(old, 4) }
+	if err := s.Update(add); err != nil {
+		t.Error(err)
+	}
+	get(s, 3, 4)
+	text, err := os.ReadFile(s.Path())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		"empty":          "",
+		"cut off":        string(text[:len(text)-3]),
+		"another form":   "[3,4]",
+		"another key":    strings.Replace(string(text), `"a"`, `"c"`, 1),
+		"not valid":      strings.Replace(string(text), "3", "-3", 1),
+		"past 64 bits":   strings.Replace(string(text), "3", "1e30", 1),
+		"no value":       strings.Replace(string(text), "value", "valve", 1),
+		"more behind it": string(text) + "}",
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := os.WriteFile(s.Path(), []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			get(s)
+			if err := s.Update(add); err != nil {
+				t.Error(err)
+			}
+			get(s, 4)
+		})
+	}
 }

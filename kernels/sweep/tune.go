@@ -2,19 +2,18 @@ package sweep
 
 import (
 	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/halox/halox/domain"
+	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/kernels/flags"
 )
 
 // Tuning is what a sweeper knows about the fastest shape for sweeps of a size.
 type Tuning struct {
-	Key     string        `json:"key"` // of which GPU, point function and size
 	Shape   Shape         `json:"shape"`
 	Sweep   time.Duration `json:"sweep_ns"`   // the time of a sweep in this shape, of a part of a very large box
 	Default time.Duration `json:"default_ns"` // and in the one that is taken untried
@@ -41,18 +40,12 @@ func (s *Sweeper) Tune(arrays Arrays, box domain.Box, budget time.Duration) (t T
 		return t, nil
 	}
 	key := s.tuningKey(k.classes, box)
-	valid := func(learnt []byte) bool {
-		_, ok := tuningIn(learnt, key, s.form.shapes)
-		return ok
-	}
-	learnt, known, err := s.compiler.Remember("point", key, valid, func() ([]byte, error) {
+	valid := func(t Tuning) bool { return t.isOf(s.form.shapes) }
+	found, known, err := kernels.Remember(s.compiler, "point", key, valid, func() (Tuning, error) {
 		if s.device.IsDry() {
-			return nil, errUnknown
+			return Tuning{}, errUnknown
 		}
-		t, err := s.tryShapes(arrays, s.plan.timedBox(box), budget)
-		t.Key = key
-		text, _ := json.MarshalIndent(t, "", "\t")
-		return append(text, '\n'), err
+		return s.tryShapes(arrays, s.plan.timedBox(box), budget)
 	})
 	if s.untuned = errors.Is(err, errUnknown); s.untuned {
 		return t, nil
@@ -60,21 +53,18 @@ func (s *Sweeper) Tune(arrays Arrays, box domain.Box, budget time.Duration) (t T
 	if err != nil {
 		return t, err
 	}
-	t, _ = tuningIn(learnt, key, s.form.shapes)
-	if known {
+	if t = found; known {
 		t.Tried = 0
 	}
 	s.shape, t.Took = t.Shape, time.Since(begin)
 	return t, nil
 }
 
-var errUnknown = errors.New("sweep: nobody has tuned this")
+var errUnknown = errors.New("sweep: not tuned yet")
 
-// tuningIn returns the tuning of a key that an entry of the cache holds, if it can have been measured
-// among these shapes.
-func tuningIn(learnt []byte, key string, shapes []Shape) (t Tuning, ok bool) {
-	err := json.Unmarshal(learnt, &t)
-	return t, err == nil && t.Key == key && slices.Contains(shapes, t.Shape) && 0 < t.Sweep && t.Sweep <= t.Default
+// isOf reports whether the tuning can have been measured among these shapes.
+func (t Tuning) isOf(shapes []Shape) bool {
+	return slices.Contains(shapes, t.Shape) && 0 < t.Sweep && t.Sweep <= t.Default
 }
 
 // tuningKey names all that decides which shape is the fastest. Weights of a linear stencil do not.

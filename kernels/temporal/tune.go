@@ -2,7 +2,6 @@ package temporal
 
 import (
 	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -18,7 +17,6 @@ import (
 
 // tuned is what Tune has measured: the duration of a sweep, and those of the fastest kernel of each depth.
 type tuned struct {
-	Key    string             `json:"key"`
 	Sweep  time.Duration      `json:"sweep_ns"`
 	Depths map[int]tunedDepth `json:"depths"`
 }
@@ -54,27 +52,20 @@ func (p *Passes) Tune(
 		return nil
 	}
 	key := p.tuningKey(box)
-	valid := func(text []byte) bool {
-		_, ok := p.parse(text, key)
-		return ok
-	}
-	text, _, err := p.compiler.Remember("passes", key, valid, func() ([]byte, error) {
+	found, _, err := kernels.Remember(p.compiler, "passes", key, p.isTuned, func() (tuned, error) {
 		if p.device.IsDry() {
 			for _, s := range p.candidates {
 				p.compiler.Expect(p.device, s.program, s.name)
 			}
-			return nil, errUnknown
+			return tuned{}, errUnknown
 		}
-		found, err := p.measure(sweep, budget, func(s shape) (*streams.Kernel, error) {
+		return p.measure(sweep, budget, func(s shape) (*streams.Kernel, error) {
 			spec, err := p.spec("pass to tune", s, from, to, box, sides, of)
 			if err != nil {
 				return nil, err
 			}
 			return p.device.NewKernel(spec)
 		})
-		found.Key = key
-		text, _ := json.MarshalIndent(found, "", "\t")
-		return append(text, '\n'), err
 	})
 	if errors.Is(err, errUnknown) {
 		return nil
@@ -82,23 +73,22 @@ func (p *Passes) Tune(
 	if err != nil {
 		return err
 	}
-	found, _ := p.parse(text, key)
 	p.take(found)
 	return nil
 }
 
-// parse returns what an entry of the cache holds, if it can have been measured with these kernels.
-func (p *Passes) parse(text []byte, key string) (t tuned, ok bool) {
-	if err := json.Unmarshal(text, &t); err != nil || t.Key != key || t.Sweep <= 0 {
-		return t, false
+// isTuned reports whether t can have been measured with these kernels.
+func (p *Passes) isTuned(t tuned) bool {
+	if t.Sweep <= 0 {
+		return false
 	}
 	for depth, one := range t.Depths {
 		s := p.find(depth, one.Shape)
 		if one.Pass <= 0 || s == nil || (s.weight > 0) != (one.Weight > 0) || one.Weight > slices.Max(weights) {
-			return t, false
+			return false
 		}
 	}
-	return t, true
+	return true
 }
 
 // find returns the candidate of a depth that has a name.

@@ -91,7 +91,9 @@ func TestAheadOfOneScheme(t *testing.T) {
 			if name == "named" {
 				s.Path = one.Path
 			} else {
-				s.memory(step, o).keep([]Trial{one})
+				if err := s.memory(step, o).Put([]Trial{one}); err != nil {
+					t.Fatal(err)
+				}
 			}
 			Ahead(t.Context(), step, s, o).Wait()
 			if got := sortedPrograms(t, slow); !slices.Equal(got, want) || len(want) == 0 {
@@ -116,7 +118,7 @@ func TestASchemeThatDoesNotCompileIsLeftOut(t *testing.T) {
 	if err != nil || len(trials) != 2*len(candidates())-4 || !slices.Equal(failed, []Scheme{Resident}) {
 		t.Errorf("%v, %v; left out %v", trials, err, failed)
 	}
-	if _, known := s.memory(step, Options{}).recall(s.paths(step)); known {
+	if _, err := s.memory(step, Options{}).Get(); err == nil {
 		t.Error("that is remembered")
 	}
 	s, step, _ = slowSearch(t, 0, "point.cu")

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/halox/halox/internal/cache"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/p2p/mpi"
 	"github.com/halox/halox/streams"
@@ -106,16 +107,16 @@ func Fastest(ctx context.Context, step *Step, s Search, o Options) (trials []Tri
 		return nil, false, err
 	}
 	if all && isFirst(place) {
-		m.keep(trials)
+		_ = m.Put(trials)
 	}
 	return trials, false, nil
 }
 
 // recall finds the trials that are remembered, if the fastest can still be.
-func (s Search) recall(step *Step, m memory, trials *[]Trial) (known bool, err error) {
+func (s Search) recall(step *Step, m cache.Store[[]Trial], trials *[]Trial) (known bool, err error) {
 	place := step.placement()
 	if isFirst(place) {
-		*trials, _ = m.recall(s.paths(step))
+		*trials, _ = m.Get()
 	}
 	if *trials, err = mpi.Broadcast(context.Background(), place.Processes, "scheme: remember trials", *trials,
 		0); err != nil || len(*trials) == 0 {

@@ -146,13 +146,15 @@ func TestTrialsAreRemembered(t *testing.T) {
 	step, other := newStep(t, set, 2, 16), newStep(t, set, 2, 18)
 	trials := []Trial{{Fused, p2p.Direct, 5 * time.Microsecond, 4}, {Assisted, p2p.Peer, 17 * time.Microsecond, 0}}
 	recalled := func(s Search, step *Step, o Options) []Trial {
-		got, _ := s.memory(step, o).recall(s.paths(step))
+		got, _ := s.memory(step, o).Get()
 		return got
 	}
 	if got := recalled(s, step, Options{}); got != nil {
 		t.Fatalf("%v is remembered", got)
 	}
-	s.memory(step, Options{}).keep(trials)
+	if err := s.memory(step, Options{}).Put(trials); err != nil {
+		t.Fatal(err)
+	}
 	if got := recalled(s, newStep(t, set, 2, 16), Options{}); !slices.Equal(got, trials) {
 		t.Errorf("of a step that does the same: %v", got)
 	}
@@ -170,12 +172,11 @@ func TestTrialsAreRemembered(t *testing.T) {
 			t.Errorf("of %s: %v", name, got)
 		}
 	}
-	s.memory(other, Options{}).keep(trials[:1])
+	if err := s.memory(other, Options{}).Put(trials[:1]); err != nil {
+		t.Fatal(err)
+	}
 	if got := recalled(s, step, Options{}); !slices.Equal(got, trials) {
 		t.Errorf("with those of another grid: %v", got)
-	}
-	if files, _ := filepath.Glob(filepath.Join(os.Getenv("HALOX_CACHE"), "schemes-*.json")); len(files) != 1 {
-		t.Errorf("%v", files)
 	}
 }
 
@@ -186,28 +187,24 @@ func TestDamagedTrialsAreMadeAgain(t *testing.T) {
 	step := newStep(t, set, 2, 16)
 	s := Search{Links: set.Links, Compiler: set.Compiler}
 	m := s.memory(step, Options{})
-	m.keep([]Trial{{Assisted, p2p.Direct, 5 * time.Microsecond, 0}, {Fused, p2p.Direct, 17 * time.Microsecond, 0}})
-	file := m.entry.Path()
+	if err := m.Put([]Trial{{Assisted, p2p.Direct, 5000, 0}, {Fused, p2p.Direct, 17000, 0}}); err != nil {
+		t.Fatal(err)
+	}
+	file := m.Path()
 	good, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, change := range map[string][2]string{
-		"cut off":           {"]", ""},
-		"a list":            {"{", "[{"},
-		"no times":          {"[", "null, \"x\": ["},
+		"no times":          {"[{", `[], "x": [{`},
 		"no such scheme":    {`"assisted"`, `"steam"`},
 		"the baseline":      {`"assisted"`, `"baseline"`},
 		"no such path":      {`"direct"`, `"tunnel"`},
 		"path to be chosen": {`"direct"`, `"auto"`},
-		"a path of none": {`"fused",
-   "path": "direct"`, `"fused",
-   "path": "peer"`},
-		"a negative time":     {`: 5000`, `: -5000`},
-		"no time":             {`: 5000`, `: 0`},
-		"a time past 64 bits": {`: 5000`, `: 1e30`},
-		"a text for a time":   {`: 5000`, `: "5 us"`},
-		"not in order":        {`: 5000`, `: 50000`},
+		"a path of none":    {`"fused","path":"direct"`, `"fused","path":"peer"`},
+		"a negative time":   {`:5000`, `:-5000`},
+		"no time":           {`:5000`, `:0`},
+		"not in order":      {`:5000`, `:50000`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			text := strings.Replace(string(good), change[0], change[1], 1)
@@ -217,7 +214,7 @@ func TestDamagedTrialsAreMadeAgain(t *testing.T) {
 			if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 				t.Fatal(err)
 			}
-			if trials, ok := m.recall(s.paths(step)); ok {
+			if trials, err := m.Get(); err == nil {
 				t.Errorf("%v is read", trials)
 			}
 		})

@@ -1,6 +1,7 @@
 package scheme
 
 import (
+	"encoding/json"
 	"slices"
 	"testing"
 
@@ -10,10 +11,10 @@ import (
 // Whatever an entry of trials holds, what is taken from it can have been tried: schemes and paths
 // that there are, positive times, the shortest first.
 func FuzzTrials(f *testing.F) {
-	f.Add([]byte(`{"k":[{"scheme":"fused","path":"direct","ns":5400},{"scheme":"assisted","path":"peer","ns":9000}],"other":[]}`))
+	f.Add([]byte(`[{"scheme":"fused","path":"direct","ns":5400},{"scheme":"assisted","path":"peer","ns":9000}]`))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		trials, ok := trialsIn(text, "k", p2p.Paths(), len(text)%2 == 1)
-		if !ok {
+		var trials []Trial
+		if json.Unmarshal(text, &trials) != nil || !validTrials(trials, p2p.Paths(), len(text)%2 == 1) {
 			return
 		}
 		if len(trials) == 0 {

@@ -84,7 +84,7 @@ func (d *subdomain) tune(r *Runner, st *Stage, sweeper *sweep.Sweeper, interior 
 		}
 	}
 	t, err := sweeper.Tune(arrays, interior, tuneBudget)
-	if err == nil && t.Key != "" {
+	if err == nil && t.Sweep > 0 {
 		found = Tuning{Stage: st.Name, Block: t.Shape.Block, Layers: t.Shape.Layers, Took: t.Took}
 	}
 	return found, err

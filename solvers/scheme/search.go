@@ -3,8 +3,6 @@ package scheme
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/json"
 	"fmt"
 	"runtime/debug"
 	"slices"
@@ -143,40 +141,43 @@ func (t Trial) String() string {
 // faster orders trials, the shortest first.
 func faster(a, b Trial) int { return cmp.Compare(a.Step, b.Step) }
 
-// memory is where the trials of a step are kept: an entry for the machine, and in it a key for all
-// else that they depend on. Without a key nothing is kept.
-type memory struct {
-	entry cache.Entry
-	key   string
-	many  bool // devices, which exchange
+// searchKey is what trials depend on.
+type searchKey struct {
+	Devices   []string
+	Driver    string
+	Processes string
+	Program   string // version
+	Step      string
+	Scheme    Scheme
+	Path      p2p.Path
+	Every     int64 // steps between norms; 0: none
 }
 
-func (s Search) memory(step *Step, o Options) memory {
-	var all []string
-	for _, d := range step.placement().Devices {
-		if d == nil {
-			continue // another process's
-		}
-		all = append(all, d.Name, d.Arch)
+// memory returns where the trials of a step are kept, which is nowhere for a step that cannot be described. What is
+// found there can have been measured by a search over the same paths.
+func (s Search) memory(step *Step, o Options) (m cache.Store[[]Trial]) {
+	text, ok := step.describe()
+	if !ok {
+		return m
 	}
-	if p := step.placement().Processes; !p.IsAlone() {
-		all = append(all, fmt.Sprint("processes", p.Nodes), p.Library)
-	}
-	machine := strings.Join(append(all, s.Driver, programVersion()), "|")
-	m := memory{many: len(step.placement().Devices) > 1,
-		entry: cache.At("").Entry(fmt.Sprintf("schemes-%.8x.json", sha256.Sum256([]byte(machine))))}
-	if text, ok := step.describe(); ok {
-		every := int64(0)
-		if o.checks() {
-			every = o.CheckEvery
+	key := searchKey{Driver: s.Driver, Program: programVersion(), Step: text, Path: s.Path}
+	place := step.placement()
+	for _, d := range place.Devices {
+		if d != nil { // it is not another process's
+			key.Devices = append(key.Devices, d.Name, d.Arch)
 		}
-		if s.Scheme != "" && s.Scheme != Auto {
-			text += " scheme " + string(s.Scheme)
-		}
-		m.key = fmt.Sprintf("%.16x", sha256.Sum256([]byte(fmt.Sprintf("%s path %s norms every %d", text, s.Path,
-			every))))
 	}
-	return m
+	if p := place.Processes; !p.IsAlone() {
+		key.Processes = fmt.Sprint(p.Nodes, p.Library)
+	}
+	if s.Scheme != Auto {
+		key.Scheme = s.Scheme
+	}
+	if o.checks() {
+		key.Every = o.CheckEvery
+	}
+	paths, many := s.paths(step), len(place.Devices) > 1
+	return cache.Remember(cache.At(""), "schemes", key, func(t []Trial) bool { return validTrials(t, paths, many) })
 }
 
 // describe names all of a step that its time depends on. ok is false where a stage has kernels of
@@ -212,23 +213,8 @@ func (s *Step) describe() (text string, ok bool) {
 	return b.String(), true
 }
 
-// recall returns the trials that are kept, if they can have been found by a search over these
-// paths.
-func (m memory) recall(paths []p2p.Path) (trials []Trial, ok bool) {
-	text, err := m.entry.Read()
-	if m.key == "" || err != nil {
-		return nil, false
-	}
-	return trialsIn(text, m.key, paths, m.many)
-}
-
-// trialsIn returns what an entry holds under a key, of trials on many devices or on one.
-func trialsIn(text []byte, key string, paths []p2p.Path, many bool) (trials []Trial, ok bool) {
-	all := map[string][]Trial{}
-	if json.Unmarshal(text, &all) != nil {
-		return nil, false
-	}
-	trials = all[key]
+// validTrials reports whether trials can have been found by a search over these paths, on many devices or on one.
+func validTrials(trials []Trial, paths []p2p.Path, many bool) bool {
 	impossible := func(t Trial) bool {
 		needs, err := NeedsOf(t.Scheme)
 		if err != nil || many && needs.CheckPath(t.Scheme, t.Path) != nil {
@@ -237,23 +223,7 @@ func trialsIn(text []byte, key string, paths []p2p.Path, many bool) (trials []Tr
 		own := t.Path == needs.Path && slices.Contains(paths, p2p.Auto) // see Search.amongProcesses
 		return t.Step <= 0 || !slices.Contains(candidates(), t.Scheme) || !own && !slices.Contains(paths, t.Path)
 	}
-	return trials, len(trials) > 0 && !slices.ContainsFunc(trials, impossible) && slices.IsSortedFunc(trials, faster)
-}
-
-// keep keeps trials, if that is possible: they only save time.
-func (m memory) keep(trials []Trial) {
-	if m.key == "" {
-		return
-	}
-	_ = m.entry.Update(func(old []byte) ([]byte, error) {
-		all := map[string][]Trial{}
-		if json.Unmarshal(old, &all) != nil || all == nil { // there is no file, or it is damaged
-			all = map[string][]Trial{}
-		}
-		all[m.key] = trials
-		text, err := json.MarshalIndent(all, "", " ")
-		return append(text, '\n'), err
-	})
+	return len(trials) > 0 && !slices.ContainsFunc(trials, impossible) && slices.IsSortedFunc(trials, faster)
 }
 
 // programVersion names what built the program, "" where that is not known.

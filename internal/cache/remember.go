@@ -1,0 +1,88 @@
+package cache
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+)
+
+// A Store keeps one value of type T, such as the results of measurements, from one process to the next. The value is
+// encoded as JSON. The zero Store is nowhere: it holds nothing and keeps nothing.
+type Store[T any] struct {
+	entry Entry
+	key   []byte
+	valid func(T) bool
+}
+
+// stored is the form of a store's file.
+type stored[T any] struct {
+	Key   json.RawMessage `json:"key"`
+	Value T               `json:"value"`
+}
+
+// Remember returns the store of a value that holds only for its kind and key: whatever the value depends on, such as
+// the devices, the driver, and the version of the code that measures it. The key must have an encoding as JSON. valid
+// reports whether a value can have been put there, so that a damaged one is not used.
+func Remember[T any](folder Folder, kind string, key any, valid func(T) bool) Store[T] {
+	text, err := json.Marshal(key)
+	if err != nil {
+		panic(fmt.Sprintf("cache: the key of %s: %v", kind, err))
+	}
+	sum := sha256.Sum256(text)
+	return Store[T]{folder.Entry(kind + "-" + hex.EncodeToString(sum[:8]) + ".json"), text, valid}
+}
+
+// Path returns the name of the store's file, "" for nowhere.
+func (s Store[T]) Path() string { return s.entry.Path() }
+
+// Get returns the value. An error says why there is none: see Entry.Read; or the file is damaged, or has another key.
+func (s Store[T]) Get() (value T, err error) {
+	text, err := s.entry.Read()
+	if err != nil {
+		return value, err
+	}
+	if value, err = s.decode(text); err != nil {
+		return value, s.entry.unused(err)
+	}
+	return value, nil
+}
+
+func (s Store[T]) decode(text []byte) (none T, err error) {
+	var v stored[T]
+	if err := json.Unmarshal(text, &v); err != nil {
+		return none, err
+	}
+	if !bytes.Equal(v.Key, s.key) {
+		return none, fmt.Errorf("it holds for %s, not for %s", v.Key, s.key)
+	}
+	if !s.valid(v.Value) {
+		return none, errors.New("it is damaged")
+	}
+	return v.Value, nil
+}
+
+func (s Store[T]) encode(value T) ([]byte, error) {
+	text, err := json.Marshal(stored[T]{s.key, value})
+	return append(text, '\n'), err
+}
+
+// Put replaces the value.
+func (s Store[T]) Put(value T) error {
+	text, err := s.encode(value)
+	if err != nil {
+		return err
+	}
+	return s.entry.Write(text)
+}
+
+// Update replaces the value by what change makes of it; it gets the zero value where Get would return an error. Updates
+// at the same time come one after another, see Entry.Update.
+func (s Store[T]) Update(change func(old T) T) error {
+	return s.entry.Update(func(text []byte) ([]byte, error) {
+		old, _ := s.decode(text)
+		return s.encode(change(old))
+	})
+}
