@@ -368,8 +368,11 @@ func newBenchRanksCommand() *cobra.Command {
                the first and the last rank as roots
   channels     messages of --bytes, up to 4 KiB, back and forth and in a row
   proxy        the messages of latency and bandwidth between two GPUs by proxies on the host
+  compare      a step of diffusion, and of particles whose messages change their lengths, by
+               device ranks, by streams and events, and by graphs of these, on one device,
+               two and all
 
-All but latency and channels use --per-multiprocessor ranks on each multiprocessor of a GPU.
+All but latency, channels and compare use --per-multiprocessor ranks on each multiprocessor of a GPU.
 Times are the device's, medians over launches.
 
 Ctrl-C keeps what was measured; --resume continues.`,

@@ -32,11 +32,12 @@ const (
 	collective = "collectives"
 	channels   = "channels"
 	proxies    = "proxy"
+	compare    = "compare"
 )
 
 // Whats returns what can be measured.
 func Whats() []string {
-	return []string{latencies, bandwidths, barrier, overlaps, collective, channels, proxies}
+	return []string{latencies, bandwidths, barrier, overlaps, collective, channels, proxies, compare}
 }
 
 // What a rank of overlap can compute.

@@ -174,6 +174,7 @@ func TestSource(t *testing.T) {
 		t.Error("struct Lap has another size")
 	}
 	testdevices.Compile(t, pingPong.program(128, nil, nil).Source)
+	testdevices.Compile(t, (*comparison).source(nil))
 	for _, threads := range testdevices.Some(1, []int{128, 1024, 96}) {
 		testdevices.Compile(t, overlapping[newton].program(threads, nil, nil).Source)
 	}

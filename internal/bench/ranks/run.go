@@ -41,6 +41,11 @@ func (o *Options) Run(ctx context.Context, on *bench.Machine, to *bench.Recorder
 	if slices.Contains(o.What, overlaps) {
 		tasks = append(tasks, r.overlapTasks()...)
 	}
+	for _, devices := range slices.Compact([]int{1, min(2, len(on.Devices)), len(on.Devices)}) {
+		if slices.Contains(o.What, compare) {
+			tasks = append(tasks, r.compareTasks(devices)...)
+		}
+	}
 	return to.Measure(ctx, tasks)
 }
 
