@@ -20,7 +20,7 @@ type Gate struct {
 	resources streams.Resources
 	device    *streams.Device
 	limit     time.Duration
-	flags     *streams.Memory // pinned: how often it was opened, and whether a wait was in vain
+	flags     *streams.Memory // pinned: how often it was opened, and whether a wait timed out
 	kernel    *streams.Kernel
 	arg       gateArgs // of the Go form; the CUDA form has its own
 }

@@ -23,7 +23,7 @@ type Network struct {
 	neighbours [][]int           // by rank: who waits for it, and whom it waits for
 	each, own  int               // lines for a neighbour, and its own
 	memory     []*streams.Memory // by rank
-	report     []*streams.Memory // by rank, pinned: 1 + the place of the neighbour waited for in vain
+	report     []*streams.Memory // by rank, pinned: 1 + the place of the neighbour that a wait timed out for
 }
 
 // Neighbour is struct Neighbour of neighbour.cuh.
@@ -77,8 +77,7 @@ func (n *Network) Neighbours(rank int) []int { return n.neighbours[rank] }
 // Memory returns the lines of a rank.
 func (n *Network) Memory(rank int) *streams.Memory { return n.memory[rank] }
 
-// Report returns where a rank says, in pinned memory, whom it waited for in vain: 1 + the place among
-// its neighbours; see Itself.
+// Report returns where a rank says, in pinned memory, which wait timed out: 1 + the place of a neighbour; see Itself.
 func (n *Network) Report(rank int) *streams.Memory { return n.report[rank] }
 
 // Itself is THIS_DEVICE of flags.cuh: a report that the rank's own thread blocks waited for each other. NormsOf is
@@ -111,21 +110,21 @@ func (n *Network) Counts(rank, at, which int, expected int64) Neighbour {
 	return Neighbour{mine.Address(), its.Address(), uint64(expected)}
 }
 
-// Err returns an error if a rank has waited in vain to make what.
+// Err returns an error if a wait of a rank timed out, in what it was to do.
 func (n *Network) Err(rank int, what string) error {
 	switch at := atomic.LoadUint64(word(n.report[rank], 0)); {
 	case at == 0:
 		return nil
 	case at >= NormsOf:
-		return fmt.Errorf("flags: device %v waited in vain for norms of device %v to make %s", n.devices[rank],
+		return fmt.Errorf("flags: device %v timed out waiting for norms of device %v to make %s", n.devices[rank],
 			n.devices[at-NormsOf], what)
 	case at == Itself:
 		return fmt.Errorf(
-			"flags: thread blocks of device %v waited in vain for each other to make %s: something else keeps its multiprocessors",
+			"flags: thread blocks of device %v timed out waiting for each other to make %s: something else keeps its multiprocessors",
 			n.devices[rank], what)
 	default:
-		return fmt.Errorf("flags: device %v waited in vain for its neighbour on device %s to make %s", n.devices[rank],
-			n.Names(rank)[at-1], what)
+		return fmt.Errorf("flags: device %v timed out waiting for its neighbour on device %s to make %s",
+			n.devices[rank], n.Names(rank)[at-1], what)
 	}
 }
 

@@ -113,7 +113,7 @@ func (p *player) launch(base uint64, rounds, warm int64) error {
 
 // Play has the flag handed to and fro so many times, after some that do not count, and
 // returns the time from one device to the other, by the clock of the first. It waits for
-// both kernels. An error says which device waited in vain, and for whom.
+// both kernels. An error says which device timed out, and which one it waited for.
 func (r *PingPong) Play(rounds int) (time.Duration, error) {
 	const warm = 100
 	if rounds < 1 {
@@ -133,8 +133,8 @@ func (r *PingPong) Play(rounds int) (time.Duration, error) {
 	}
 	for i, p := range r.players {
 		if streams.View[int64](p.took.Bytes())[0] < 0 {
-			return 0, fmt.Errorf("flags: a kernel of device %v waited %v in vain for a flag from device %v", p.device,
-				r.limit, r.players[1-i].device)
+			return 0, fmt.Errorf("flags: a kernel of device %v timed out after %v waiting for a flag from device %v",
+				p.device, r.limit, r.players[1-i].device)
 		}
 	}
 	took := streams.View[int64](r.players[0].took.Bytes())[0]

@@ -76,7 +76,7 @@ func (d *DirectExchange) SetLimit(limit time.Duration) {
 // Err returns an error if a neighbour did not come within the limit.
 func (d *DirectExchange) Err() error {
 	if n := streams.View[uint64](d.failed.Bytes())[0]; n > 0 {
-		return fmt.Errorf("pack: device %v waited in vain for its neighbour on device %s to exchange", d.device,
+		return fmt.Errorf("pack: device %v timed out waiting for its neighbour on device %s to exchange", d.device,
 			d.neighbours[n-1])
 	}
 	return nil

@@ -86,7 +86,7 @@ func everyWideTiling(s stencil.Stencil, r kernels.Real) (all []wideTiling) {
 // everyTiling returns tilings of all kinds, of those that hold a part in registers the one that
 // takes the most.
 func everyTiling(s stencil.Stencil, r kernels.Real) []tiling {
-	most := mostRegLayers(s.Dims, int64(r.Size()))
+	most := maxRegLayersOf(s.Dims, int64(r.Size()))
 	if s.Dims == 2 {
 		return []tiling{
 			{dims: 2, block: [3]int64{1024, 1, 1}}, {dims: 2, block: [3]int64{16, 1, 64}}, {dims: 2, block: [3]int64{500, 1, 2}}, {dims: 2, block: [3]int64{512, 1, 1}, regLayers: most},

@@ -39,7 +39,7 @@ func TestTilesThatWaitTooLong(t *testing.T) {
 						next += n
 					}
 					kerneltest.Check(t, r.all[0].Stream.Sync(kerneltest.Limit))
-					want := fmt.Sprintf("device %v waited in vain for its neighbour on device %v", set.Devices[0], set.Devices[1])
+					want := fmt.Sprintf("device %v timed out waiting for its neighbour on device %v", set.Devices[0], set.Devices[1])
 					if err := steps[0].Err(); err == nil || !strings.Contains(err.Error(), want) || time.Since(start) > 5*time.Second {
 						t.Errorf("after %v: %v", time.Since(start), err)
 					}

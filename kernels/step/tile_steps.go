@@ -101,8 +101,8 @@ func (f *faceTiles) neighbours() [][]int {
 	return neighbours
 }
 
-// TileSteps launches the steps of one rank. All ranks queue the same steps, each by one thread. A rank that
-// fails leaves the others waiting, up to their limit.
+// TileSteps launches the steps of one rank. All ranks queue the same steps, each by one thread. If a rank fails, the
+// others wait up to their limit.
 type TileSteps struct {
 	group    *tileRanks
 	rank     int
@@ -215,8 +215,8 @@ func (f *faceTiles) tileSide(spec *streams.KernelSpec, i, axis, high int) tileSi
 // MaxTileSteps is how many steps a launch may make.
 const MaxTileSteps = 1 << 30
 
-// Queue queues steps, the first of which has a number, from 1: that after those queued before. With norms
-// the last leaves them. It returns an error also if the device has waited in vain before.
+// Queue queues steps, the first by its number, which continues those queued before; the very first is 1. With norms the
+// last step leaves them. It returns an error also if a wait of the device timed out before.
 func (s *TileSteps) Queue(at *streams.Stream, first, steps int64, norms bool) error {
 	if norms {
 		return s.queue(at, s.measured, first, steps, tileWatch{})
@@ -230,7 +230,7 @@ func (s *TileSteps) queue(at *streams.Stream, k tileKernel, first, steps int64, 
 		return fmt.Errorf("step: %d steps from %d in one launch", steps, first)
 	}
 	if s.unread {
-		return errors.New("step: steps after checks that nobody has looked at")
+		return errors.New("step: call Checked after a launch with checks, before more steps are queued")
 	}
 	if err := s.Err(); err != nil {
 		return err
@@ -255,8 +255,8 @@ func (s *TileSteps) QueueChecked(at *streams.Stream, first, steps int64, c Check
 		return errors.New("step: checks of tiles that are not prepared for them")
 	case c.Until < 0 || c.Every < 1 || c.Every > math.MaxInt32 || c.Until > MaxTileSteps:
 		return fmt.Errorf("step: checks of every %d steps after %d", c.Every, c.Until)
-	case (steps-2-c.Until)/c.Every+1 > MostChecks:
-		return fmt.Errorf("step: more than %d checks in one launch", MostChecks)
+	case (steps-2-c.Until)/c.Every+1 > MaxChecks:
+		return fmt.Errorf("step: more than %d checks in one launch", MaxChecks)
 	}
 	return s.queue(at, s.checked, first, steps, c.watch(s.checks))
 }
@@ -265,7 +265,7 @@ func (s *TileSteps) QueueChecked(at *streams.Stream, first, steps int64, c Check
 // 1; 0 if it made all its steps. Those after that one are left out.
 func (s *TileSteps) Checked() (norms []reduce.Norms, ended int64) {
 	host := s.group.checks[s.rank].host.Bytes()
-	report := streams.View[int64](host[MostChecks*normsBytes:])
+	report := streams.View[int64](host[MaxChecks*normsBytes:])
 	ended, begun := report[0], report[1]
 	s.checks, s.unread = s.checks+begun, false
 	if ended > 0 {
@@ -277,8 +277,7 @@ func (s *TileSteps) Checked() (norms []reduce.Norms, ended int64) {
 	return streams.View[reduce.Norms](host[:begun*normsBytes]), ended
 }
 
-// Err returns an error if the device has waited in vain for a neighbour, or its thread blocks for each
-// other.
+// Err returns an error if a wait of the device for a neighbour, or of its thread blocks for each other, timed out.
 func (s *TileSteps) Err() error { return s.group.flags.Err(s.rank, "a step") }
 
 // tileArgs is struct Tiles of tile.cuh, tileSide its struct Side.
@@ -305,8 +304,7 @@ type (
 	}
 )
 
-// nobody is what a side has instead of a neighbour where nothing is stored; -1 is the rank
-// itself.
+// nobody is NOBODY of tile.cuh: what a side has instead of a neighbour where nothing is stored; -1 is the rank itself.
 const nobody = -2
 
 // tileSpan is the first step of a launch, how many it makes, how many launches were before, by what packets are
@@ -429,7 +427,7 @@ func (t *tileRanks) makeChecks(tiles func(rank int) int64) (err error) {
 			return err
 		}
 		t.resources.Add(c.voted)
-		if c.host, err = rank.Device.AllocPinned(MostChecks*normsBytes + reportBytes); err != nil {
+		if c.host, err = rank.Device.AllocPinned(MaxChecks*normsBytes + reportBytes); err != nil {
 			return err
 		}
 		t.resources.Add(c.host)
@@ -449,7 +447,7 @@ func (t *tileRanks) checkArgs(spec *streams.KernelSpec, i int) tileChecks {
 	}
 	return tileChecks{
 		tiles: c.tiles.Address(), votes: c.votes.Address(), voted: c.voted.Address(),
-		rank: int64(i), ranks: ranks, host: c.host.Address(), report: c.host.Address() + uint64(MostChecks*normsBytes),
+		rank: int64(i), ranks: ranks, host: c.host.Address(), report: c.host.Address() + uint64(MaxChecks*normsBytes),
 	}
 }
 
@@ -468,18 +466,18 @@ func (c Checks) watch(before int64) tileWatch {
 	return w
 }
 
-// Checks are norms that a launch takes of some of its steps but the last, and what ends it there. A launch that ends
-// before its last step has stored nothing: the fields are as they were before it. It ends no later than the norms of
-// all ranks say, rounded; so where they are close to the tolerance it may end at a check that does not say so.
+// Checks lists the steps before the last at which a launch computes norms, and the tolerance at which it stops there. A
+// launch that stops has stored nothing: the fields are as they were before it. It decides by rounded norms: where these
+// are close to the tolerance it may stop at a check whose exact norms are above.
 type Checks struct {
 	Until, Every int64   // steps of the launch before the first, and from one to the next
-	Tolerance    float64 // a change, of all ranks, that is not larger ends the launch; negative: none does
+	Tolerance    float64 // the launch stops at a change, over all ranks, of at most this; negative: at none
 	L2           bool    // the change is the root of the sum of its squares, not the largest
-	Finite       bool    // what is not finite ends the launch
+	Finite       bool    // the launch stops at non-finite values
 }
 
-// MostChecks is how many checks a launch may have.
-const MostChecks = 1 << 10
+// MaxChecks is how many checks a launch may have.
+const MaxChecks = 1 << 10
 
 const (
 	checkSlots       = 32 // CHECK_SLOTS of watch.cuh

@@ -90,7 +90,9 @@ func (r *tileRow[T]) plain(first, steps int64) (made tilesMade[T]) {
 	for step := first; step < first+steps; step++ {
 		for i, rank := range r.ranks {
 			l, from, to := rank.Fields[0].Layout, made.fields[i][(step-1)%2], made.fields[i][step%2]
-			eachPointBeside(l.Owned, func(p domain.Vec) { to[l.Offset(p)] = plainSum(r.stencil, l, from, p) })
+			eachPointBeside(l.Owned, func(p domain.Vec) {
+				to[l.Offset(p)] = kerneltest.Apply(r.stencil, func(o domain.Vec) T { return from[l.Offset(p.Add(o))] })
+			})
 			if step == first+steps-1 {
 				kerneltest.EachPoint(l.Owned, func(p domain.Vec) {
 					o := l.Offset(p)

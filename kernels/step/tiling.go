@@ -155,7 +155,7 @@ func (b *tiling) holdPart(room tileRoom) bool {
 	if threads := b.threads(); threads > maxRegThreads || threads < minRegThreads {
 		return false
 	}
-	for ; b.regLayers < min(least, mostRegLayers(b.dims, b.element)+1); b.regLayers++ {
+	for ; b.regLayers < min(least, maxRegLayersOf(b.dims, b.element)+1); b.regLayers++ {
 		if b.share(); b.shared <= room.shared {
 			return true
 		}
@@ -171,8 +171,8 @@ func (b *tiling) rows() int64 {
 	return 1
 }
 
-// mostRegLayers returns the most layers of a tile that registers may hold.
-func mostRegLayers(dims int, element int64) int64 {
+// maxRegLayersOf returns the most layers of a tile that registers may hold.
+func maxRegLayersOf(dims int, element int64) int64 {
 	b := tiling{dims: dims, regLayers: 1}
 	return min(maxRegBytes/(b.rows()*element), maxRegLayers)
 }

@@ -130,23 +130,7 @@ func (g *wideGrid[T]) oracle(steps int64) (levels [][]T, norms []reduce.Norms) {
 	for n := range steps {
 		from, to := levels[n], make([]T, len(g.first))
 		eachPointBeside(g.cut.Grid.Box(), func(p domain.Vec) {
-			u := T(T(g.stencil.Centre) * g.at(from, p))
-			for _, group := range g.stencil.Groups {
-				var sum T
-				for i, part := range group.Parts {
-					one := g.at(from, p.Add(part[0]))
-					for _, o := range part[1:] {
-						one += g.at(from, p.Add(o))
-					}
-					if i == 0 {
-						sum = one
-					} else {
-						sum += one
-					}
-				}
-				u += T(T(group.Weight) * sum)
-			}
-			to[p[0]+g.size[0]*(p[1]+g.size[1]*p[2])] = u
+			to[p[0]+g.size[0]*(p[1]+g.size[1]*p[2])] = kerneltest.Apply(g.stencil, func(o domain.Vec) T { return g.at(from, p.Add(o)) })
 		})
 		rows.AddRow(&norms[n+1], to, from, sums.Reproducible)
 		levels = append(levels, to)

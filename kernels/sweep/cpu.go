@@ -186,15 +186,16 @@ func (h *hostFound) linear(boxes []domain.Box, arrays []kernels.Array) func([]by
 
 func linearBands[T rows.Float](h *hostFound, boxes []domain.Box, src, dst kernels.Array) func([]byte) {
 	from, to := values[T](&src), values[T](&dst)
-	if src.Layout.Pitch != dst.Layout.Pitch {
-		return linearRows(h, boxes, src, dst, from, to)
-	}
 	sweep := bandSweep[T](*h.plan.point.linear, src.Layout)
+	most := maxBand
+	if src.Layout.Pitch != dst.Layout.Pitch {
+		most = 1
+	}
 	return func([]byte) {
 		h.begin()
 		for _, b := range boxes {
 			band := rows.Band{Points: b.Size()[0], Pitch: int(src.Layout.Pitch)}
-			eachBand(b, func(first domain.Vec, count int) {
+			eachBand(b, most, func(first domain.Vec, count int) {
 				band.Count = count
 				o, p := src.Layout.Offset(first), dst.Layout.Offset(first)
 				sweep(to[p:], from, o, band)
@@ -212,33 +213,12 @@ func linearBands[T rows.Float](h *hostFound, boxes []domain.Box, src, dst kernel
 	}
 }
 
-// linearRows is the same row by row, for arrays whose rows lie differently.
-func linearRows[T rows.Float](h *hostFound, boxes []domain.Box, src, dst kernels.Array, from, to []T) func([]byte) {
-	sweep := bandSweep[T](*h.plan.point.linear, src.Layout)
-	return func([]byte) {
-		h.begin()
-		for _, b := range boxes {
-			band := rows.Band{Points: b.Size()[0], Count: 1, Pitch: b.Size()[0]}
-			eachBand(b, func(first domain.Vec, count int) {
-				for i := range count {
-					at := first.Add(domain.Vec{0, i, 0})
-					o, p, n := src.Layout.Offset(at), dst.Layout.Offset(at), int64(band.Points)
-					sweep(to[p:], from, o, band)
-					if h.slot != nil {
-						rows.AddRow(&h.found[0], to[p:p+n], from[o:o+n], h.plan.point.Sums)
-					}
-				}
-			})
-		}
-		h.end()
-	}
-}
+// maxBand is how many rows are swept at once: so few that nothing waits long for a loop that cannot be interrupted.
+const maxBand = 64
 
-// eachBand calls f with the first point of count rows of the box that follow each other along y,
-// for all its rows in order of memory. count is at most some dozens, so that nobody waits long for
-// a loop that cannot be interrupted.
-func eachBand(b domain.Box, f func(first domain.Vec, count int)) {
-	const most = 64
+// eachBand calls f with the first point of count rows of the box, at most most, that follow each other along y, for all
+// its rows in order of memory.
+func eachBand(b domain.Box, most int, f func(first domain.Vec, count int)) {
 	if b.Empty() {
 		return
 	}

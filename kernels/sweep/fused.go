@@ -42,7 +42,7 @@ type fusedLaunch struct {
 func (f *FusedStages) Stage(phase, stage, rank int) *FusedStage { return f.stages[phase][stage][rank] }
 
 // Queue queues the stage behind those queued before, with norms and reductions if they are wanted and
-// it has some. It returns an error also if the device has waited in vain before.
+// it has some. It returns an error also if a wait of the device timed out before.
 func (s *FusedStage) Queue(at *streams.Stream, m Moment, parameters any, measured bool) error {
 	if err := s.Err(); err != nil {
 		return err
@@ -78,7 +78,7 @@ func (s *FusedStage) Queue(at *streams.Stream, m Moment, parameters any, measure
 // Totals returns what a measured stage takes, nil if that is nothing.
 func (s *FusedStage) Totals() *Totals { return s.totals }
 
-// Err returns an error if the device has waited in vain for another.
+// Err returns an error if a wait of the device for another timed out.
 func (s *FusedStage) Err() error { return s.all.group.flags.Err(s.rank, "a stage") }
 
 // Close frees what is held. Nothing queued may still use it. Closing twice is no error.

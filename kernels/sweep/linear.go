@@ -10,8 +10,8 @@ import (
 	"github.com/halox/halox/stencil"
 )
 
-// Linear returns a constant linear stencil as a point function, with its accesses: it reads "u"
-// and writes "next". The weights are constants of the source. Its twin is kernels/rows.
+// Linear returns a constant linear stencil as a point function, with its accesses: it reads "u" and writes "next". The
+// weights are constants of the source. Its Go counterpart is package kernels/rows.
 func Linear(s stencil.Stencil, real kernels.Real) (Point, []Access, error) {
 	if err := s.Check(); err != nil {
 		return Point{}, nil, fmt.Errorf("sweep: %w", err)
@@ -23,20 +23,13 @@ func Linear(s stencil.Stencil, real kernels.Real) (Point, []Access, error) {
 		{Name: "u", Element: Element(real), Footprint: s.Footprint()},
 		{Name: "next", Element: Element(real), Write: true, Before: "u"},
 	}
-	return Point{Name: "linear", Dims: s.Dims, linear: &s}, accesses, nil
+	return Point{Name: "linear", Dims: s.Dims, CUDA: linearSource(s, Element(real)), linear: &s}, accesses, nil
 }
 
-// writeLinear writes the function of a linear stencil, in the order that stencil.Stencil gives.
-func (n *plan) writeLinear(b *strings.Builder) {
-	s, real := *n.point.linear, n.writes[0].element
-	b.WriteString("template <typename P> __device__ __forceinline__ void linear(P &p) {\n\tp.set(next, ")
-	b.WriteString(source.Sum(s, weight(real), "p.at(u, 0, 0, 0)", source.Part("p.at(u, %d, %d, %d)")))
-	b.WriteString(");\n}\n")
-	if layered(s) {
-		b.WriteString("}\n")
-		writeLayers(b, s, real)
-		b.WriteString("namespace point_function {\n")
-	}
+// linearSource is the function of a linear stencil in CUDA, in the order that stencil.Stencil gives.
+func linearSource(s stencil.Stencil, real Element) string {
+	return "template <typename P> __device__ __forceinline__ void linear(P &p) {\n\tp.set(next, " +
+		source.Sum(s, weight(real), "p.at(u, 0, 0, 0)", source.Part("p.at(u, %d, %d, %d)")) + ");\n}\n"
 }
 
 // weight returns what writes the weights of a field's stencil.

@@ -68,8 +68,13 @@ type Point struct {
 	// is compiled for each of its functions, with the names of that one. A scheme.Step finds them by itself.
 	Elsewhere []string
 
-	linear *stencil.Stencil // what Linear was given
+	// linear is the stencil that Linear was given. Such a function runs on CPU devices by package kernels/rows instead
+	// of Go, and kernels are compiled for it in ways that were measured, see linearForm.
+	linear *stencil.Stencil
 }
+
+// runsOnCPU reports whether the function has a Go counterpart.
+func (p Point) runsOnCPU() bool { return p.Go != nil || p.linear != nil }
 
 // ErrNoTwin says that a host device was given a point function without its Go twin.
 var ErrNoTwin = errors.New("the point function has no Go twin, which host devices need")
@@ -87,7 +92,7 @@ var momentCall = regexp.MustCompile(`\b(step|time)\s*\(\s*\)`)
 // Momentary reports whether the function may ask for the step or the time: launches of it that are
 // replayed would be told those of the first.
 func (p Point) Momentary() bool {
-	return p.linear == nil && (p.CUDA == "" || momentCall.MatchString(p.CUDA))
+	return p.CUDA == "" || momentCall.MatchString(p.CUDA)
 }
 
 // placeCalls find, for each axis, the calls in a source by which a function asks for an index or a coordinate.
@@ -98,7 +103,7 @@ var placeCalls = [3]*regexp.Regexp{
 
 // Placed reports whether the function may ask where a point lies along an axis, by its index or by its coordinate.
 func (p Point) Placed(axis int) bool {
-	return p.linear == nil && (p.CUDA == "" || placeCalls[axis].MatchString(p.CUDA))
+	return p.CUDA == "" || placeCalls[axis].MatchString(p.CUDA)
 }
 
 // Key names all of the function that the time of a sweep depends on: of a linear stencil its shape, of
@@ -138,10 +143,8 @@ func (p Point) check(accesses []Access) error {
 	if p.Dims != 2 && p.Dims != 3 {
 		return fail(fmt.Errorf("%d dimensions; 2 or 3 are possible", p.Dims))
 	}
-	if p.linear == nil {
-		if err := p.checkSource(); err != nil {
-			return fail(err)
-		}
+	if err := p.checkSource(); err != nil {
+		return fail(err)
 	}
 	if err := checkAccesses(accesses, p.Dims); err != nil {
 		return fail(err)

@@ -35,9 +35,9 @@ const RankKernel = "rank_steps"
 // A rank has at most 512 threads, for each of which there are 128 registers, and half as many threads where registers
 // are scarce. With columns of more registers, by the estimate of plan.registers, some stencils spill.
 const (
-	rankThreads         = 512
-	registersOfAColumn  = 76
-	mostLayersOfAColumn = 2
+	rankThreads        = 512
+	registersOfAColumn = 76
+	maxLayersOfAColumn = 2
 )
 
 // NewRankSteps plans the steps: ranks by phase, stage and device, on different devices that reach each other. It
@@ -112,7 +112,7 @@ func (s *RankSteps) layers() int {
 	if form.scarce() {
 		return 1
 	}
-	layers := mostLayersOfAColumn
+	layers := maxLayersOfAColumn
 	for layers > 1 && n.registers(layers) > registersOfAColumn {
 		layers /= 2
 	}

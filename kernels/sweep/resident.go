@@ -14,22 +14,23 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// ResidentSteps are time steps of which a launch makes many without the host: on each device one kernel,
-// whose thread blocks wait for each other, and for those of neighbours, after each stage. All ranks queue
-// the same steps, each by one thread.
+// ResidentSteps are time steps of which a launch runs many without the host: on each device one kernel, whose thread
+// blocks wait for each other, and for those of neighbours, after each stage. All ranks queue the same steps, each by one
+// thread.
 type ResidentSteps struct {
 	group *stageGroup
 	ranks []*ResidentRank
 }
 
-// NewResidentSteps makes the steps of all phases ready: ranks by phase and stage, on different devices that reach each
-// other. Parameters stay as they are. limit is how long a device waits for another. With checks a rank may have more of
-// them than none, see ResidentRank.MostChecks. The ghosts are those of the first step's beginning when that is queued.
+// NewResidentSteps prepares the steps of all phases: ranks by phase and stage, on different devices that reach each
+// other. Parameters stay as they are. limit is how long a device waits for another. With checks, launches may compute
+// norms before their last step, see ResidentRank.MaxChecks. When the first step is queued, the ghosts are those of its
+// beginning.
 //
-// group is how many steps go between two exchanges: phases whose number is a multiple of it store into ghosts of
-// others, and the number of phases is one. With more than one a GPU makes steps of tiles alone, and NewResidentSteps
-// returns ErrImpossible, with the reason, where it can make none. Ghosts of neighbours that a step reads are whole when
-// it is the first of a launch.
+// group is the number of steps between two exchanges: phases whose number is a multiple of it store into ghosts of
+// others, and the number of phases is a multiple too. With more than one, GPUs run only steps of tiles, and the error is
+// ErrImpossible, with the reason, where there are none. Ghosts of neighbours that the first step of a launch reads are
+// whole.
 func NewResidentSteps(
 	ranks [][][]StageRank, group int, limit time.Duration, checks bool,
 ) (r *ResidentSteps, err error) {
@@ -92,12 +93,11 @@ type ResidentRank struct {
 	made     int64           // steps that were queued
 }
 
-// maxSteps is how many steps a launch may make.
+// maxSteps is how many steps a launch may run.
 const maxSteps = step.MaxTileSteps
 
-// Queue queues steps behind those queued before, up to 2^30, the first of them at a moment; with norms
-// and reductions of the last if they are wanted and there are some. It returns an error also if the device
-// has waited in vain before.
+// Queue queues up to 2^30 steps behind those queued before, the first of them at a moment, with norms and reductions of
+// the last if they are measured and there are any. It returns an error also if a wait of the device timed out before.
 func (r *ResidentRank) Queue(at *streams.Stream, m Moment, steps int64, measured bool) error {
 	if steps < 1 || steps > maxSteps {
 		return fmt.Errorf("sweep: %d steps in one launch", steps)
@@ -120,21 +120,20 @@ func (r *ResidentRank) Queue(at *streams.Stream, m Moment, steps int64, measured
 	return r.queue(at, r.measured, m, 1)
 }
 
-// Checks are norms that a launch takes of some of its steps but the last, and what ends it there.
+// Checks lists the steps before the last at which a launch computes norms, and the tolerance at which it stops there.
 type Checks = step.Checks
 
-// MostChecks is how many steps of a launch beside the last may have their norms taken, see QueueChecked: 0 where none
-// may.
-func (r *ResidentRank) MostChecks() int64 {
+// MaxChecks returns at how many steps before the last a launch may compute norms, see QueueChecked; 0 if unsupported.
+func (r *ResidentRank) MaxChecks() int64 {
 	if r.tiles == nil || r.totals[0][0] == nil || !r.tiles.CanCheck() {
 		return 0
 	}
-	return step.MostChecks
+	return step.MaxChecks
 }
 
 // QueueChecked is Queue with totals of the last step, and with checks of those before it.
 func (r *ResidentRank) QueueChecked(at *streams.Stream, m Moment, steps int64, c Checks) error {
-	if r.MostChecks() == 0 {
+	if r.MaxChecks() == 0 {
 		return errors.New("sweep: checks of steps that take none")
 	}
 	return r.tiles.QueueChecked(at, m.Step, steps, c)
@@ -160,7 +159,7 @@ func putSpan(argument []byte, first, count int64, m Moment) {
 // Totals returns what a measured step of a phase takes of a stage, nil if that is nothing.
 func (r *ResidentRank) Totals(phase, stage int) *Totals { return r.totals[phase][stage] }
 
-// Err returns an error if the device has waited in vain for another, or its blocks for each other.
+// Err returns an error if a wait of the device for another, or of its blocks for each other, timed out.
 func (r *ResidentRank) Err() error {
 	if r.tiles != nil {
 		return r.tiles.Err()

@@ -166,12 +166,11 @@ func (n *plan) writeFunction(b *strings.Builder) {
 	for i, r := range n.point.Reductions {
 		fmt.Fprintf(b, "constexpr Reduction<%d> %s{};\n", i, r.Name)
 	}
-	if n.point.linear != nil {
-		n.writeLinear(b)
-	} else {
-		fmt.Fprintf(b, "#line 1 %q\n%s\n#line 1 \"accesses.cuh\"\n", n.point.file(), n.point.CUDA)
-	}
+	fmt.Fprintf(b, "#line 1 %q\n%s\n#line 1 \"accesses.cuh\"\n", n.point.file(), n.point.CUDA)
 	fmt.Fprintf(b, "template <typename P> __device__ __forceinline__ void call(P &p) { %s(p); }\n}\n", n.point.Name)
+	if s := n.point.linear; s != nil && layered(*s) {
+		writeLayers(b, *s, n.writes[0].element)
+	}
 }
 
 // writeElsewhere declares the names of other functions in the source, so that these can be read.

@@ -13,8 +13,8 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// StageRank is what one device does in a stage of the time steps of one phase: it sweeps its points,
-// and stores those that others need into their ghosts.
+// StageRank is what one device does in a stage of the time steps of one phase: it sweeps its points, and stores those
+// that others need into their ghosts.
 type StageRank struct {
 	Sweeper  *Sweeper
 	Arrays   Arrays
@@ -22,14 +22,14 @@ type StageRank struct {
 	Interior domain.Box   // all other owned points: none is stored elsewhere, none reads a ghost that is
 	Stores   []Store
 
-	// Alone says that no rank has to do with another in the stage, nor in the stages before and after it: it waits for
-	// nobody and tells nobody, and its interior may read ghosts that others store in other stages. The stage before it
-	// that is not alone has waited for what it reads, and the one after it tells that it has been read. It is the same
-	// on all ranks, and stores into ghosts of its own alone.
-	Alone bool
+	// Independent says that ranks exchange nothing in the stage, nor in the stages right before and after it: it neither
+	// waits nor signals, and its interior may read ghosts that others store in other stages. The last stage before it
+	// that is not independent has waited for what it reads, and the next one after it signals that it has been read. It
+	// is the same on all ranks. An independent stage stores only into ghosts of its own rank.
+	Independent bool
 
-	// Continued says that the next stage is the rest of this one: it waits for no more than this one has waited for,
-	// and neighbours wait for both. It is the same on all ranks. FusedStages have such stages.
+	// Continued says that the next stage is the rest of this one: it waits for nothing more, and neighbours wait for
+	// both. It is the same on all ranks. Only FusedStages have such stages.
 	Continued bool
 
 	core domain.Box // see absorbSlabs
@@ -84,8 +84,8 @@ func (r StageRank) check(devices []*streams.Device) error {
 		}
 	}
 	for _, s := range r.Stores {
-		if r.Alone && s.Array != r.Arrays[s.Access][s.Component] {
-			return fmt.Errorf("sweep: a stage that is alone with a store into rank %d", s.To)
+		if r.Independent && s.Array != r.Arrays[s.Access][s.Component] {
+			return fmt.Errorf("sweep: an independent stage with a store into rank %d", s.To)
 		}
 		if s.To < 0 || s.To >= len(devices) || s.Send.Empty() || s.Send.Size() != s.Ghost.Size() ||
 			r.Sweeper.plan.written(s.Access, s.Component) < 0 {

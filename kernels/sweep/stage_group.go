@@ -61,7 +61,7 @@ func (g *stageGroup) slabsOf(rank int, r StageRank) (all []slab) {
 			continue
 		}
 		one := slab{box: b}
-		if !r.Alone {
+		if !r.Independent {
 			one.neighbours = g.partners(rank, b, r.Sweeper.plan.radius())
 		}
 		all = append(all, one)
@@ -261,7 +261,7 @@ func (r StageRank) onBoundary(box domain.Box) bool {
 func (g *stageGroup) interiorReads(s Store) (interior domain.Box, reads bool) {
 	for stage := range g.stages() {
 		to := stage[s.To]
-		if to.Interior.Empty() || to.Alone {
+		if to.Interior.Empty() || to.Independent {
 			continue
 		}
 		for _, r := range to.Sweeper.plan.reads {

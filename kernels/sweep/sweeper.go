@@ -44,13 +44,10 @@ func New(c *kernels.Compiler, d *streams.Device, p Point, accesses []Access) (*S
 	s := &Sweeper{compiler: c, device: d, plan: n, form: n.form(), programs: map[string]map[string]function{}}
 	s.shape = s.form.shapes[0]
 	if d.GoKernels {
-		if p.Go == nil && p.linear == nil {
+		if !p.runsOnCPU() {
 			return nil, fmt.Errorf("sweep: point function %q on device %v: %w", p.Name, d, ErrNoTwin)
 		}
 		return s, nil
-	}
-	if p.CUDA == "" && p.linear == nil {
-		return nil, fmt.Errorf("sweep: point function %q on device %v: it has no CUDA source", p.Name, d)
 	}
 	_, err = s.functions(n.usualClasses())
 	return s, err

@@ -71,7 +71,7 @@ func TestAStageThatIsWaitedForInVain(t *testing.T) {
 		stream := must(set.Devices[0].NewStream(streams.Normal))(t)
 		check := func(t *testing.T, start time.Time, err, other, queued error) {
 			t.Helper()
-			want := fmt.Sprintf("device %v waited in vain for its neighbour on device %v", set.Devices[0], set.Devices[1])
+			want := fmt.Sprintf("device %v timed out waiting for its neighbour on device %v", set.Devices[0], set.Devices[1])
 			if err == nil || !strings.Contains(err.Error(), want) || time.Since(start) > 5*time.Second {
 				t.Errorf("after %v: %v", time.Since(start), err)
 			}
@@ -87,14 +87,14 @@ func TestAStageThatIsWaitedForInVain(t *testing.T) {
 			queue := func(step int64) error {
 				return f.Stage(int(step%2), 0, 0).Queue(stream, Moment{Step: step}, nil, false)
 			}
-			// The first needs nobody, if it is alone. What is queued behind the one that waits in vain does not wait again.
+			// The first needs nobody, if it is alone. What is queued behind the one that times out does not wait again.
 			if err := errors.Join(queue(1), stream.Sync(checkLimit)); err != nil {
 				t.Fatal(err)
 			}
 			start, step := time.Now(), int64(2)
 			for ; step < 30; step++ {
 				if err := queue(step); err != nil {
-					break // what has waited in vain is known already
+					break // the timeout is known already
 				}
 			}
 			if err := stream.Sync(checkLimit); err != nil {

@@ -72,7 +72,7 @@ func (s *Sweeper) tuningKey(c classes, box domain.Box) string {
 	n := *s.plan
 	if n.point.linear != nil {
 		shape := n.point.linear.Shape()
-		n.point.linear = &shape
+		n.point.linear, n.point.CUDA = &shape, linearSource(shape, n.writes[0].element)
 	}
 	sum := sha256.Sum256([]byte(n.source(c, s.form)))
 	return fmt.Sprintf("%s %s, point function %s, source %x, size %v", s.device.Name, s.device.Arch, n.point.Name,

@@ -91,7 +91,7 @@ func (p *problem[T]) checkGhosts(t *testing.T, g GhostStore, values []T) {
 	t.Helper()
 	want, l := p.want(), g.To.Layout
 	expected := map[int64]T{}
-	eachPoint(g.Ghosts, func(at domain.Vec) { expected[l.Offset(at)] = want(at.Sub(g.Ghosts.Lo).Add(g.Layers.Lo)) })
+	kerneltest.EachPoint(g.Ghosts, func(at domain.Vec) { expected[l.Offset(at)] = want(at.Sub(g.Ghosts.Lo).Add(g.Layers.Lo)) })
 	for i, got := range values {
 		w, ok := expected[int64(i)]
 		if ok && got != w || !ok && got == got {

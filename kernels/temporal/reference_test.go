@@ -8,6 +8,7 @@ import (
 	"unsafe"
 
 	"github.com/halox/halox/domain"
+	"github.com/halox/halox/kernels/internal/kerneltest"
 	"github.com/halox/halox/kernels/rows"
 	"github.com/halox/halox/kernels/sums"
 	"github.com/halox/halox/stencil"
@@ -67,14 +68,14 @@ func newProblem[T rows.Float](t testing.TB, s stencil.Stencil, sides Sides, size
 		p.from[i], p.to[i] = T(math.NaN()), T(math.NaN())
 	}
 	all := p.box.Grow(width)
-	eachPoint(all, func(at domain.Vec) {
+	kerneltest.EachPoint(all, func(at domain.Vec) {
 		if p.reads(at) {
 			p.from[l.Offset(at)] = T(rng.Float64() - 0.5)
 		}
 	})
 	// Ghosts that follow from points, also those in edges.
 	level := func(at domain.Vec) T { return p.from[l.Offset(at)] }
-	eachPoint(all, func(at domain.Vec) {
+	kerneltest.EachPoint(all, func(at domain.Vec) {
 		if p.reads(at) {
 			p.from[l.Offset(at)] = p.value(0, level, at)
 		}
@@ -157,28 +158,8 @@ func (p *problem[T]) levels() []func(domain.Vec) T {
 			return o[0] + size[0]*(o[1]+size[1]*o[2])
 		}
 		before, next := now, make([]T, region.Points())
-		eachPoint(region, func(at domain.Vec) {
-			v := T(T(p.stencil.Centre) * before(at))
-			for _, g := range p.stencil.Groups {
-				var sum T
-				for i, part := range g.Parts {
-					var one T
-					for k, o := range part {
-						if x := p.value(l-1, before, at.Add(o)); k == 0 {
-							one = x
-						} else {
-							one += x
-						}
-					}
-					if i == 0 {
-						sum = one
-					} else {
-						sum += one
-					}
-				}
-				v += T(T(g.Weight) * sum)
-			}
-			next[place(at)] = v
+		kerneltest.EachPoint(region, func(at domain.Vec) {
+			next[place(at)] = kerneltest.Apply(p.stencil, func(o domain.Vec) T { return p.value(l-1, before, at.Add(o)) })
 		})
 		now = func(at domain.Vec) T {
 			if !region.Contains(at) {
@@ -195,7 +176,7 @@ func (p *problem[T]) levels() []func(domain.Vec) T {
 // norms returns those of a level over the points of a box.
 func (p *problem[T]) norms(level int, box domain.Box) (n rows.Norms) {
 	all := p.levels()
-	eachPoint(box, func(at domain.Vec) {
+	kerneltest.EachPoint(box, func(at domain.Vec) {
 		rows.AddRow(&n, []T{all[level](at)}, []T{all[level-1](at)}, sums.Reproducible)
 	})
 	return n
@@ -206,7 +187,7 @@ func (p *problem[T]) check(t *testing.T) {
 	t.Helper()
 	want, wrong := p.want(), 0
 	stored := map[int64]bool{}
-	eachPoint(p.box, func(at domain.Vec) {
+	kerneltest.EachPoint(p.box, func(at domain.Vec) {
 		o := p.layout.Offset(at)
 		stored[o] = true
 		if got, want := p.stored[o], want(at); got != want && wrong < 5 {
@@ -223,16 +204,6 @@ func (p *problem[T]) check(t *testing.T) {
 
 func (p *problem[T]) String() string {
 	return fmt.Sprintf("dims=%d/points=%d/groups=%d/size=%v/sides=%v/depth=%d", p.stencil.Dims, p.stencil.Points(), len(p.stencil.Groups), p.box.Size(), p.sides, p.depth)
-}
-
-func eachPoint(b domain.Box, f func(at domain.Vec)) {
-	for z := b.Lo[2]; z < b.Hi[2]; z++ {
-		for y := b.Lo[1]; y < b.Hi[1]; y++ {
-			for x := b.Lo[0]; x < b.Hi[0]; x++ {
-				f(domain.Vec{x, y, z})
-			}
-		}
-	}
 }
 
 // stencils are all linear stencils that have a name, those of stars also with spacings that differ.

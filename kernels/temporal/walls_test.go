@@ -93,7 +93,7 @@ func (p *problem[T]) move(b *kerneltest.Bench, rng *rand.Rand) (walls Walls) {
 		}
 		var values []T
 		for level := 1; level < p.depth; level++ {
-			eachPoint(w.Box, func(at domain.Vec) {
+			kerneltest.EachPoint(w.Box, func(at domain.Vec) {
 				v := T(rng.Float64() - 0.5)
 				p.walls[wallPoint{level, at}], values = v, append(values, v)
 			})

@@ -145,7 +145,7 @@ func (r *run) stageRanks() (all [][][]sweep.StageRank, err error) {
 				made := &d.stages[phase][stage]
 				one := sweep.StageRank{Sweeper: made.sweeper, Arrays: made.arrays}
 				one.Boundary, one.Interior = d.kernelBoxes(r.Runner, stage, int64(phase))
-				one.Alone = r.step.isolated(int64(phase), stage)
+				one.Independent = r.step.isolated(int64(phase), stage)
 				if one.Stores, err = r.stores(rank, stage, int64(phase)); err != nil {
 					return nil, err
 				}

@@ -70,7 +70,7 @@ func (r *resident) maxEarly() int64 {
 	if len(r.step.Measured) != 1 || r.measured == nil {
 		return 0
 	}
-	return min(r.maxQueued(), r.kernel.MostChecks())
+	return min(r.maxQueued(), r.kernel.MaxChecks())
 }
 
 func (r *resident) stepsWithNorms(first, last, every int64) error {

@@ -12,6 +12,7 @@ import (
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/stencil"
 	"github.com/halox/halox/streams"
 )
 
@@ -132,3 +133,24 @@ func EachPoint(b domain.Box, f func(p domain.Vec)) {
 
 // Near reports whether sums agree that were taken in different orders.
 func Near(a, b float64) bool { return math.Abs(a-b) <= 1e-12*math.Abs(b) }
+
+// Apply is a stencil at one point, where at is the value at an offset, summed as stencil.Stencil defines it.
+func Apply[T float32 | float64](s stencil.Stencil, at func(o domain.Vec) T) T {
+	u := T(T(s.Centre) * at(domain.Vec{}))
+	for _, g := range s.Groups {
+		var sum T
+		for i, part := range g.Parts {
+			one := at(part[0])
+			for _, o := range part[1:] {
+				one += at(o)
+			}
+			if i == 0 {
+				sum = one
+			} else {
+				sum += one
+			}
+		}
+		u += T(T(g.Weight) * sum)
+	}
+	return u
+}
