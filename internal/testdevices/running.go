@@ -208,8 +208,11 @@ func some[T any](n int, all []T) []T {
 // ranOnCPU has the names of the kernels that devices of CPU have run to their end.
 var ranOnCPU sync.Map
 
-// kernelName is how the sources define a kernel.
-var kernelName = regexp.MustCompile(`(?s)extern "C" __global__[^;{]*?(\w+)\(const __grid_constant__`)
+// kernelName is how the sources define a kernel, kernelMacro how point.cu does.
+var (
+	kernelName  = regexp.MustCompile(`(?s)extern "C" __global__[^;{\\]*?(\w+)\(const __grid_constant__`)
+	kernelMacro = regexp.MustCompile(`(?m)^(MEASURED_)?KERNEL\((\w+),`)
+)
 
 // Main runs the tests of a package, and returns the exit status of the process. It fails if all tests
 // ran, on devices of CPU too, but some kernel never did there. The kernels are those of the CUDA sources
@@ -270,6 +273,13 @@ func kernelsOf(patterns []string) (kernels [][2]string, err error) {
 		}
 		for _, m := range kernelName.FindAllSubmatch(text, -1) {
 			kernels = append(kernels, [2]string{filepath.Base(file), string(m[1])})
+		}
+		for _, m := range kernelMacro.FindAllSubmatch(text, -1) {
+			name := string(m[2])
+			if len(m[1]) > 0 {
+				name += "_measured"
+			}
+			kernels = append(kernels, [2]string{filepath.Base(file), name})
 		}
 	}
 	return kernels, nil
