@@ -110,8 +110,7 @@ var digits = regexp.MustCompile(`\d+`)
 // and a name with a version after the bare one.
 func compareVersions(a, b string) int {
 	return cmp.Or(
-		compareNumbers(filepath.Base(a), filepath.Base(b)),
-		slices.CompareFunc(folders(a), folders(b), compareNumbers),
+		compareNumbers(filepath.Base(a), filepath.Base(b)), slices.CompareFunc(folders(a), folders(b), compareNumbers),
 		cmp.Compare(a, b),
 	)
 }

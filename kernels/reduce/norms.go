@@ -58,12 +58,7 @@ func NewNormReducer(c *kernels.Compiler, d *streams.Device, real kernels.Real, m
 }
 
 // NormReduction is the prepared launches of the norms of one step, or of several.
-type NormReduction struct {
-	resources streams.Resources
-	launches  []*streams.Kernel
-	result    *streams.Memory // on the device
-	host      *streams.Memory // pinned
-}
+type NormReduction struct{ launches }
 
 // Norms prepares a reduction over the points of the box in the arrays next and last, which have one layout.
 func (r *NormReducer) Norms(next, last kernels.Array, box domain.Box) (*NormReduction, error) {
@@ -76,41 +71,15 @@ func (r *NormReducer) Norms(next, last kernels.Array, box domain.Box) (*NormRedu
 	const warpsPerBlock, maxBlocks = 8, 1024
 	size := box.Size()
 	blocks := min(maxBlocks, (int64(size[1])*int64(size[2])+warpsPerBlock-1)/warpsPerBlock)
-	red, err := newNormReduction(r.device, 1, blocks)
-	if err != nil {
-		return nil, err
+	red := &NormReduction{}
+	if err := red.allocate(r.device, normsBytes, blocks*normsBytes); err != nil {
+		return nil, errors.Join(err, red.Close())
 	}
 	specs := r.specs(next, last, box, red.result, blocks)
-	if err := red.launchAll(r.device, "norms", specs, next.Data, last.Data); err != nil {
+	if err := red.prepare(r.device, "norms", specs, next.Data, last.Data); err != nil {
 		return nil, errors.Join(err, red.Close())
 	}
 	return red, nil
-}
-
-// newNormReduction allocates memory for results, followed by partial norms.
-func newNormReduction(d *streams.Device, results, partial int64) (*NormReduction, error) {
-	result, err := d.Alloc((results + partial) * normsBytes)
-	if err != nil {
-		return nil, err
-	}
-	host, err := d.AllocPinned(results * normsBytes)
-	if err != nil {
-		return nil, errors.Join(err, result.Close())
-	}
-	r := &NormReduction{result: result, host: host}
-	r.resources.Add(result, host)
-	return r, nil
-}
-
-// launchAll prepares the launches of the reduction, which use its memory besides uses.
-func (r *NormReduction) launchAll(
-	d *streams.Device, name string, specs []streams.KernelSpec, uses ...streams.Span,
-) (err error) {
-	for i := range specs {
-		specs[i].Name, specs[i].Uses = name, append(uses[:len(uses):len(uses)], r.result.All())
-	}
-	r.launches, err = newStages(d, &r.resources, specs)
-	return err
 }
 
 // specs reduces in two launches: norms of each block, then of all. The
@@ -144,30 +113,17 @@ func normRows[T rows.Float](mode sums.Mode, next, last kernels.Array, box domain
 	streams.View[Norms](result.Bytes())[0] = sum
 }
 
-// Queue queues the reduction and the copy of its results to the host.
-func (r *NormReduction) Queue(s *streams.Stream) error {
-	for _, k := range r.launches {
-		if err := s.Launch(k); err != nil {
-			return err
-		}
-	}
-	return s.CopyAs(streams.OtherWork, r.host.All(), r.result.Span(0, r.host.Size()))
-}
-
 // Result returns the norms once what Queue queued is done, those of the last step where there are several.
 func (r *NormReduction) Result() Norms { return r.Results()[0] }
 
 // Results returns those of all steps, the last step first.
 func (r *NormReduction) Results() []Norms { return streams.View[Norms](r.host.Bytes()) }
 
-// Close frees what it holds. Closing twice is no error.
-func (r *NormReduction) Close() error { return r.resources.Close() }
-
 // NormParts is memory of a GPU where kernels leave the norms of parts of a box, one Norms per part, to be joined:
 // those of one step or of several.
 type NormParts struct {
 	reducer *NormReducer
-	room    *NormReduction
+	room    launches
 	steps   int
 	most    int64
 }
@@ -177,11 +133,11 @@ func (r *NormReducer) Parts(steps int, most int64) (*NormParts, error) {
 	if steps < 1 || most < 1 {
 		return nil, fmt.Errorf("reduce: room for the norms of %d steps of %d parts", steps, most)
 	}
-	room, err := newNormReduction(r.device, int64(steps), int64(steps)*most)
-	if err != nil {
-		return nil, err
+	p := &NormParts{reducer: r, steps: steps, most: most}
+	if err := p.room.allocate(r.device, int64(steps)*normsBytes, int64(steps)*most*normsBytes); err != nil {
+		return nil, errors.Join(err, p.Close())
 	}
-	return &NormParts{r, room, steps, most}, nil
+	return p, nil
 }
 
 // Span is the memory of the parts of a step, in order. 0 is the last step.
@@ -194,21 +150,17 @@ func (p *NormParts) Span(step int) streams.Span {
 func (p *NormParts) Join(steps int, count int64) (*NormReduction, error) {
 	if steps < 1 || steps > p.steps || count < 1 || count > p.most {
 		return nil, fmt.Errorf(
-			"reduce: norms of %d steps of %d parts, with room for %d of %d",
-			steps,
-			count,
-			p.steps,
-			p.most,
+			"reduce: norms of %d steps of %d parts, with room for %d of %d", steps, count, p.steps, p.most,
 		)
 	}
-	red := &NormReduction{result: p.room.result, host: p.room.host}
+	red := &NormReduction{launches{result: p.room.result, host: p.room.host}}
 	spec := streams.KernelSpec{
 		Function: p.reducer.total, Grid: [3]int{steps, 1, 1}, Block: [3]int{launch.BlockSize, 1, 1},
 		Argument: launch.Argument(&normsArgs{
 			sums: p.Span(0).Address(), result: p.room.result.Address(), blocks: count, stride: p.most,
 		}),
 	}
-	if err := red.launchAll(p.reducer.device, "norms", []streams.KernelSpec{spec}); err != nil {
+	if err := red.prepare(p.reducer.device, "norms", []streams.KernelSpec{spec}); err != nil {
 		return nil, errors.Join(err, red.Close())
 	}
 	return red, nil

@@ -15,26 +15,57 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// newStages prepares launches that belong together, and are closed with open. On CPU devices those without a Go form
-// are left out: the others do all.
-func newStages(
-	d *streams.Device,
-	open *streams.Resources,
-	specs []streams.KernelSpec,
-) (launches []*streams.Kernel, err error) {
+// launches are prepared launches that belong together, one stage after the other, and their memory.
+type launches struct {
+	resources streams.Resources
+	all       []*streams.Kernel
+	result    *streams.Memory // on the device: the results, then partial ones
+	host      *streams.Memory // pinned: the results
+}
+
+// allocate makes room for results, and on the device also for partial ones.
+func (l *launches) allocate(d *streams.Device, results, partial int64) (err error) {
+	if l.result, err = d.Alloc(results + partial); err != nil {
+		return err
+	}
+	l.resources.Add(l.result)
+	if l.host, err = d.AllocPinned(results); err != nil {
+		return err
+	}
+	l.resources.Add(l.host)
+	return nil
+}
+
+// prepare prepares the launches, which use memory besides their own. On CPU devices those without a Go form are left
+// out: the others do all.
+func (l *launches) prepare(d *streams.Device, name string, specs []streams.KernelSpec, uses ...streams.Span) error {
 	for _, spec := range specs {
 		if d.GoKernels && spec.Run == nil && spec.RunWith == nil {
 			continue
 		}
+		spec.Name, spec.Uses = name, append(uses[:len(uses):len(uses)], l.result.All())
 		k, err := launch.New(d, spec)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		open.Add(k)
-		launches = append(launches, k)
+		l.resources.Add(k)
+		l.all = append(l.all, k)
 	}
-	return launches, nil
+	return nil
 }
+
+// Queue queues the launches and the copy of their results to the host.
+func (l *launches) Queue(s *streams.Stream) error {
+	for _, k := range l.all {
+		if err := s.Launch(k); err != nil {
+			return err
+		}
+	}
+	return s.CopyAs(streams.OtherWork, l.host.All(), l.result.Span(0, l.host.Size()))
+}
+
+// Close frees what it holds. Closing twice is no error.
+func (l *launches) Close() error { return l.resources.Close() }
 
 // Op is what a Reducer computes of the values of a box.
 type Op string
@@ -59,13 +90,13 @@ type Reducer struct {
 }
 
 // isSum reports whether the totals of an operation are of type sums.Sum. The others have 8 bytes.
-func (t *Reducer) isSum(op Op) bool {
-	return op == Squares || op == Sum && t.number != "int32" && t.number != "int64"
+func (r *Reducer) isSum(op Op) bool {
+	return op == Squares || op == Sum && r.number != "int32" && r.number != "int64"
 }
 
 // totalBytes is the size of a total.
-func (t *Reducer) totalBytes(op Op) int64 {
-	if t.isSum(op) {
+func (r *Reducer) totalBytes(op Op) int64 {
+	if r.isSum(op) {
 		return sums.Bytes
 	}
 	return 8
@@ -111,56 +142,34 @@ func NewReducer(c *kernels.Compiler, d *streams.Device, number kernels.Number, m
 	return t, nil
 }
 
-// Reduction is the prepared launches of one operation over a box.
-type Reduction struct {
-	resources streams.Resources
-	launches  []*streams.Kernel
-	result    *streams.Memory // on the device: one total per value, then room for partial ones
-	host      *streams.Memory // pinned: one total per value
-}
+// Reduction is the prepared launches of one operation over a box, with one total per value of a point.
+type Reduction struct{ launches }
 
 // Over prepares the totals over the points of the box: one for each scalar of an element, of which a complex number has
 // two. Reals are summed as float64.
-func (t *Reducer) Over(op Op, a kernels.Array, box domain.Box) (*Reduction, error) {
+func (r *Reducer) Over(op Op, a kernels.Array, box domain.Box) (*Reduction, error) {
 	const warpsPerBlock, maxBlocks = 8, 1024
-	values, err := t.values(op, a, box)
+	values, err := r.values(op, a, box)
 	if err != nil {
 		return nil, err
 	}
 	size := box.Size()
 	blocks := min(maxBlocks, (int64(size[1])*int64(size[2])+warpsPerBlock-1)/warpsPerBlock)
-	made := &Reduction{}
-	if err := made.allocate(t.device, values*t.totalBytes(op), blocks); err != nil {
+	made, bytes := &Reduction{}, values*r.totalBytes(op)
+	if err := made.allocate(r.device, bytes, bytes*blocks); err != nil {
 		return nil, errors.Join(err, made.Close())
 	}
-	specs := t.specs(op, a, box, made.result, values, blocks)
-	for i := range specs {
-		specs[i].Name, specs[i].Uses = string(op), []streams.Span{a.Data, made.result.All()}
-	}
-	if made.launches, err = newStages(t.device, &made.resources, specs); err != nil {
+	if err := made.prepare(r.device, string(op), r.specs(op, a, box, made.result, values, blocks), a.Data); err != nil {
 		return nil, errors.Join(err, made.Close())
 	}
 	return made, nil
 }
 
-// allocate makes room for totals of so many bytes, each in so many parts.
-func (t *Reduction) allocate(d *streams.Device, bytes, blocks int64) (err error) {
-	if t.result, err = d.Alloc(bytes * (1 + blocks)); err != nil {
-		return err
-	}
-	t.resources.Add(t.result)
-	if t.host, err = d.AllocPinned(bytes); err != nil {
-		return err
-	}
-	t.resources.Add(t.host)
-	return nil
-}
-
 // values returns how many scalars an element has. It is an error if the operation
 // or the box is none, or the elements are not made of the numbers.
-func (t *Reducer) values(op Op, a kernels.Array, box domain.Box) (int64, error) {
+func (r *Reducer) values(op Op, a kernels.Array, box domain.Box) (int64, error) {
 	const most = 65535 // blocks along y
-	place, count, err := scalar.Of(t.number)
+	place, count, err := scalar.Of(r.number)
 	if err != nil {
 		return 0, err
 	}
@@ -174,7 +183,7 @@ func (t *Reducer) values(op Op, a kernels.Array, box domain.Box) (int64, error) 
 	case !slices.Contains(ops, op):
 		return 0, fmt.Errorf("reduce: no operation %q: sum, squares, min or max", op)
 	case size%(one*count) != 0:
-		return 0, fmt.Errorf("reduce: elements of %d bytes are no whole number of %s", size, t.number)
+		return 0, fmt.Errorf("reduce: elements of %d bytes are no whole number of %s", size, r.number)
 	case box.Empty() || values > most:
 		return 0, fmt.Errorf("reduce: totals over box %v of %d values a point", box, values)
 	}
@@ -183,23 +192,19 @@ func (t *Reducer) values(op Op, a kernels.Array, box domain.Box) (int64, error) 
 
 // specs reduces in two launches: a total a block, then one in all. The partial
 // totals follow the result in memory. In Go the second does all.
-func (t *Reducer) specs(
-	op Op,
-	a kernels.Array,
-	box domain.Box,
-	result *streams.Memory,
-	values, blocks int64,
+func (r *Reducer) specs(
+	op Op, a kernels.Array, box domain.Box, result *streams.Memory, values, blocks int64,
 ) []streams.KernelSpec {
 	arg := launch.Argument(&reductionArgs{
-		data: a.Data.Address(), partial: result.Address() + uint64(values*t.totalBytes(op)), result: result.Address(),
+		data: a.Data.Address(), partial: result.Address() + uint64(values*r.totalBytes(op)), result: result.Address(),
 		Strides: launch.StridesOf(a.Layout), region: launch.RegionOf(a.Layout, box), values: values, blocks: blocks,
 	})
 	block := [3]int{launch.BlockSize, 1, 1}
 	return []streams.KernelSpec{
-		{Function: t.box[op], Grid: [3]int{int(blocks), int(values), 1}, Block: block, Argument: arg},
+		{Function: r.box[op], Grid: [3]int{int(blocks), int(values), 1}, Block: block, Argument: arg},
 		{
-			Run:      t.onHost(op, a, box, result, int(values)),
-			Function: t.blocks[op],
+			Run:      r.onHost(op, a, box, result, int(values)),
+			Function: r.blocks[op],
 			Grid:     [3]int{1, int(values), 1},
 			Block:    block,
 			Argument: arg,
@@ -208,24 +213,19 @@ func (t *Reducer) specs(
 }
 
 // onHost is the host version of both launches.
-func (t *Reducer) onHost(op Op, a kernels.Array, box domain.Box, result *streams.Memory, values int) func() {
-	place, _, _ := scalar.Of(t.number) // checked before
+func (r *Reducer) onHost(op Op, a kernels.Array, box domain.Box, result *streams.Memory, values int) func() {
+	place, _, _ := scalar.Of(r.number) // checked before
 	return map[kernels.Number]func(){
-		"float32": func() { totalRows[float32, float64](t, op, a, box, result, values) },
-		"float64": func() { totalRows[float64, float64](t, op, a, box, result, values) },
-		"int32":   func() { totalRows[int32, int64](t, op, a, box, result, values) },
-		"int64":   func() { totalRows[int64, int64](t, op, a, box, result, values) },
+		"float32": func() { totalRows[float32, float64](r, op, a, box, result, values) },
+		"float64": func() { totalRows[float64, float64](r, op, a, box, result, values) },
+		"int32":   func() { totalRows[int32, int64](r, op, a, box, result, values) },
+		"int64":   func() { totalRows[int64, int64](r, op, a, box, result, values) },
 	}[scalar.All[place].Number]
 }
 
 // totalRows is the host version of reduce.cu: scalars T with totals A.
 func totalRows[T float32 | float64 | int32 | int64, A float64 | int64](
-	t *Reducer,
-	op Op,
-	a kernels.Array,
-	box domain.Box,
-	result *streams.Memory,
-	values int,
+	t *Reducer, op Op, a kernels.Array, box domain.Box, result *streams.Memory, values int,
 ) {
 	first := launch.Values[T](a.Data)[a.Layout.Offset(box.Lo)*int64(values):]
 	for value := range values {
@@ -251,12 +251,7 @@ func eachValue[T any](a kernels.Array, box domain.Box, value, values int, f func
 
 // foldValue folds one value of all points of the box, in order of memory.
 func foldValue[T, A any](
-	a kernels.Array,
-	box domain.Box,
-	result *streams.Memory,
-	value, values int,
-	none A,
-	fold func(A, T) A,
+	a kernels.Array, box domain.Box, result *streams.Memory, value, values int, none A, fold func(A, T) A,
 ) {
 	total := none
 	eachValue(a, box, value, values, func(row []T) {
@@ -269,12 +264,7 @@ func foldValue[T, A any](
 
 // sumValue sums one value of all points of the box, or its square.
 func sumValue[T float32 | float64 | int32 | int64](
-	mode sums.Mode,
-	op Op,
-	a kernels.Array,
-	box domain.Box,
-	result *streams.Memory,
-	value, values int,
+	mode sums.Mode, op Op, a kernels.Array, box domain.Box, result *streams.Memory, value, values int,
 ) {
 	var total sums.Sum
 	var room [512]float64
@@ -295,24 +285,11 @@ func sumValue[T float32 | float64 | int32 | int64](
 	streams.View[sums.Sum](result.Bytes())[value] = total
 }
 
-// Queue queues the operation and the copy of its totals to the host.
-func (t *Reduction) Queue(s *streams.Stream) error {
-	for _, k := range t.launches {
-		if err := s.Launch(k); err != nil {
-			return err
-		}
-	}
-	return s.Copy(t.host.All(), t.result.Span(0, t.host.Size()))
-}
-
 // Sums returns the sums of reals, and those of the squares of any numbers, once what Queue queued is done.
-func (t *Reduction) Sums() []sums.Sum { return streams.View[sums.Sum](t.host.Bytes()) }
+func (r *Reduction) Sums() []sums.Sum { return streams.View[sums.Sum](r.host.Bytes()) }
 
 // Floats returns the smallest or largest reals.
-func (t *Reduction) Floats() []float64 { return streams.View[float64](t.host.Bytes()) }
+func (r *Reduction) Floats() []float64 { return streams.View[float64](r.host.Bytes()) }
 
 // Ints returns the totals of whole numbers, but not the sums of their squares.
-func (t *Reduction) Ints() []int64 { return streams.View[int64](t.host.Bytes()) }
-
-// Close frees what it holds. Closing twice is no error.
-func (t *Reduction) Close() error { return t.resources.Close() }
+func (r *Reduction) Ints() []int64 { return streams.View[int64](r.host.Bytes()) }

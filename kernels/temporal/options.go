@@ -70,9 +70,7 @@ func (o Options) check(of More, stored domain.Box, depth int) error {
 	switch {
 	case len(of.Parts) != o.Norms:
 		return fmt.Errorf(
-			"temporal: room for the norms of %d steps, of passes with those of %d",
-			len(of.Parts),
-			o.Norms,
+			"temporal: room for the norms of %d steps, of passes with those of %d", len(of.Parts), o.Norms,
 		)
 	case o.Norms > depth:
 		return fmt.Errorf("temporal: the norms of %d steps of %d", o.Norms, depth)

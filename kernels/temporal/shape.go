@@ -104,9 +104,7 @@ func (s *shape) grid(n domain.Vec, shift, cores int) (grid [3]int, chunk int, er
 	grid[2] = ceil(layers, chunk)
 	if grid[1] > maxGrid || grid[2] > maxGrid {
 		return grid, chunk, fmt.Errorf(
-			"temporal: %w: a box of %v points has too many tiles for a launch",
-			ErrImpossible,
-			n,
+			"temporal: %w: a box of %v points has too many tiles for a launch", ErrImpossible, n,
 		)
 	}
 	return grid, chunk, nil

@@ -135,12 +135,7 @@ func (walls *Walls) spans() (spans []streams.Span) {
 
 // check returns an error unless the walls hold all that a pass over a box reads.
 func (walls *Walls) check(
-	s stencil.Stencil,
-	real kernels.Real,
-	moving bool,
-	sides Sides,
-	box domain.Box,
-	depth int,
+	s stencil.Stencil, real kernels.Real, moving bool, sides Sides, box domain.Box, depth int,
 ) error {
 	var r domain.Vec
 	for a := range s.Dims {

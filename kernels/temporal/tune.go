@@ -123,13 +123,8 @@ func (p *Passes) tuningKey(box domain.Box) string {
 		fmt.Fprintln(h, s.program)
 	}
 	return fmt.Sprintf(
-		"%s %s, stencil %v, %s, kernels %x, size %v",
-		p.device.Name,
-		p.device.Arch,
-		p.stencil.Shape(),
-		p.real,
-		h.Sum(nil)[:8],
-		flags.Alike(box.Size()),
+		"%s %s, stencil %v, %s, kernels %x, size %v", p.device.Name, p.device.Arch, p.stencil.Shape(), p.real,
+		h.Sum(nil)[:8], flags.Alike(box.Size()),
 	)
 }
 
