@@ -314,11 +314,12 @@ func (c *checker) decomposition() {
 func (c *checker) exchange() {
 	const order = "exchange.order"
 	e := &c.run.Exchange
-	needs, err := scheme.NeedsOf(scheme.Scheme(e.Scheme))
+	name := scheme.Scheme(e.Scheme)
+	needs := name.Needs()
 	known := autoOr(needs.Orders)[1:]
 	if e.Scheme == Auto {
 		known = orders()
-	} else if err != nil {
+	} else if !slices.Contains(scheme.All(), name) {
 		return
 	}
 	switch given := c.given(order); {

@@ -140,12 +140,13 @@ func (d Devices) agree(ctx context.Context, what string, err error) error {
 }
 
 // Agree returns the error, or where processes share the grid an error if any of them has one: it is how they do
-// something in step that each may fail at. All call it. In a dry run nobody is asked.
-func (p *Placement) Agree(ctx context.Context, what string, err error) error {
+// something in step that each may fail at. All call it. What wraps one of kinds on one process does on all. In a dry run
+// it returns the error.
+func (p *Placement) Agree(ctx context.Context, what string, err error, kinds ...error) error {
 	if p == nil || p.isDry() {
 		return err
 	}
-	return p.Processes.Agree(ctx, "halo: "+what, err)
+	return p.Processes.Agree(ctx, "halo: "+what, err, kinds...)
 }
 
 // share returns which of the ids this process takes, where several processes of a host see the

@@ -15,68 +15,53 @@ import (
 )
 
 // What a dry run counts is what a run with norms, and with a look at all of its field, held at most, byte for
-// byte, of each device and of pinned memory; and nothing is allocated to find out.
+// byte, of each device and of pinned memory; and nothing is allocated to find out. A stencil that reaches corners and two
+// layers has other tables, and more, and so have groups of steps.
 func TestADryRunCountsWhatARunHolds(t *testing.T) {
 	testdevices.InTurn(t, 4, 8)
+	type counted struct {
+		p    *Problem
+		cuts []domain.Vec
+	}
+	plain := []counted{
+		{problem(t, []int{17, 12, 11}, kernels.Float64, "dnddpp"), []domain.Vec{{1, 1, 1}, {1, 2, 2}}},
+		{problem(t, []int{12, 9, 17}, kernels.Float32, "ntdnpp"), []domain.Vec{{1, 1, 3}}},
+		{problem(t, []int{23, 19}, kernels.Float64, "ddpp"), []domain.Vec{{2, 2, 1}}},
+		{problem(t, []int{40, 31}, kernels.Float32, "ppnd"), []domain.Vec{{1, 3, 1}}},
+	}
+	var wide []counted
+	for _, k := range stencil.Kinds(3) {
+		p := of(t, problem(t, []int{13, 14, 15}, kernels.Float64, "ddddpp"), k)
+		wide = append(wide, counted{p, []domain.Vec{{1, 2, 1}}})
+	}
 	testdevices.EachKernel(t, 4, func(t *testing.T, set *testdevices.Set) {
-		type counted struct {
-			size  []int
-			real  kernels.Real
-			kinds string
-			cuts  []domain.Vec
-		}
-		cases := testdevices.Again(1, testdevices.Some(4, []counted{
-			{[]int{17, 12, 11}, kernels.Float64, "dnddpp", []domain.Vec{{1, 1, 1}, {1, 2, 2}}},
-			{[]int{12, 9, 17}, kernels.Float32, "ntdnpp", []domain.Vec{{1, 1, 3}}},
-			{[]int{23, 19}, kernels.Float64, "ddpp", []domain.Vec{{2, 2, 1}}},
-			{[]int{40, 31}, kernels.Float32, "ppnd", []domain.Vec{{1, 3, 1}}},
-		}))
-		for i, c := range cases {
-			p := problem(t, c.size, c.real, c.kinds)
-			for _, parts := range c.cuts {
-				for j, h := range ways() {
-					h.parts = parts
-					if !unsuited(h.scheme, p) && testdevices.Turn(i+j, 2*len(cases), 2*len(cases)) { // each way once, in two runs
-						t.Run(fmt.Sprintf("%v/%s/%s/%v", c.size, c.real, c.kinds, h), func(t *testing.T) { countedAsHeld(t, set, p, h) })
+		for _, all := range [][]counted{plain, wide} {
+			cases := testdevices.Again(1, testdevices.Some(4, all))
+			for i, c := range cases {
+				for _, parts := range c.cuts {
+					for j, h := range ways() {
+						h.parts = parts
+						if !unsuited(set, h.scheme, c.p) && testdevices.Turn(i+j, 2*len(cases), 2*len(cases)) { // each way once, in two runs
+							t.Run(fmt.Sprintf("%v/%s/%d points/%v", c.p.Grid.Size, c.p.Real, c.p.Stencil.Points(), h),
+								func(t *testing.T) { countedAsHeld(t, set, c.p, h) })
+						}
 					}
 				}
 			}
 		}
-	})
-}
-
-// A stencil that reaches corners and two layers has other tables, and more.
-func TestADryRunCountsWideStencils(t *testing.T) {
-	testdevices.InTurn(t, 2, 8)
-	testdevices.EachKernel(t, 2, func(t *testing.T, set *testdevices.Set) {
-		kinds := testdevices.Again(1, testdevices.Some(4, stencil.Kinds(3)))
-		for i, k := range kinds {
-			p := of(t, problem(t, []int{13, 14, 15}, kernels.Float64, "ddddpp"), k)
-			for j, h := range ways() {
-				if h.parts = (domain.Vec{1, 2, 1}); h.scheme != Baseline && !unsuited(h.scheme, p) && testdevices.Turn(i+j, 2*len(kinds), 2*len(kinds)) { // each way once, in two runs
-					t.Run(fmt.Sprintf("%v/%v", k, h), func(t *testing.T) { countedAsHeld(t, set, p, h) })
-				}
+		for _, h := range testdevices.Again(2, testdevices.Some(4, inGroups())) {
+			steps := 4
+			if h.parts = (domain.Vec{1, 2, 2}); h.scheme == Resident {
+				steps = 2 // for which GPUs that the CPU plays have the shared memory
 			}
+			t.Run("groups/"+h.String(), func(t *testing.T) { countedAsHeld(t, set, inGroupsOf(plain[0].p, steps), h) })
 		}
 	})
 }
 
 func countedAsHeld(t *testing.T, set *testdevices.Set, p *Problem, h how) {
-	cut, err := domain.Decompose(p.Grid, h.parts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(cut.Subdomains) > len(set.Devices) {
-		t.Skip("SKIPPED: too few devices")
-	}
-	place, err := halo.Place(cut, set.Devices[:len(cut.Subdomains)])
-	if err != nil {
-		t.Fatal(err)
-	}
-	plan, err := halo.NewPlan(place, set.Links, h.path, p.Field())
-	if err != nil {
-		t.Fatal(err)
-	}
+	plan := planFor(t, set, p, h)
+	place := plan.Stages[0].Placement
 	o := h.options(Options{Steps: 5, CheckEvery: 2, History: true})
 	held(place)
 	counted, err := DryRun(t.Context(), p, plan, set.Compiler, o)
@@ -91,10 +76,7 @@ func countedAsHeld(t *testing.T, set *testdevices.Set, p *Problem, h how) {
 			t.Errorf("the dry run took %+v of %v", most, place.Devices[rank])
 		}
 	}
-	s, err := New(t.Context(), p, plan, set.Compiler)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must(New(t.Context(), p, plan, set.Compiler))(t)
 	if _, err := s.Run(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}

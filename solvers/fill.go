@@ -16,7 +16,7 @@ import (
 )
 
 // source evaluates the field after some steps, ghosts included, for one goroutine.
-// Rows and single points have evaluators of their own, because an evaluator
+// Rows and single points have separate evaluators, because an evaluator
 // keeps what is the same in all rows of one length.
 type source[T float32 | float64] struct {
 	problem *Problem
@@ -97,9 +97,9 @@ type notFinite struct {
 // precedes reports whether a value comes before another: in the order of the grid, x fastest, and along each axis the
 // ghosts after the points of the grid, those next to it first. So it does not depend on who finds a value first which
 // is named.
-func (v *notFinite) precedes(other *notFinite) bool {
+func (n *notFinite) precedes(other *notFinite) bool {
 	for a := 2; a >= 0; a-- {
-		if i, j := v.at[a], other.at[a]; i != j {
+		if i, j := n.at[a], other.at[a]; i != j {
 			return i >= 0 && (j < 0 || i < j) || j < 0 && i > j
 		}
 	}
@@ -115,9 +115,9 @@ func (p *Problem) fault(v *notFinite) error {
 	return fmt.Errorf("solvers: %s is %v at point %v, which is not finite in %s", what, v.value, v.at, p.Real)
 }
 
-// inExact is the error for a value of an exact solution after n steps.
-func (v *notFinite) inExact(n int64) error {
-	return fmt.Errorf("solvers: exact is %v at point %v after %d steps, which is not finite", v.value, v.at, n)
+// inExact is the error for a value of an exact solution after so many steps.
+func (n *notFinite) inExact(steps int64) error {
+	return fmt.Errorf("solvers: exact is %v at point %v after %d steps, which is not finite", n.value, n.at, steps)
 }
 
 // resolve returns which evaluator gives the value at a point, owned or ghost, and at which point it is asked. See
@@ -183,14 +183,10 @@ func ownedPoints[T float32 | float64](f *halo.Field, box domain.Box) (values []T
 	return values, halo.Gather(context.Background(), values, f, box, 0)
 }
 
-// deviation compares the owned points with the expression at step n, all of them, so that other processes wait for
-// nobody. It is an error if the expression is not finite at one.
+// deviation compares all owned points with the expression at step n, also after an error, so that other processes do
+// not wait. It is an error if the expression is not finite at a point.
 func deviation[T float32 | float64](
-	ctx context.Context,
-	f *halo.Field,
-	p *Problem,
-	exact *stencil.Expression,
-	n int64,
+	ctx context.Context, f *halo.Field, p *Problem, exact *stencil.Expression, n int64,
 ) (Deviation, error) {
 	ev := exact.NewEvaluator(p.coordinates(n))
 	var sum float64

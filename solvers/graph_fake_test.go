@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/halox/halox/domain"
-	"github.com/halox/halox/halo"
 	"github.com/halox/halox/internal/cuda/cudafake"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels"
@@ -47,37 +46,12 @@ func TestGraphOnAFakeDriver(t *testing.T) {
 
 func solveOnFake(t *testing.T, library string, compiler *kernels.Compiler, path p2p.Path, parts domain.Vec, steps int64) {
 	t.Helper()
-	platform, err := streams.CUDAPlatform(library)
-	if err != nil {
-		t.Fatal(err)
-	}
-	devices, err := platform.Open()
-	if err != nil {
-		t.Fatal(err)
-	}
-	links, err := p2p.Discover(t.Context(), devices, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	platform := must(streams.CUDAPlatform(library))(t)
+	devices := must(platform.Open())(t)
+	links := must(p2p.Discover(t.Context(), devices, nil))(t)
 	p := problem(t, []int{6, 8, 8}, kernels.Float64, "dnddpp")
-	cut, err := domain.Decompose(p.Grid, parts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	place, err := halo.Place(cut, devices)
-	if err != nil {
-		t.Fatal(err)
-	}
-	plan, err := halo.NewPlan(place, links, path, p.Field())
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := New(t.Context(), p, plan, compiler)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = s.Run(t.Context(), Options{Scheme: Graph, Steps: steps, CheckEvery: 1 << 30, Limit: testLimit})
-	if err := errors.Join(err, s.Close(), streams.CloseAll(devices), platform.Close()); err != nil {
-		t.Fatal(err)
-	}
+	plan := planFor(t, &testdevices.Set{Devices: devices, Links: links}, p, how{path: path, parts: parts})
+	s := must(New(t.Context(), p, plan, compiler))(t)
+	_, err := s.Run(t.Context(), Options{Scheme: Graph, Steps: steps, CheckEvery: 1 << 30, Limit: testLimit})
+	succeeds(t, errors.Join(err, s.Close(), streams.CloseAll(devices), platform.Close()))
 }

@@ -39,14 +39,15 @@ type Setup struct {
 	Trials  []scheme.Trial // the shortest first, if they chose the scheme
 
 	options OpenOptions
+	plan    *scheme.Plan
 	ahead   *kernels.Ahead
 }
 
 // PlanError is the error of Open where the grid can be cut but its messages cannot be sent.
 type PlanError struct{ error }
 
-// Unwrap returns the error of halo.NewPlan.
-func (e *PlanError) Unwrap() error { return e.error }
+// Unwrap returns the error of Problem.NewPlan.
+func (p *PlanError) Unwrap() error { return p.error }
 
 // Open cuts the grid of a problem over the devices of a session, chooses the scheme as scheme.Choose does where it is
 // Auto, and plans the messages. The errors are those of halo.Session.Cut, a halo.OptionError of "Options.Scheme" where
@@ -54,7 +55,7 @@ func (e *PlanError) Unwrap() error { return e.error }
 func Open(ctx context.Context, session *halo.Session, p *Problem, o OpenOptions) (*Setup, error) {
 	of := *p
 	s := &Setup{Session: session, Problem: &of, options: o}
-	needs, _ := scheme.NeedsOf(o.Scheme) // Auto needs nothing
+	needs := o.Scheme.Needs() // none of Auto
 	path := cmp.Or(o.Path, p2p.Auto)
 	if path == p2p.Auto {
 		path = cmp.Or(needs.Path, p2p.Auto)
@@ -89,9 +90,10 @@ func Open(ctx context.Context, session *halo.Session, p *Problem, o OpenOptions)
 // take plans the messages of a scheme.
 func (s *Setup) take(name scheme.Scheme, path p2p.Path) (err error) {
 	s.Scheme = name
-	if s.Plan, err = halo.NewPlan(s.Place, s.Session.Links, path, s.Problem.Field()); err != nil {
+	if s.plan, err = s.Problem.NewPlan(s.Place, s.Session.Links, path); err != nil {
 		return &PlanError{err}
 	}
+	s.Plan = s.plan.Stages[0]
 	return nil
 }
 
@@ -108,17 +110,13 @@ func (s *Setup) Choose(ctx context.Context) (took time.Duration, err error) {
 	if err := s.Recall(ctx); err != nil || len(s.Trials) > 0 || !s.isOpen() {
 		return 0, err
 	}
-	search, try := s.search(), Fastest
-	if search.Ahead = s.ahead; s.options.TryGroups {
-		try = fastestGroup
-	}
 	begin := time.Now()
-	trials, known, err := try(ctx, s.Problem, s.Place, search, s.trialOptions())
-	if err == nil && len(trials) > 0 && !known {
-		took = time.Since(begin)
-	}
+	trials, known, err := s.try(ctx, Fastest)
 	if err != nil {
 		return 0, err
+	}
+	if len(trials) > 0 && !known {
+		took = time.Since(begin)
 	}
 	return took, s.takeFastest(trials)
 }
@@ -128,26 +126,26 @@ func (s *Setup) Recall(ctx context.Context) error {
 	if !s.isOpen() {
 		return nil
 	}
-	recall := recallTrials
-	if s.options.TryGroups {
-		recall = recallGroup
-	}
-	trials, err := recall(ctx, s.Problem, s.Place, s.search(), s.trialOptions())
-	if err != nil {
+	trials, known, err := s.try(ctx, recallTrials)
+	if err != nil || !known {
 		return err
 	}
 	return s.takeFastest(trials)
 }
 
+// try returns the trials of what the options leave open.
+func (s *Setup) try(ctx context.Context, try trier) ([]scheme.Trial, bool, error) {
+	search, o := s.search(), s.options.Options
+	search.Ahead, o.Order = s.ahead, cmp.Or(o.Order, scheme.LeftRight)
+	if s.options.TryGroups {
+		return eachGroup(ctx, s.Problem, s.Place, search, o, try)
+	}
+	return try(ctx, s.Problem, s.Place, search, o)
+}
+
 // isOpen reports whether the options leave anything to trials.
 func (s *Setup) isOpen() bool {
 	return s.options.Scheme == scheme.Auto || s.options.Scheme == "" || s.options.TryGroups
-}
-
-func (s *Setup) trialOptions() scheme.Options {
-	o := s.options.Options
-	o.Order = cmp.Or(o.Order, scheme.LeftRight)
-	return o
 }
 
 func (s *Setup) takeFastest(trials []scheme.Trial) error {
@@ -171,7 +169,7 @@ func (s *Setup) Options() scheme.Options {
 
 // Memory returns what a run holds on each device of this process, see DryRun.
 func (s *Setup) Memory(ctx context.Context) ([]scheme.Memory, error) {
-	return DryRun(ctx, s.Problem, s.Plan, s.Session.Compiler, s.Options())
+	return DryRun(ctx, s.Problem, s.plan, s.Session.Compiler, s.Options())
 }
 
 // CheckMemory returns an error if a run takes more memory than is free, streams.ErrOutOfMemory, or if the scheme cannot
@@ -186,7 +184,7 @@ func (s *Setup) CheckMemory(ctx context.Context) error {
 
 // New makes the problem ready to run, see the function New.
 func (s *Setup) New(ctx context.Context) (*Solver, error) {
-	return New(ctx, s.Problem, s.Plan, s.Session.Compiler)
+	return New(ctx, s.Problem, s.plan, s.Session.Compiler)
 }
 
 // Close ends what compiles in the background.

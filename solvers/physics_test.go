@@ -3,6 +3,8 @@ package solvers
 import (
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/halox/halox/domain"
@@ -11,6 +13,176 @@ import (
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/stencil"
 )
+
+// kindsOf are the walls that letters stand for.
+var kindsOf = map[byte]WallKind{'d': Dirichlet, 'n': Neumann, 'p': Periodic}
+
+// axisOf returns the axis between two ends, as "dn".
+func axisOf(points int, ends string) Axis {
+	return Axis{points, [2]WallKind{kindsOf[ends[0]], kindsOf[ends[1]]}}
+}
+
+// An axis of length 1 has its ends at 0 and 1: there lie the ghost of a Dirichlet wall, the middle between a point and its
+// ghost of a Neumann wall, and the first point of a periodic axis, which comes again.
+func TestAxis(t *testing.T) {
+	for _, c := range []struct {
+		ends           string
+		spacing, first float64 // of 4 points
+	}{
+		{"dd", 1. / 5, 1. / 5}, {"nn", 1. / 4, 1. / 8}, {"dn", 1. / 4.5, 1. / 4.5}, {"nd", 1. / 4.5, 0.5 / 4.5}, {"pp", 1. / 4, 0},
+	} {
+		a := axisOf(4, c.ends)
+		p := &Problem{Grid: domain.Grid{Dims: 1, Size: [3]int{4, 1, 1}}, Spacing: []float64{a.UnitSpacing()}}
+		p.Walls[0].Kind, p.Walls[1].Kind = a.Ends[0], a.Ends[1]
+		if p.Spacing[0] != c.spacing || p.Coordinate(0, 0) != c.first {
+			t.Errorf("%s: first point at %v, spacing %v", c.ends, p.Coordinate(0, 0), p.Spacing[0])
+		}
+		ends := map[WallKind][2]float64{
+			Dirichlet: {p.Coordinate(0, -1), p.Coordinate(0, 4)},
+			Neumann:   {(p.Coordinate(0, -1) + p.Coordinate(0, 0)) / 2, (p.Coordinate(0, 3) + p.Coordinate(0, 4)) / 2},
+			Periodic:  {p.Coordinate(0, 0), p.Coordinate(0, 4)},
+		}
+		if low, high := ends[a.Ends[0]][0], ends[a.Ends[1]][1]; low != 0 || math.Abs(high-1) > 1e-15 {
+			t.Errorf("%s: ends at %v and %v", c.ends, low, high)
+		}
+	}
+}
+
+// modes solve the heat equation along one axis, between ends of each kind: the shape is 0 at Dirichlet walls, and decays with
+// the square of the rate. The ramp grows with t, as what is around it; no wall lies where it is 0, and stencils are exact for it.
+var modes = map[string]struct {
+	shape string
+	rate  float64
+	ramp  string
+}{
+	"dd": {"sin(pi*x)", math.Pi, "(1 + x + x^2/2 + t)"},
+	"nd": {"cos(pi/2*x)", math.Pi / 2, "(1 + x^2/2 + t)"},
+	"dn": {"sin(pi/2*x)", math.Pi / 2, "(1 + (1 - x)^2/2 + t)"},
+	"nn": {"cos(pi*x)", math.Pi, "0"},
+	"pp": {"sin(2*pi*x + 0.5)", 2 * math.Pi, "0"},
+}
+
+// mixes returns all mixes of ends, as "ddnp".
+func mixes(dims int) []string {
+	all := []string{""}
+	for range dims {
+		var longer []string
+		for _, m := range all {
+			for _, ends := range []string{"dd", "nd", "dn", "nn", "pp"} {
+				longer = append(longer, m+ends)
+			}
+		}
+		all = longer
+	}
+	return all
+}
+
+// solutionOf returns a solution of the heat equation, and its values at Dirichlet walls.
+func solutionOf(mix string) (exact, walls string) {
+	shape, rate := modeOf(mix)
+	walls = "0"
+	for a := range len(mix) / 2 {
+		walls += " + " + strings.ReplaceAll(modes[mix[2*a:][:2]].ramp, "x", "xyz"[a:a+1])
+	}
+	return fmt.Sprintf("%s + exp(-%v*t) * %s", walls, rate, shape), walls
+}
+
+// modeOf returns a field that keeps its shape, and the rate at which heat has it decay.
+func modeOf(mix string) (shape string, rate float64) {
+	shape = "1"
+	for a := range len(mix) / 2 {
+		m := modes[mix[2*a:][:2]]
+		shape += " * " + strings.ReplaceAll(m.shape, "x", "xyz"[a:a+1])
+		rate += m.rate * m.rate
+	}
+	return shape, rate
+}
+
+// pointsOf returns how many points an axis has in a unit box: steps by 1 in finer divide the spacing by 3 exactly. Those
+// between one Dirichlet and one Neumann wall have a spacing of their own, all others the same.
+func pointsOf(ends string, finer int) int {
+	dirichlet, halves := strings.Count(ends, "d"), 12 // of spacings
+	if dirichlet == 1 {
+		halves++
+	}
+	for range finer {
+		halves *= 3
+	}
+	return (halves - dirichlet) / 2
+}
+
+// unitBoxOf is a unit box between the ends of a mix, with these values at its Dirichlet walls. It lacks time and stencil.
+func unitBoxOf(t testing.TB, mix string, finer int, initial, walls string) *Problem {
+	t.Helper()
+	p := &Problem{Real: kernels.Float64, Initial: parse(t, initial)}
+	var size []int
+	var periodic [3]bool
+	for a := range len(mix) / 2 {
+		ends := mix[2*a:][:2]
+		axis := axisOf(pointsOf(ends, finer), ends)
+		for i, kind := range axis.Ends {
+			if p.Walls[2*a+i].Kind = kind; kind == Dirichlet {
+				p.Walls[2*a+i].Value = parse(t, walls)
+			}
+		}
+		size, periodic[a] = append(size, axis.Points), axis.Ends[0] == Periodic
+		p.Spacing = append(p.Spacing, axis.UnitSpacing())
+	}
+	p.Grid = must(domain.NewGrid(size, periodic))(t)
+	return p
+}
+
+// modeProblem is heat in a unit box between the ends of a mix, with the solution of solutionOf.
+func modeProblem(t testing.TB, mix string, finer int) (p *Problem, steps int64) {
+	t.Helper()
+	exact, walls := solutionOf(mix)
+	p = unitBoxOf(t, mix, finer, exact, walls)
+	// So short a step leaves less of the error to time than to space, for any mix.
+	steps = int64(8 * math.Pow(9, float64(finer)))
+	p.TimeStep = 0.005 / float64(steps)
+	p.Stencil = must(starOf(stencil.Heat(p.Spacing, 1, p.TimeStep)))(t)
+	return p, steps
+}
+
+// Between walls of all kinds, in all mixes, heat comes closer to the solution with the square of the spacing, and is the
+// same over several devices as on one.
+func TestOrderBetweenWalls(t *testing.T) {
+	testdevices.InTurn(t, 6, 8)
+	testdevices.Once(t)
+	set := testdevices.Host(t, 4)
+	alone := how{TwoStream, LeftRight, p2p.Auto, domain.Vec{1, 1, 1}}
+	for dims, parts := range map[int]domain.Vec{2: {2, 2, 1}, 3: {1, 2, 2}} {
+		together := alone
+		together.parts = parts
+		for _, mix := range testdevices.Again(3, testdevices.Some(6, mixes(dims))) {
+			t.Run(mix, func(t *testing.T) {
+				var errors []float64
+				for finer := range 5 - dims {
+					p, steps := modeProblem(t, mix, finer)
+					d := modeDeviation(t, set, p, alone, mix, steps)
+					if other := modeDeviation(t, set, p, together, mix, steps); other != d {
+						t.Errorf("%v points: %+v off over several devices, %+v on one", p.Grid.Size, other, d)
+					}
+					errors = append(errors, d.L2)
+				}
+				for i := 1; i < len(errors); i++ {
+					if order := math.Log(errors[i-1]/errors[i]) / math.Log(3); math.Abs(order-2) > 0.1 {
+						t.Errorf("errors %v: order %v", errors, order)
+					}
+				}
+			})
+		}
+	}
+}
+
+// modeDeviation solves a problem of a mix and returns how far off it ends.
+func modeDeviation(t *testing.T, set *testdevices.Set, p *Problem, h how, mix string, steps int64) Deviation {
+	t.Helper()
+	exact, _ := solutionOf(mix)
+	s, _ := solve(t, set, p, h, Options{Steps: steps, CheckEvery: steps})
+	d := must(s.Deviation(t.Context(), parse(t, exact)))(t)
+	return d
+}
 
 // unitBox builds a problem on the unit box with the given walls, all alike.
 func unitBox(t testing.TB, size []int, wall Wall, initial string) *Problem {
@@ -22,14 +194,9 @@ func unitBox(t testing.TB, size []int, wall Wall, initial string) *Problem {
 		periodic[a] = wall.Kind == Periodic
 		p.Spacing = append(p.Spacing, Axis{n, [2]WallKind{wall.Kind, wall.Kind}}.UnitSpacing())
 	}
-	g, err := domain.NewGrid(size, periodic)
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := must(domain.NewGrid(size, periodic))(t)
 	p.Grid = g
-	if p.Stencil, err = starOf(stencil.Laplace(p.Spacing)); err != nil {
-		t.Fatal(err)
-	}
+	p.Stencil = must(starOf(stencil.Laplace(p.Spacing)))(t)
 	return p
 }
 
@@ -42,10 +209,7 @@ func heat(t testing.TB, p *Problem, scale float64) *Problem {
 		sum += 1 / (h * h)
 	}
 	p.TimeStep = scale / (2 * sum)
-	var err error
-	if p.Stencil, err = starOf(stencil.Heat(p.Spacing, 1, p.TimeStep)); err != nil {
-		t.Fatal(err)
-	}
+	p.Stencil = must(starOf(stencil.Heat(p.Spacing, 1, p.TimeStep)))(t)
 	return p
 }
 
@@ -73,10 +237,7 @@ func TestSineModeDecays(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				s, res := solve(t, set, p, h, Options{Steps: steps})
 				factor := math.Pow(math.Cos(math.Pi/(n+1)), steps)
-				d, err := s.Deviation(t.Context(), parse(t, fmt.Sprintf("%v*%s", factor, shape)))
-				if err != nil {
-					t.Fatal(err)
-				}
+				d := must(s.Deviation(t.Context(), parse(t, fmt.Sprintf("%v*%s", factor, shape))))(t)
 				if d.Max > 1e-14 {
 					t.Errorf("after %d steps the mode is off by %v", steps, d.Max)
 				}
@@ -89,28 +250,38 @@ func TestSineModeDecays(t *testing.T) {
 }
 
 // The converged solution of Laplace's equation approaches a harmonic function
-// with the square of the spacing.
+// with the square of the spacing. So it does with stencils of fourth order between walls whose values bend along
+// them, which bends the field across the wall: odd reflection leaves that out.
 func TestLaplaceConvergesAtSecondOrder(t *testing.T) {
 	testdevices.InTurn(t, 7, 8)
 	testdevices.Once(t)
 	overGPUsToo(t, func(t *testing.T, set *testdevices.Set, h how) {
-		const exact = "sin(pi*x)*sinh(pi*(1-y))/sinh(pi)+0.3*exp(2*z)*cos(2*x)"
-		var errors []float64
-		for _, n := range []int{7, 15, 31} {
-			p := unitBox(t, []int{n, n, n}, Wall{Dirichlet, parse(t, exact)}, "0")
-			s, res := solve(t, set, p, h, Options{Steps: 20000, Tolerance: 1e-11, Norm: MaxNorm, CheckEvery: 50})
-			if res.Stopped != StoppedTolerance {
-				t.Fatalf("%d points an axis: stopped by %s at change %v", n, res.Stopped, res.Norms.MaxChange)
+		for _, c := range []struct {
+			kind  stencil.Kind
+			exact string
+			sizes [][]int
+			finer float64
+		}{
+			{stencil.Kind{Points: 7, Shape: stencil.StarShape}, "sin(pi*x)*sinh(pi*(1-y))/sinh(pi)+0.3*exp(2*z)*cos(2*x)", [][]int{{7, 7, 7}, {15, 15, 15}, {31, 31, 31}}, 2},
+			{stencil.Kind{Points: 9, Shape: stencil.StarShape}, "sin(pi*x)*sinh(pi*(1-y))/sinh(pi)", [][]int{{17, 17}, {53, 53}}, 3},
+		} {
+			var errors []float64
+			for _, size := range c.sizes {
+				p := unitBox(t, size, Wall{Dirichlet, parse(t, c.exact)}, c.exact)
+				p.Stencil = must(stencil.LaplaceOf(c.kind, p.Spacing))(t)
+				if len(size) == 2 {
+					h.parts = domain.Vec{1, min(2, len(set.Devices)), 1}
+				}
+				s, res := solve(t, set, p, h, Options{Steps: 20000, Tolerance: 1e-11, Norm: MaxNorm, CheckEvery: 50})
+				if res.Stopped != StoppedTolerance {
+					t.Fatalf("%v points: stopped by %s at change %v", size, res.Stopped, res.Norms.MaxChange)
+				}
+				errors = append(errors, must(s.Deviation(t.Context(), parse(t, c.exact)))(t).L2)
 			}
-			d, err := s.Deviation(t.Context(), parse(t, exact))
-			if err != nil {
-				t.Fatal(err)
-			}
-			errors = append(errors, d.L2)
-		}
-		for i := 1; i < len(errors); i++ {
-			if order := math.Log2(errors[i-1] / errors[i]); math.Abs(order-2) > 0.1 {
-				t.Errorf("errors %v: order %v", errors, order)
+			for i := 1; i < len(errors); i++ {
+				if order := math.Log(errors[i-1]/errors[i]) / math.Log(c.finer); math.Abs(order-2) > 0.1 {
+					t.Errorf("%v: errors %v: order %v", c.kind, errors, order)
+				}
 			}
 		}
 	})
@@ -137,4 +308,78 @@ func TestSumsAreKept(t *testing.T) {
 			})
 		}
 	})
+}
+
+// Between walls that let nothing through or hold the field at 0, and around periodic axes, a mode decays as the eigenvalue
+// of the Laplacian says, to the order of the stencil.
+func TestKindsConverge(t *testing.T) {
+	testdevices.InTurn(t, 2, 8)
+	testdevices.Once(t)
+	overGPUsToo(t, func(t *testing.T, set *testdevices.Set, h how) {
+		for dims, all := range map[int][]string{2: {"dddd", "nnnn", "ndnd", "dndn", "pppp", "nndd", "ddpp"}, 3: {"dddddd", "nnnnnn", "dndndn", "ppddnn"}} {
+			for _, k := range stencil.Kinds(dims) {
+				for _, mix := range testdevices.Again(1, testdevices.Some(4, all)) {
+					t.Run(fmt.Sprintf("dims=%d/%v/%s", dims, k, mix), func(t *testing.T) {
+						coarse, fine := modeError(t, set, h, k, mix, 1), modeError(t, set, h, k, mix, 2)
+						if order := math.Log(coarse/fine) / math.Log(3); math.Abs(order-orderOf(k)) > 0.1 {
+							t.Errorf("errors %v and %v: order %v, not %v", coarse, fine, order, orderOf(k))
+						}
+					})
+				}
+			}
+		}
+	})
+}
+
+// A field that is linear along each axis between Dirichlet walls stays as it is, with every kind of stencil and in all mixes of
+// walls, which it does only if the values of walls are those of their own places, in edges and corners too.
+func TestLinearFieldsStay(t *testing.T) {
+	testdevices.Once(t)
+	set := testdevices.Host(t, 4)
+	for dims, parts := range map[int]domain.Vec{2: {2, 2, 1}, 3: {1, 2, 2}} {
+		for _, k := range stencil.Kinds(dims) {
+			for _, mix := range testdevices.Again(2, testdevices.Some(10, mixes(dims))) {
+				linear := "1"
+				for a := range dims {
+					if mix[2*a:][:2] == "dd" {
+						linear += " * (1 + " + "xyz"[a:a+1] + ")"
+					}
+				}
+				p := unitBoxOf(t, mix, 0, linear, linear)
+				if k.OneSpacing() && slices.Max(p.Spacing) > slices.Min(p.Spacing) {
+					continue
+				}
+				t.Run(fmt.Sprintf("dims=%d/%v/%s", dims, k, mix), func(t *testing.T) {
+					p.Stencil = must(stencil.LaplaceOf(k, p.Spacing))(t)
+					s, _ := solve(t, set, p, how{TwoStream, LeftRight, p2p.Auto, parts}, Options{Steps: 4})
+					if d, err := s.Deviation(t.Context(), p.Initial); err != nil || d.Max > 1e-13 {
+						t.Errorf("after 4 steps off by %v: %v", d.Max, err)
+					}
+				})
+			}
+		}
+	}
+}
+
+// orderOf is what the table at stencil.Kind says.
+func orderOf(k stencil.Kind) float64 {
+	if k.Points == 13 || k.Points == 25 || (k.Points == 9 && k.Shape == stencil.StarShape) {
+		return 4
+	}
+	return 2
+}
+
+// modeError is how far the rate at which the mode decays is from that of the equation.
+func modeError(t *testing.T, set *testdevices.Set, h how, k stencil.Kind, mix string, finer int) float64 {
+	const steps = 20
+	shape, rate := modeOf(mix)
+	p := unitBoxOf(t, mix, finer, shape, "0")
+	p.TimeStep = 1e-5
+	p.Stencil = must(stencil.HeatOf(k, p.Spacing, 1, p.TimeStep))(t)
+	if p.Grid.Dims == 2 {
+		h.parts = domain.Vec{1, h.parts[2], 1}
+	}
+	_, res := solve(t, set, p, h, Options{Steps: steps, History: true})
+	first, last := res.History[0], res.History[steps-1]
+	return math.Abs((math.Pow(last.L2/first.L2, 1.0/(steps-1))-1)/p.TimeStep + rate)
 }

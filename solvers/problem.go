@@ -19,6 +19,7 @@ import (
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/kernels/sums"
 	"github.com/halox/halox/kernels/sweep"
+	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/solvers/scheme"
 	"github.com/halox/halox/stencil"
 )
@@ -39,13 +40,22 @@ type Problem struct {
 
 var errNoPlan = errors.New("solvers: the problem or its plan is nil")
 
-// fits returns an error unless the plan is one of the problem's field.
-func (p *Problem) fits(plan *halo.Plan) error {
-	if p == nil || plan == nil {
+// NewPlan plans the exchanges of the problem's step over a path. The errors are those of halo.NewPlan.
+func (p *Problem) NewPlan(place *halo.Placement, links *p2p.Links, path p2p.Path) (*scheme.Plan, error) {
+	plan, err := halo.NewPlan(place, links, path, p.Field())
+	if err != nil {
+		return nil, err
+	}
+	return &scheme.Plan{Stages: []*halo.Plan{plan}}, nil
+}
+
+// fits returns an error unless the plan is one of the problem's step.
+func (p *Problem) fits(plan *scheme.Plan) error {
+	if p == nil {
 		return errNoPlan
 	}
-	if len(plan.Specs) != 1 || !plan.Specs[0].Equal(p.Field()) {
-		return fmt.Errorf("solvers: the plan is for another field than the problem's")
+	if specs := plan.Stages[0].Specs; len(specs) != 1 || !specs[0].Equal(p.Field()) {
+		return errors.New("solvers: the plan is for another field than the problem's")
 	}
 	return nil
 }
@@ -73,12 +83,8 @@ func (p *Problem) checkParts() error {
 		return fmt.Errorf("solvers: %d steps between two exchanges; 1 to %d are possible", p.Group, MaxGroup)
 	}
 	if len(p.Spacing) != dims || p.Stencil.Dims != dims {
-		return fmt.Errorf(
-			"solvers: a grid of %d dimensions with %d spacings and a stencil of %d",
-			dims,
-			len(p.Spacing),
-			p.Stencil.Dims,
-		)
+		return fmt.Errorf("solvers: a grid of %d dimensions with %d spacings and a stencil of %d",
+			dims, len(p.Spacing), p.Stencil.Dims)
 	}
 	if p.Real.Size() == 0 || p.Initial == nil {
 		return fmt.Errorf("solvers: a problem of type %q, initial field %v", p.Real, p.Initial)
@@ -96,18 +102,12 @@ func (p *Problem) checkParts() error {
 			return fmt.Errorf("solvers: the wall %v has no value", face)
 		}
 		if p.corners() > halo.Faces && w.moves() {
-			return fmt.Errorf(
-				"solvers: the value at face %v changes with time: stencils must lie along the axes, and this one has %d points",
-				face,
-				p.Stencil.Points(),
-			)
+			return fmt.Errorf("solvers: the value at face %v changes with time: stencils must lie along the axes, "+
+				"and this one has %d points", face, p.Stencil.Points())
 		}
 		if p.radius(face.Axis()) > 2 {
-			return fmt.Errorf(
-				"solvers: the stencil reaches %d points along %c; 2 are possible",
-				p.radius(face.Axis()),
-				"xyz"[face.Axis()],
-			)
+			return fmt.Errorf("solvers: the stencil must reach at most 2 points along %c, got %d",
+				"xyz"[face.Axis()], p.radius(face.Axis()))
 		}
 	}
 	return nil

@@ -1,13 +1,27 @@
 package solvers
 
 import (
+	"cmp"
+	"context"
+	"errors"
 	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/halo"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/internal/testmpi"
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/p2p/mpi"
+	"github.com/halox/halox/solvers/scheme"
+	"github.com/halox/halox/streams"
 )
 
 // Several processes make the steps, and come to the norms, of one, to the bit.
@@ -70,4 +84,379 @@ func TestProcessesNameWhoIsLost(t *testing.T) {
 			})
 		}
 	})
+}
+
+// programs are what processes that a test has launched carry out.
+func programs() map[string]func() error {
+	return map[string]func() error{
+		"schemes":     amongProcesses(testLimit, schemesAmong),
+		"cuts":        amongProcesses(testLimit, cutsAmong),
+		"tolerance":   amongProcesses(testLimit, toleranceAmong),
+		"interrupt":   amongProcesses(testLimit, interruptAmong),
+		"intervals":   amongProcesses(testLimit, intervalsAmong),
+		"refusals":    amongProcesses(testLimit, refusalsAmong),
+		"one stops":   amongProcesses(4*time.Second, func(p *among) error { return p.loses(Assisted, syscall.SIGSTOP) }),
+		"one is gone": amongProcesses(4*time.Second, func(p *among) error { return p.loses(Assisted, syscall.SIGKILL) }),
+		"one fails":   amongProcesses(4*time.Second, func(p *among) error { return p.fails(Assisted) }),
+
+		"one stops in fused":   amongProcesses(4*time.Second, func(p *among) error { return p.loses(Fused, syscall.SIGSTOP) }),
+		"one is gone in fused": amongProcesses(4*time.Second, func(p *among) error { return p.loses(Fused, syscall.SIGKILL) }),
+		"one fails in fused":   amongProcesses(4*time.Second, func(p *among) error { return p.fails(Fused) }),
+	}
+}
+
+// among is one process in a test with the session that it shares.
+type among struct {
+	*mpi.Processes
+	session *halo.Session
+}
+
+// amongProcesses runs a program as one of several processes: rank 1 has two host devices, and all others one, or, where they
+// are even in number, all two. One that fails ends all.
+func amongProcesses(limit time.Duration, program func(*among) error) func() error {
+	return func() error {
+		ctx := context.Background()
+		joined, err := mpi.Join(ctx, mpi.Options{Limit: limit, Piece: 500})
+		if err != nil || joined.IsAlone() {
+			return fmt.Errorf("alone: %w", err)
+		}
+		p := &among{Processes: joined}
+		devices := 1
+		if p.Size() == 2 || p.Rank == 1 {
+			devices = 2
+		}
+		began := time.Now()
+		if p.session, err = halo.Open(ctx, halo.Devices{Backend: streams.Host, Count: devices, Processes: joined}); err == nil {
+			err = program(p)
+		}
+		if err == nil {
+			err = errors.Join(p.session.Close(), p.Close())
+		}
+		if err != nil {
+			fmt.Fprintf(os.Stderr, "<rank %d after %v: %v>\n", p.Rank, time.Since(began).Round(time.Second), err)
+			err = errors.Join(p.Fail(err), p.Close())
+			p.Abort(3)
+			return err
+		}
+		fmt.Printf("rank %d of %d done\n", p.Rank, p.Size())
+		return nil
+	}
+}
+
+// inProgram stands for the test of helpers, in a process that carries out a program.
+type inProgram struct{ testing.TB }
+
+func (inProgram) Helper()           {}
+func (inProgram) Fatal(args ...any) { panic(fmt.Sprint(args...)) }
+
+// solver cuts the grid over all devices and makes the problem ready.
+func (p *among) solver(of *Problem, path p2p.Path) (*Solver, error) {
+	ctx := context.Background()
+	place, err := p.session.Cut(ctx, halo.Cutting{
+		Size: of.Grid.Size[:of.Grid.Dims], Periodic: of.Grid.Periodic, Fields: []halo.Spec{of.Field()}, Path: path,
+	})
+	if err != nil {
+		return nil, err
+	}
+	plan, err := of.NewPlan(place, p.session.Links, path)
+	if err != nil {
+		return nil, err
+	}
+	return New(ctx, of, plan, p.session.Compiler)
+}
+
+// agrees returns an error unless the solver is at a step with the field and the norms of the reference.
+func (p *among) agrees(s *Solver, res Result, steps int) error {
+	if int(res.Steps) != steps {
+		return fmt.Errorf("%d steps, not %d", res.Steps, steps)
+	}
+	r := newOracle(s.problem)
+	norms, _ := r.run(Options{Steps: int64(steps), CheckEvery: int64(steps)})
+	if want := norms[0]; res.Norms != want {
+		return fmt.Errorf("norms %+v, not %+v", res.Norms, want)
+	}
+	want := r.values()
+	got := make([]float64, len(want))
+	if err := s.Gather(context.Background(), got, s.problem.Grid.Box()); err != nil || p.Rank > 0 {
+		return err
+	}
+	for i := range want {
+		if math.Float64bits(got[i]) != math.Float64bits(want[i]) {
+			return fmt.Errorf("point %d: %v, not %v", i, got[i], want[i])
+		}
+	}
+	return nil
+}
+
+// run solves a problem and compares.
+func (p *among) run(of *Problem, path p2p.Path, o Options, steps int) error {
+	s, err := p.solver(of, path)
+	if err != nil {
+		return err
+	}
+	res, err := s.Run(context.Background(), o)
+	if err == nil {
+		err = p.agrees(s, res, steps)
+	}
+	return errors.Join(err, s.Close())
+}
+
+// pathFor returns the path that a scheme takes where the choice is left to it. The fastest of this machine, which is what
+// p2p.Auto takes, need not be one that the scheme has.
+func pathFor(name Scheme) p2p.Path {
+	return cmp.Or(name.Needs().Path, p2p.Auto)
+}
+
+// schemesAmong makes steps of several problems by all schemes that several processes can have.
+func schemesAmong(p *among) error {
+	t := inProgram{}
+	for i, of := range []*Problem{
+		problem(t, []int{13, 9, 11}, kernels.Float64, "pppppp"),
+		problem(t, []int{7, 15, 10}, kernels.Float32, "dtnndd"),
+		problem(t, []int{12, 5, 17}, kernels.Float64, "nnppdt"),
+		problem(t, []int{23, 17}, kernels.Float32, "ppdt"),
+		inGroupsOf(problem(t, []int{19, 21, 22}, kernels.Float64, "ppdtnn"), 2),
+		inGroupsOf(problem(t, []int{19, 21, 22}, kernels.Float64, "ppddnn"), 4),
+	} {
+		for j, h := range ways() {
+			if !h.scheme.Needs().Processes || !testdevices.Turn(i+j, 3, 3) {
+				continue
+			}
+			o := h.options(Options{Steps: 9, CheckEvery: int64(1 + i)})
+			if err := p.run(of, h.path, o, 9); err != nil {
+				return fmt.Errorf("problem %d, %v: %w", i, h, err)
+			}
+		}
+	}
+	return nil
+}
+
+// suiting returns the problem with as many steps between two exchanges as passes of scheme blocked have, which end where others do not.
+func suiting(of *Problem, name Scheme) *Problem {
+	if name != Blocked {
+		return of
+	}
+	return inGroupsOf(of, 3)
+}
+
+// toleranceAmong ends runs with the step whose change is small enough.
+func toleranceAmong(p *among) error {
+	of := problem(inProgram{}, []int{7, 6, 13}, kernels.Float64, "dddddd")
+	const aim = 20
+	for i, norm := range []Norm{MaxNorm, L2Norm} {
+		for j, every := range []int64{1, 7} {
+			for k, name := range []Scheme{Baseline, TwoStream, Assisted, Fused, Blocked} {
+				if !testdevices.Turn(i+j+k, 2, 3) {
+					continue
+				}
+				o := Options{Scheme: name, Steps: 60, Norm: norm, CheckEvery: every, Tolerance: toleranceAt(of, aim, norm)}
+				if err := p.run(suiting(of, name), pathFor(name), o, int((aim+every-1)/every*every)); err != nil {
+					return fmt.Errorf("%s, norm %s every %d: %w", name, norm, every, err)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// interruptAmong has the context of the last process alone end: all stop at one step.
+func interruptAmong(p *among) error {
+	for _, name := range []Scheme{Baseline, TwoStream, Assisted, Fused, Blocked} {
+		s, err := p.solver(suiting(problem(inProgram{}, []int{7, 6, 13}, kernels.Float64, "ppdddd"), name), pathFor(name))
+		if err != nil {
+			return err
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		o := Options{Scheme: name, Steps: 1 << 40, CheckEvery: 1 << 30}
+		if p.Rank == p.Size()-1 {
+			o.Progress = func(n int64) {
+				if n > 50 {
+					cancel()
+				}
+			}
+		}
+		res, err := s.Run(ctx, o)
+		cancel()
+		if err != nil || res.Stopped != StoppedInterrupted || res.Steps <= 50 {
+			return fmt.Errorf("%s stopped by %s at %d: %w", name, res.Stopped, res.Steps, err)
+		}
+		if err := errors.Join(p.agrees(s, res, int(res.Steps)), s.Close()); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// intervalsAmong has every process ask for intervals of its own: those of rank 0 count.
+func intervalsAmong(p *among) error {
+	asked, seen := []int64{3, 5, 1, 0}, []int64{}
+	o := Options{Scheme: Assisted, Steps: 1000, Interval: func(steps int64, _ time.Duration) int64 {
+		seen = append(seen, steps)
+		return asked[len(seen)-1] * int64(p.Rank+1)
+	}}
+	if err := p.run(problem(inProgram{}, []int{7, 6, 11}, kernels.Float64, "ppdddd"), p2p.Auto, o, 10); err != nil {
+		return err
+	}
+	if fmt.Sprint(seen) != "[0 3 5 1]" {
+		return fmt.Errorf("intervals of %v steps", seen)
+	}
+	return nil
+}
+
+// refusalsAmong asks for what cannot be, and goes on with what can.
+func refusalsAmong(p *among) error {
+	of := problem(inProgram{}, []int{7, 6, 11}, kernels.Float64, "ppdddd")
+	s, err := p.solver(of, p2p.Auto)
+	if err != nil {
+		return err
+	}
+	for _, name := range []Scheme{Graph, Ranks, Resident} {
+		_, err := s.Run(context.Background(), Options{Scheme: name, Steps: 3})
+		if !errors.Is(err, scheme.ErrUnsuited) || !strings.Contains(err.Error(), fmt.Sprintf("and %d processes share the grid", p.Size())) {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	_, err = s.Run(context.Background(), Options{Scheme: TwoStream, Steps: int64(3 + p.Rank)})
+	if err == nil || !strings.Contains(err.Error(), "all give the same options") {
+		return fmt.Errorf("different steps: %w", err)
+	}
+	if err := p.oneErrs(of, &scheme.Plan{Stages: s.Plans()}); err != nil {
+		return err
+	}
+	res, err := s.Run(context.Background(), Options{Steps: 3})
+	if err != nil || res.Scheme != TwoStream {
+		return fmt.Errorf("scheme %s: %w", res.Scheme, err)
+	}
+	return errors.Join(p.agrees(s, res, 3), s.Close())
+}
+
+// oneErrs has rank 1 alone ask for what cannot be.
+func (p *among) oneErrs(of *Problem, plan *scheme.Plan) error {
+	ctx, wrong, begin := context.Background(), *of, time.Now()
+	if p.Rank == 1 {
+		wrong.Spacing = nil
+	}
+	_, err := New(ctx, &wrong, plan, p.session.Compiler)
+	_, _, failed := Fastest(ctx, &wrong, plan.Stages[0].Placement, scheme.Search{Links: p.session.Links, Compiler: p.session.Compiler}, Options{})
+	for _, err := range []error{err, failed} {
+		if err == nil || !strings.Contains(err.Error(), "with 0 spacings") || p.Rank != 1 && !strings.Contains(err.Error(), p.Name(1)) {
+			return fmt.Errorf("rank 1 has no spacings: %w", err)
+		}
+	}
+	if took := time.Since(begin); took > testLimit/3 {
+		return fmt.Errorf("what rank 1 cannot do took all %v to find", took)
+	}
+	return p.Err()
+}
+
+// endless makes steps by a scheme without end, and calls at in the last process after 50.
+func (p *among) endless(name Scheme, at func()) error {
+	s, err := p.solver(problem(inProgram{}, []int{7, 6, 11}, kernels.Float64, "ppdddd"), pathFor(name))
+	if err != nil {
+		return err
+	}
+	o := Options{Scheme: name, Steps: 1 << 40, CheckEvery: 10}
+	if p.Rank == p.Size()-1 {
+		o.Progress = func(n int64) {
+			if n > 50 {
+				at()
+			}
+		}
+	}
+	res, err := s.Run(context.Background(), o)
+	return errors.Join(fmt.Errorf("stopped at %d", res.Steps), err)
+}
+
+// loses has the last process receive a signal in mid-run.
+func (p *among) loses(name Scheme, signal syscall.Signal) error {
+	return p.endless(name, func() {
+		_ = syscall.Kill(os.Getpid(), signal)
+		time.Sleep(10 * time.Minute) // other threads may stop a little later
+	})
+}
+
+// fails has the last process fail in mid-run.
+func (p *among) fails(name Scheme) error {
+	return p.endless(name, func() { panic("the disk is full") })
+}
+
+// randomCut is a grid, how it is cut, and which process owns which subdomain: of each one or two, in any order.
+type randomCut struct {
+	size   []int
+	parts  domain.Vec
+	owners []int
+}
+
+func newRandomCut(r *rand.Rand, processes int) (c randomCut) {
+	for {
+		c.parts = domain.Vec{1 + r.IntN(3), 1 + r.IntN(3), 1 + r.IntN(4)}
+		if n := int(c.parts.Product()); processes <= n && n <= 2*processes {
+			break
+		}
+	}
+	for i := range int(c.parts.Product()) {
+		c.owners = append(c.owners, i%processes)
+	}
+	r.Shuffle(len(c.owners), func(i, j int) { c.owners[i], c.owners[j] = c.owners[j], c.owners[i] })
+	for _, n := range c.parts {
+		c.size = append(c.size, 4*n+r.IntN(7))
+	}
+	return c
+}
+
+// place gives the subdomains of this process devices of their own.
+func (c randomCut) place(p *among, session *halo.Session, grid domain.Grid) (*halo.Placement, error) {
+	cut, err := domain.Decompose(grid, c.parts)
+	if err != nil {
+		return nil, err
+	}
+	devices, free := make([]*streams.Device, len(c.owners)), session.Devices
+	for rank, owner := range c.owners {
+		if owner == p.Rank {
+			devices[rank], free = free[0], free[1:]
+		}
+	}
+	return halo.PlaceAmong(p.Processes, cut, c.owners, devices)
+}
+
+// cutsAmong makes steps by scheme fused over random cuts whose subdomains go to any process, with norms, or until they change
+// little enough.
+func cutsAmong(p *among) (err error) {
+	t, ctx := inProgram{}, context.Background()
+	session, err := halo.Open(ctx, halo.Devices{Backend: streams.Host, Count: 2, Processes: p.Processes})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, session.Close()) }()
+	for seed := range uint64(8) {
+		r := rand.New(rand.NewPCG(seed, uint64(p.Size())))
+		c := newRandomCut(r, p.Size())
+		of := problem(t, c.size, []kernels.Real{kernels.Float64, kernels.Float32}[seed%2], []string{"ppdtnn", "ddnnpp", "pppppp", "dtndpp"}[r.IntN(4)])
+		of.Group = []int{1, 1, 2, 4}[r.IntN(4)]
+		place, err := c.place(p, session, of.Grid)
+		if err != nil {
+			return err
+		}
+		plan, err := of.NewPlan(place, session.Links, pathFor(Fused))
+		if err != nil {
+			return err
+		}
+		s, err := New(ctx, of, plan, session.Compiler)
+		if err != nil {
+			return err
+		}
+		steps := 5 + r.IntN(6)
+		o := Options{Scheme: Fused, Steps: int64(steps), CheckEvery: int64(1 + r.IntN(3))}
+		if seed%4 < 2 { // the first step that is looked at changes little enough
+			o.Steps, steps, o.Norm, o.Tolerance = 100, int(o.CheckEvery), L2Norm, math.MaxFloat64
+		}
+		res, err := s.Run(ctx, o)
+		if err == nil {
+			err = p.agrees(s, res, steps)
+		}
+		if err := errors.Join(err, s.Close()); err != nil {
+			return fmt.Errorf("seed %d, %d subdomains %v of %v, owners %v, groups of %d, %d steps: %w", seed, len(c.owners), c.parts, c.size, c.owners, of.Group, steps, err)
+		}
+	}
+	return nil
 }

@@ -1,9 +1,16 @@
 package solvers
 
 import (
+	"math"
+	"slices"
+	"testing"
+
 	"github.com/halox/halox/domain"
+	"github.com/halox/halox/internal/testdevices"
+	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/kernels/reduce"
 	"github.com/halox/halox/kernels/sums"
+	"github.com/halox/halox/solvers/scheme"
 	"github.com/halox/halox/stencil"
 )
 
@@ -11,16 +18,15 @@ import (
 // the package but the problem's description. Its points are indexed by global
 // coordinates; ghosts are looked up by what the boundary conditions say.
 type reference[T float32 | float64] struct {
-	p      *Problem
-	values map[domain.Vec]T
-	norms  reduce.Norms
-	steps  int64
+	p     *Problem
+	field map[domain.Vec]T
+	steps int64
 }
 
 func newReference[T float32 | float64](p *Problem) *reference[T] {
-	r := &reference[T]{p: p, values: map[domain.Vec]T{}}
+	r := &reference[T]{p: p, field: map[domain.Vec]T{}}
 	ev := p.Initial.NewEvaluator(p.coordinates(0))
-	r.each(func(q domain.Vec) { r.values[q] = T(ev.At(q[0], q[1], q[2])) })
+	r.each(func(q domain.Vec) { r.field[q] = T(ev.At(q[0], q[1], q[2])) })
 	return r
 }
 
@@ -33,6 +39,12 @@ func (r *reference[T]) each(f func(q domain.Vec)) {
 			}
 		}
 	}
+}
+
+// values returns all points, x fastest.
+func (r *reference[T]) values() (all []float64) {
+	r.each(func(q domain.Vec) { all = append(all, float64(r.field[q])) })
+	return all
 }
 
 // at returns the value at q, which is owned or at most two steps behind faces: periodic
@@ -58,7 +70,7 @@ func (r *reference[T]) at(q domain.Vec) T {
 		}
 	}
 	if behind < 0 {
-		return r.values[q]
+		return r.field[q]
 	}
 	a, in := behind/2, 1-2*(behind%2)
 	if q[a] == -1 || q[a] == r.p.Grid.Size[a] {
@@ -69,12 +81,11 @@ func (r *reference[T]) at(q domain.Vec) T {
 	return T(2*r.at(wall)) - r.at(point)
 }
 
-func (r *reference[T]) step() {
+func (r *reference[T]) step() (norms reduce.Norms) {
 	next := map[domain.Vec]T{}
 	s := r.p.Stencil
-	r.norms = reduce.Norms{}
 	r.each(func(q domain.Vec) {
-		v := T(s.Centre) * r.values[q]
+		v := T(s.Centre) * r.field[q]
 		for _, g := range s.Groups {
 			var sum T
 			for i, part := range g.Parts {
@@ -91,14 +102,90 @@ func (r *reference[T]) step() {
 			v = v + T(T(g.Weight)*sum)
 		}
 		next[q] = v
-		d, u := float64(v)-float64(r.values[q]), float64(v)
-		r.norms.MaxChange = max(r.norms.MaxChange, d, -d)
-		sums.Reproducible.Add(&r.norms.SumChange2, []float64{d * d})
-		r.norms.Max = max(r.norms.Max, u, -u)
-		sums.Reproducible.Add(&r.norms.Sum2, []float64{u * u})
+		d, u := float64(v)-float64(r.field[q]), float64(v)
+		norms.MaxChange = max(norms.MaxChange, d, -d)
+		sums.Reproducible.Add(&norms.SumChange2, []float64{d * d})
+		norms.Max = max(norms.Max, u, -u)
+		sums.Reproducible.Add(&norms.Sum2, []float64{u * u})
 	})
-	r.values = next
+	r.field = next
 	r.steps++
+	return norms
+}
+
+// oracle is a reference of either type, which says what runs must come to.
+type oracle struct {
+	p      *Problem
+	step   func() reduce.Norms
+	values func() []float64
+}
+
+func newOracle(p *Problem) *oracle {
+	if p.Real == kernels.Float32 {
+		r := newReference[float32](p)
+		return &oracle{p, r.step, r.values}
+	}
+	r := newReference[float64](p)
+	return &oracle{p, r.step, r.values}
+}
+
+// run makes the steps that a run with these options makes, and returns the norms that it takes, and why it ends.
+func (r *oracle) run(o Options) (history []Norms, stopped scheme.Stopped) {
+	for n := int64(1); n <= o.Steps; n++ {
+		norms := r.step()
+		if n%max(1, o.CheckEvery) != 0 && n < o.Steps {
+			continue
+		}
+		one := scheme.Norms{
+			MaxChange: norms.MaxChange, Max: norms.Max, L2Change: math.Sqrt(norms.SumChange2.Value()),
+			L2: math.Sqrt(norms.Sum2.Value() / float64(r.p.Grid.Points())),
+		}
+		history = append(history, Norms{n, one})
+		change := one.MaxChange
+		if o.Norm == L2Norm {
+			change = one.L2Change
+		}
+		if change <= o.Tolerance {
+			return history, StoppedTolerance
+		}
+	}
+	return history, StoppedSteps
+}
+
+// verify runs the solver, which is at the step of the oracle, and fails the test unless the field and the norms have the
+// bits of the oracle.
+func (r *oracle) verify(t testing.TB, s *Solver, h how, o Options) {
+	t.Helper()
+	o = h.options(o)
+	o.History = true
+	res := must(s.Run(t.Context(), o))(t)
+	history, stopped := r.run(o)
+	last := history[len(history)-1]
+	if res.Stopped != stopped || res.Steps != last.Step || res.Norms != last {
+		t.Errorf("stopped by %s after %d steps with %+v, not by %s with %+v", res.Stopped, res.Steps, res.Norms, stopped, last)
+	}
+	if !slices.Equal(res.History, history) {
+		t.Errorf("norms %+v\nnot %+v", res.History, history)
+	}
+	compare(t, r.p.Grid, read(t, s), r.values())
+}
+
+// solved fails the test unless a new solver of a problem runs with the bits of the oracle.
+func solved(t testing.TB, set *testdevices.Set, p *Problem, h how, runs ...Options) {
+	t.Helper()
+	s, r := prepare(t, set, p, h), newOracle(p)
+	for _, o := range runs {
+		r.verify(t, s, h, o)
+	}
+}
+
+// expected returns the field after some steps.
+func expected(p *Problem, steps int64) []float64 {
+	r := newOracle(p)
+	for range steps {
+		r.step()
+	}
+	return r.values()
 }
 
 // starOf turns the star into the stencil of a problem.

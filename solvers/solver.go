@@ -15,14 +15,14 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// Result is what a run came to.
+// Result is the outcome of a run.
 type Result struct {
 	scheme.Result
 	Norms   Norms // of the last step
 	History []Norms
 }
 
-// Norms are those of one step.
+// Norms are the norms of one step.
 type Norms struct {
 	Step int64
 	scheme.Norms
@@ -44,51 +44,53 @@ type Solver struct {
 	u       *scheme.Variable
 }
 
-// New makes a problem ready on the devices of a plan: it compiles, allocates and fills the fields. The plan is one for
-// p.Field() alone. Close frees what New made. Where there is too little memory for the fields, the error is
+// New makes a problem ready on the devices of a plan of Problem.NewPlan: it compiles, allocates and fills the fields.
+// Close frees what New made. Where there is too little memory for the fields, the error is
 // streams.ErrOutOfMemory, and nothing is allocated: DryRun says what else is needed. Where processes share the grid all
 // call New, and where one fails all return an error. Where the context ends, so does the filling, and New returns the
 // context's error.
-func New(ctx context.Context, p *Problem, plan *halo.Plan, c *kernels.Compiler) (s *Solver, err error) {
-	if plan == nil {
+func New(ctx context.Context, p *Problem, plan *scheme.Plan, c *kernels.Compiler) (s *Solver, err error) {
+	if plan == nil || len(plan.Stages) != 1 || plan.Stages[0] == nil {
 		return nil, errNoPlan
 	}
+	place := plan.Stages[0].Placement
 	s = &Solver{problem: p}
+	defer func() {
+		if err != nil {
+			s, err = nil, errors.Join(err, s.Close())
+		}
+	}()
 	if err = p.fits(plan); err == nil {
-		err = s.allocate(plan.Placement)
+		if s.u, err = newVariable(p, place); err == nil {
+			s.resources.Add(s.u)
+		}
 	}
-	if err = plan.Placement.Agree(context.Background(), "allocate the fields", err); err != nil {
-		return nil, errors.Join(err, s.Close())
+	if err := place.Agree(context.Background(), "allocate the fields", err); err != nil {
+		return s, err
 	}
-	u := s.u
-	if p.Real == kernels.Float32 {
-		err = fill[float32](ctx, u.Level(0), p)
-	} else {
-		err = fill[float64](ctx, u.Level(0), p)
+	step, err := s.fill(ctx)
+	if err := place.Agree(context.Background(), "fill the fields", err); err != nil {
+		return s, err
 	}
-	if err == nil {
-		err = u.SetAll()
+	if s.Runner, err = scheme.NewRunner(ctx, step, plan, c); err == nil {
+		s.resources.Add(s.Runner)
 	}
-	var step *scheme.Step
-	if err == nil {
-		step, err = p.step(u)
-	}
-	if err = plan.Placement.Agree(context.Background(), "fill the fields", err); err == nil {
-		s.Runner, err = scheme.NewRunner(ctx, step, &scheme.Plan{Stages: []*halo.Plan{plan}}, c)
-	}
-	if err != nil {
-		return nil, errors.Join(err, s.Close())
-	}
-	s.resources.Add(s.Runner)
-	return s, nil
+	return s, err
 }
 
-// allocate makes the variable.
-func (s *Solver) allocate(place *halo.Placement) (err error) {
-	if s.u, err = newVariable(s.problem, place); err == nil {
-		s.resources.Add(s.u)
+// fill fills the fields, and returns the step.
+func (s *Solver) fill(ctx context.Context) (*scheme.Step, error) {
+	fillOne := fill[float64]
+	if s.problem.Real == kernels.Float32 {
+		fillOne = fill[float32]
 	}
-	return err
+	if err := fillOne(ctx, s.u.Level(0), s.problem); err != nil {
+		return nil, err
+	}
+	if err := s.u.SetAll(); err != nil {
+		return nil, err
+	}
+	return s.problem.step(s.u)
 }
 
 // levels is how many fields a solver has: steps read one and write the other.
@@ -129,87 +131,58 @@ func (s *Solver) Run(ctx context.Context, o scheme.Options) (Result, error) {
 // Fastest returns the trials of all schemes for the problem on a placement, the shortest first, see
 // scheme.Fastest.
 func Fastest(
-	ctx context.Context,
-	p *Problem,
-	place *halo.Placement,
-	s scheme.Search,
-	o scheme.Options,
+	ctx context.Context, p *Problem, place *halo.Placement, s scheme.Search, o scheme.Options,
 ) (trials []scheme.Trial, known bool, err error) {
-	var open streams.Resources
-	defer func() { err = errors.Join(err, open.Close()) }()
-	step, err := p.newStep(place, &open)
+	u, step, err := p.newStep(place)
 	if err = scheme.Agreed(place, err); err != nil {
+		if u != nil {
+			err = errors.Join(err, u.Close())
+		}
 		return nil, false, err
 	}
-	return scheme.Fastest(ctx, step, s, o)
+	trials, known, err = scheme.Fastest(ctx, step, s, o)
+	return trials, known, errors.Join(err, u.Close())
 }
 
-// newStep makes a step of a variable of its own.
-func (p *Problem) newStep(place *halo.Placement, open *streams.Resources) (*scheme.Step, error) {
+// newStep makes a step of a new variable.
+func (p *Problem) newStep(place *halo.Placement) (*scheme.Variable, *scheme.Step, error) {
 	u, err := newVariable(p, place)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	open.Add(u)
-	return p.step(u)
+	step, err := p.step(u)
+	return u, step, err
 }
 
 // Ahead begins to compile what a run of the problem asks for, or what Fastest will, see scheme.Ahead. It takes any
 // placement of the problem's subdomains on devices like those of the run. What cannot be had New or Fastest says.
 func Ahead(ctx context.Context, p *Problem, place *halo.Placement, s scheme.Search, o scheme.Options) *kernels.Ahead {
-	none := s.Compiler.Ahead(ctx)
-	if p.check(place) != nil || place.FirstDevice().GoKernels {
-		return none
+	if p.check(place) == nil && !place.FirstDevice().GoKernels {
+		dry := place.DryRun()
+		defer func() { _ = streams.CloseAll(dry.Devices) }()
+		if _, step, err := p.newStep(dry); err == nil {
+			return scheme.Ahead(ctx, step, s, o)
+		}
 	}
-	dry := place.DryRun()
-	defer func() { _ = streams.CloseAll(dry.Devices) }()
-	u, err := newVariable(p, dry)
-	if err != nil {
-		return none
-	}
-	step, err := p.step(u)
-	if err != nil {
-		return none
-	}
-	return scheme.Ahead(ctx, step, s, o)
+	return s.Compiler.Ahead(ctx)
 }
 
 // DryRun returns what a run of the problem holds on each device of a plan, with all that New makes and all that
 // is read of the field afterwards, see scheme.DryRun.
 func DryRun(
-	ctx context.Context,
-	p *Problem,
-	plan *halo.Plan,
-	c *kernels.Compiler,
-	o scheme.Options,
+	ctx context.Context, p *Problem, plan *scheme.Plan, c *kernels.Compiler, o scheme.Options,
 ) (all []scheme.Memory, err error) {
-	place := plan.Placement.DryRun()
+	real := plan.Stages[0].Placement
+	place := real.DryRun()
 	defer func() { err = errors.Join(err, streams.CloseAll(place.Devices)) }()
 	s, err := New(ctx, p, plan.On(place), c)
 	if errors.Is(err, streams.ErrOutOfMemory) { // there is not even the address space
-		return nil, cmp.Or(Fit(p, plan.Placement), err)
+		return nil, cmp.Or(Fit(p, real), err)
 	}
 	if err != nil {
 		return nil, err
 	}
 	return s.Runner.DryRun(ctx, o)
-}
-
-// recallTrials returns the trials of the schemes for the problem that are remembered, see Fastest; there are none where
-// nobody tried.
-func recallTrials(
-	ctx context.Context,
-	p *Problem,
-	place *halo.Placement,
-	s scheme.Search,
-	o scheme.Options,
-) (trials []scheme.Trial, err error) {
-	dry := place.DryRun()
-	s.Known = true
-	if trials, _, err = Fastest(ctx, p, dry, s, o); errors.Is(err, streams.ErrOutOfMemory) {
-		err = nil // nobody has tried what there is not even address space for
-	}
-	return trials, errors.Join(err, streams.CloseAll(dry.Devices))
 }
 
 // Fit returns an error, which is streams.ErrOutOfMemory, if the fields of a problem do not fit on a placement.
@@ -265,52 +238,33 @@ func (s *Solver) read(dst []float64, read func(wide []float64, narrow []float32)
 	return err
 }
 
+// recallTrials returns the remembered trials of the schemes for the problem, see Fastest.
+func recallTrials(
+	ctx context.Context, p *Problem, place *halo.Placement, s scheme.Search, o scheme.Options,
+) (trials []scheme.Trial, known bool, err error) {
+	dry := place.DryRun()
+	s.Known = true
+	trials, known, err = Fastest(ctx, p, dry, s, o)
+	if errors.Is(err, streams.ErrOutOfMemory) {
+		err = nil // there is not even the address space, so none were made
+	}
+	return trials, known, errors.Join(err, streams.CloseAll(dry.Devices))
+}
+
 // groupsTried are the numbers of steps between two exchanges that are tried, where subdomains have the layers.
 var groupsTried = [...]int{1, 2, 4, 8}
 
-// fastestGroup is Fastest over several numbers of steps between two exchanges too: 1, 2, 4 and 8, as far as subdomains
-// own the layers that their neighbours then need, and there is memory. Each trial says of which it is. Without
-// neighbours there is nothing to exchange, and 1 is tried alone, but for a scheme that exchanges within a device.
-func fastestGroup(
-	ctx context.Context,
-	p *Problem,
-	place *halo.Placement,
-	s scheme.Search,
-	o scheme.Options,
-) (trials []scheme.Trial, known bool, err error) {
-	return eachGroup(p, place, s, func(of *Problem) ([]scheme.Trial, bool, error) {
-		if of.Group > 1 {
-			s.Ahead = nil // that is for other widths
-		}
-		return Fastest(ctx, of, place, s, o)
-	})
-}
+// trier is Fastest, or recallTrials.
+type trier func(
+	context.Context, *Problem, *halo.Placement, scheme.Search, scheme.Options,
+) (trials []scheme.Trial, known bool, err error)
 
-// recallGroup returns the trials of fastestGroup that are remembered, none unless all are.
-func recallGroup(
-	ctx context.Context,
-	p *Problem,
-	place *halo.Placement,
-	s scheme.Search,
-	o scheme.Options,
-) ([]scheme.Trial, error) {
-	trials, known, err := eachGroup(p, place, s, func(of *Problem) ([]scheme.Trial, bool, error) {
-		some, err := recallTrials(ctx, of, place, s, o)
-		return some, len(some) > 0, err
-	})
-	if !known {
-		return nil, err
-	}
-	return trials, err
-}
-
-// eachGroup joins the trials of the problem with each number of steps between two exchanges, the shortest first. known
-// says that all were.
+// eachGroup tries several numbers of steps between two exchanges: 1, 2, 4 and 8, as far as subdomains own the layers
+// that their neighbours then need, and there is memory. It returns the trials of all, the shortest first; each has its
+// number in Group. Without neighbours there is nothing to exchange, and only 1 is tried, except for a scheme that
+// exchanges within a device. known says that all were remembered.
 func eachGroup(
-	p *Problem,
-	place *halo.Placement,
-	s scheme.Search,
-	try func(of *Problem) ([]scheme.Trial, bool, error),
+	ctx context.Context, p *Problem, place *halo.Placement, s scheme.Search, o scheme.Options, try trier,
 ) (all []scheme.Trial, known bool, err error) {
 	if err := p.check(place); err != nil {
 		return nil, false, err
@@ -319,11 +273,13 @@ func eachGroup(
 	for _, steps := range groupsTried {
 		of := *p
 		of.Group = steps
-		if steps > 1 &&
-			(alone(place) && !within(s.Scheme) || !groups(s.Scheme) || place.CheckWidth(of.Width()) != nil) {
-			break
+		if steps > 1 {
+			s.Ahead = nil // that is for other widths
+			if isolated(place) && !s.Scheme.Needs().Within || !groups(s.Scheme) || place.CheckWidth(of.Width()) != nil {
+				break
+			}
 		}
-		trials, ok, err := try(&of)
+		trials, ok, err := try(ctx, &of, place, s, o)
 		if errors.Is(err, streams.ErrOutOfMemory) && steps > 1 {
 			break
 		}
@@ -337,20 +293,13 @@ func eachGroup(
 	return all, known, nil
 }
 
-// groups reports whether a scheme makes several steps between two exchanges, or Auto may be one that does.
+// groups reports whether a scheme runs several steps between two exchanges, or Auto may be one that does.
 func groups(name scheme.Scheme) bool {
-	needs, err := scheme.NeedsOf(name)
-	return err != nil || needs.Groups
+	return name == scheme.Auto || name == "" || name.Needs().Groups
 }
 
-// within reports whether a scheme exchanges within a device too.
-func within(name scheme.Scheme) bool {
-	needs, err := scheme.NeedsOf(name)
-	return err == nil && needs.Within
-}
-
-// alone reports whether no subdomain has a neighbour.
-func alone(place *halo.Placement) bool {
+// isolated reports whether no subdomain has a neighbour.
+func isolated(place *halo.Placement) bool {
 	for _, side := range domain.Faces(place.Grid.Dims) {
 		if _, ok := place.Neighbour(0, side); ok {
 			return false

@@ -32,19 +32,14 @@ func TestTraceOfSchemes(t *testing.T) {
 				p := problem(t, []int{40, 24, 24}, kernels.Float64, walls)
 				t.Run(h.String(), func(t *testing.T) {
 					s := prepare(t, set, p, h)
-					tracer, err := streams.NewTracer(s.Placement().Devices, streams.Window{First: first, Last: last})
-					if err != nil {
-						t.Fatal(err)
-					}
+					tracer := must(streams.NewTracer(s.Placement().Devices, streams.Window{First: first, Last: last}))(t)
 					begin := time.Now()
 					if _, err := s.Run(t.Context(), h.options(Options{Steps: steps, CheckEvery: 4, History: true})); err != nil {
 						t.Fatal(err)
 					}
 					wall := time.Since(begin)
 					trace := tracer.Trace()
-					if err := trace.Err(); err != nil {
-						t.Fatal(err)
-					}
+					succeeds(t, trace.Err())
 					for rank, d := range trace.Devices {
 						checkStreams(t, d, wall)
 						checkSteps(t, s, h, rank, d, first, last)

@@ -17,24 +17,12 @@ import (
 // valued returns a problem with an initial field, between walls at 0.
 func valued(t *testing.T, size []int, initial string) *Problem {
 	t.Helper()
-	grid, err := domain.NewGrid(size, [3]bool{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	grid := must(domain.NewGrid(size, [3]bool{}))(t)
 	p := &Problem{Grid: grid, Spacing: []float64{1, 1, 1}[:len(size)], Real: kernels.Float64}
-	if p.Stencil, err = stencil.LaplaceOf(stencil.Kind{Points: 1 + 2*len(size), Shape: "star"}, p.Spacing); err != nil {
-		t.Fatal(err)
-	}
-	parse := func(text string) *stencil.Expression {
-		e, err := stencil.Parse(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return e
-	}
-	p.Initial = parse(initial)
+	p.Stencil = must(stencil.LaplaceOf(stencil.Kind{Points: 1 + 2*len(size), Shape: "star"}, p.Spacing))(t)
+	p.Initial = parse(t, initial)
 	for i := range p.Walls {
-		p.Walls[i] = Wall{Dirichlet, parse("0")}
+		p.Walls[i] = Wall{Dirichlet, parse(t, "0")}
 	}
 	return p
 }
@@ -118,11 +106,7 @@ func TestCheckExact(t *testing.T) {
 	} {
 		p := valued(t, []int{9, 8, 7}, "0")
 		p.TimeStep = 0.5
-		exact, err := stencil.Parse(tc.exact)
-		if err != nil {
-			t.Fatal(err)
-		}
-		err = p.CheckExact(t.Context(), exact, 10)
+		err := p.CheckExact(t.Context(), parse(t, tc.exact), 10)
 		if (err == nil) != (tc.says == "") || err != nil && !strings.Contains(err.Error(), tc.says) {
 			t.Errorf("%s: %v, want %q", tc.exact, err, tc.says)
 		}

@@ -67,7 +67,7 @@ func solved(t *testing.T, c *configs.Run, devices int) []float64 {
 	for i := range 4 {
 		p.Walls[i].Kind = solvers.Periodic
 	}
-	plan, err := halo.NewPlan(place, set.Links, p2p.Staged, p.Field())
+	plan, err := p.NewPlan(place, set.Links, p2p.Staged)
 	if err != nil {
 		t.Fatal(err)
 	}

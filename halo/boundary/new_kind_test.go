@@ -103,8 +103,7 @@ func solved(t *testing.T, c *configs.Run, set *testdevices.Set, name scheme.Sche
 	initial, err3 := stencil.Parse(c.Initial)
 	heat, err4 := stencil.HeatOf(stencil.Kind{Points: 5, Shape: stencil.StarShape}, c.Spacing(), 1, c.TimeStep())
 	one, err5 := stencil.Parse("1")
-	needs, err6 := scheme.NeedsOf(name)
-	if err := errors.Join(err1, err2, err3, err4, err5, err6); err != nil {
+	if err := errors.Join(err1, err2, err3, err4, err5); err != nil {
 		t.Fatal(err)
 	}
 	place, err := halo.Place(cut, set.Devices)
@@ -121,10 +120,10 @@ func solved(t *testing.T, c *configs.Run, set *testdevices.Set, name scheme.Sche
 		}
 	}
 	path := p2p.Staged
-	if len(needs.Paths) > 0 {
-		path = needs.Paths[0]
+	if paths := name.Needs().Paths; len(paths) > 0 {
+		path = paths[0]
 	}
-	plan, err := halo.NewPlan(place, set.Links, path, p.Field())
+	plan, err := p.NewPlan(place, set.Links, path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,8 +133,8 @@ func solved(t *testing.T, c *configs.Run, set *testdevices.Set, name scheme.Sche
 	}
 	defer s.Close()
 	o := scheme.Options{Scheme: name, Steps: newKindSteps}
-	if len(needs.Orders) > 0 {
-		o.Order = needs.Orders[0]
+	if len(name.Needs().Orders) > 0 {
+		o.Order = name.Needs().Orders[0]
 	}
 	if _, err := s.Run(t.Context(), o); err != nil {
 		return nil, err

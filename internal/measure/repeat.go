@@ -19,7 +19,7 @@ type Budget struct {
 	Within float64
 }
 
-var errEndless = errors.New("measure: a budget needs Most or Time, or it never ends")
+var errEndless = errors.New("measure: a budget needs Max or Time, or it never ends")
 
 // Repeat warms up and then has once measure, until the median is known to
 // Budget.Within or the budget is spent. It returns what it has together with the
@@ -83,16 +83,15 @@ const (
 // Pace says how long the batches of a median are.
 type Pace struct {
 	First, Max int           // runs of the first batch, and of any
-	Batch      time.Duration // that a batch is to take
+	Batch      time.Duration // target duration of a batch
 }
 
-// maxFirst is how long the first batch may take, by what its first run takes: far less than Limit,
-// for which a batch is waited for.
+// maxFirst is how long the first batch may take, by what its first run takes: far less than benchmarks wait for a
+// batch.
 const maxFirst = 5 * time.Second
 
-// Measure returns what the batches take: the time of one of n runs, in microseconds. All but
-// MinBatches end with twice the time that these should take. Where the context ends, it returns the
-// context's error.
+// Measure returns the sample of what batches return: the time of one of n runs, in microseconds. After MinBatches no
+// batch begins later than twice their target duration. When the context ends, Measure returns the context's error.
 func (p Pace) Measure(ctx context.Context, batch func(n int) (float64, error)) (Sample, error) {
 	one, err := batch(1) // warms up
 	if err != nil {
@@ -107,8 +106,8 @@ func (p Pace) Measure(ctx context.Context, batch func(n int) (float64, error)) (
 	return Repeat(ctx, budget, func() (float64, error) { return batch(n) })
 }
 
-// runs returns how many make a batch of that length. What a batch takes beside them makes few of
-// them seem slow, so it looks again at more.
+// runs returns how many runs take the target duration of a batch. The overhead of a batch makes few runs
+// seem slow, so it measures again with more.
 func (p Pace) runs(ctx context.Context, batch func(n int) (float64, error)) (int, error) {
 	for n := p.First; ; {
 		if err := ctx.Err(); err != nil {

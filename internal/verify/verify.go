@@ -275,7 +275,7 @@ func (v *Verifier) solve(ctx context.Context, place *halo.Placement, way way, pa
 	err error) {
 	p := *v.Problem
 	p.Group = way.group
-	plan, err := halo.NewPlan(place, v.Session.Links, path, p.Field())
+	plan, err := p.NewPlan(place, v.Session.Links, path)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package scheme
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -19,25 +20,25 @@ import (
 // the same stage, and the sender waits for it.
 
 // stageBefore returns the stage before one, and in which step, relative to its own.
-func (x *Runner) stageBefore(stage int) (before int, step int64) {
+func (r *Runner) stageBefore(stage int) (before int, step int64) {
 	if stage == 0 {
-		return len(x.step.Stages) - 1, -1
+		return len(r.step.Stages) - 1, -1
 	}
 	return stage - 1, 0
 }
 
 // needsCredit reports whether no message in return says that the ghosts which a message brings
 // are free. After a group of steps none does: the last came before the group.
-func (x *Runner) needsCredit(stage, message int) bool {
-	if x.step.group() > 1 {
+func (r *Runner) needsCredit(stage, message int) bool {
+	if r.step.group() > 1 {
 		return true // nothing was sent in the steps before
 	}
-	before, step := x.stageBefore(stage)
-	if x.plans[before] == nil || x.sendsAgain(stage, before, step) {
+	before, step := r.stageBefore(stage)
+	if r.plans[before] == nil || r.sendsAgain(stage, before, step) {
 		return true
 	}
-	m := x.plans[stage].Messages[message]
-	for _, back := range x.plans[before].Messages {
+	m := r.plans[stage].Messages[message]
+	for _, back := range r.plans[before].Messages {
 		if back.From == m.To && back.To == m.From {
 			return false
 		}
@@ -46,9 +47,9 @@ func (x *Runner) needsCredit(stage, message int) bool {
 }
 
 // sendsAgain reports whether a stage sends a field that the stage before it has sent.
-func (x *Runner) sendsAgain(stage, before int, step int64) bool {
-	for _, now := range x.step.sent(stage) {
-		for _, last := range x.step.sent(before) {
+func (r *Runner) sendsAgain(stage, before int, step int64) bool {
+	for _, now := range r.step.sent(stage) {
+		for _, last := range r.step.sent(before) {
 			if now.Variable == last.Variable && now.slot(1) == last.slot(1+step) {
 				return true
 			}
@@ -57,10 +58,10 @@ func (x *Runner) sendsAgain(stage, before int, step int64) bool {
 	return false
 }
 
-// remoteWithoutCredit reports whether a message that would need credit comes from another process. That sends when it
-// likes: the message waits in a buffer of its own. What puts it in place is to wait for the receiver's sweep.
-func (x *Runner) remoteWithoutCredit(stage, message int) bool {
-	return !x.place.IsLocal(x.plans[stage].Messages[message].From) && x.needsCredit(stage, message)
+// remoteWithoutCredit reports whether a message that would need credit comes from another process. That sends it at any
+// time, into a separate buffer. It is put in place only after the receiver's sweep.
+func (r *Runner) remoteWithoutCredit(stage, message int) bool {
+	return !r.place.IsLocal(r.plans[stage].Messages[message].From) && r.needsCredit(stage, message)
 }
 
 // makeCredits makes the signals of messages that need credit, within the process.
@@ -139,11 +140,11 @@ func (r *run) receiveAll(x *halo.Exchanger, s *streams.Stream, messages []int) e
 // before it overwrites the points that they carry. With a single stage, which writes the fields of
 // its variables in turn, it need not where the neighbour sends as well: its message of the step
 // between says that it has got this one.
-func (x *Runner) covers(out, in int) bool {
-	return out > 0 && (len(x.step.Stages) > 1 || in == 0 || x.step.group() > 1)
+func (r *Runner) covers(out, in int) bool {
+	return out > 0 && (len(r.step.Stages) > 1 || in == 0 || r.step.group() > 1)
 }
 
-// assistants are the threads that serve neighbours of a subdomain, one each, beside the main thread, which sweeps.
+// assistants are the threads that serve neighbours of a subdomain, one each, while the main thread sweeps.
 type assistants struct {
 	*run
 	*subdomain
@@ -166,17 +167,17 @@ type assistant struct {
 
 // neighbours lists those that a subdomain sends to or receives from, in the order of its messages.
 // Messages from one neighbour must be put in place in order.
-func (d *subdomain) neighbours(x *Runner) (all []int) {
+func (s *subdomain) neighbours(r *Runner) (all []int) {
 	add := func(rank int) {
 		if !slices.Contains(all, rank) {
 			all = append(all, rank)
 		}
 	}
-	for stage, plan := range x.plans {
-		for _, i := range d.out[stage] {
+	for stage, plan := range r.plans {
+		for _, i := range s.out[stage] {
 			add(plan.Messages[i].To)
 		}
-		for _, i := range d.in[stage] {
+		for _, i := range s.in[stage] {
 			add(plan.Messages[i].From)
 		}
 	}
@@ -202,26 +203,25 @@ func (r *run) newAssistants(d *subdomain, neighbours []int) (a *assistants, err 
 	return a, nil
 }
 
-// newAssistant makes the assistant for a neighbour.
+// newAssistant makes the assistant for a neighbour, named after one of the directions in which that lies.
 func (a *assistants) newAssistant(neighbour int) (h *assistant, err error) {
-	d, towards := a.subdomain, a.towards(neighbour)
-	h = &assistant{
-		name: fmt.Sprintf("assistant of subdomain %d for its neighbour %d in %v", d.rank, neighbour, towards),
-		out:  make([][]int, len(a.plans)), in: make([][]int, len(a.plans)), behindSweep: make([]bool, len(a.plans)),
-	}
-	for stage, plan := range a.plans {
+	d, towards, stages := a.subdomain, domain.Direction{}, len(a.plans)
+	h = &assistant{out: make([][]int, stages), in: make([][]int, stages), behindSweep: make([]bool, stages)}
+	for stage := range a.plans {
+		messages := a.messagesOf(stage)
 		for _, i := range d.out[stage] {
-			if plan.Messages[i].To == neighbour {
-				h.out[stage] = append(h.out[stage], i)
+			if m := messages[i]; m.To == neighbour {
+				h.out[stage], towards = append(h.out[stage], i), cmp.Or(towards, m.Dir)
 			}
 		}
 		for _, i := range d.in[stage] {
-			if plan.Messages[i].From == neighbour {
-				h.in[stage] = append(h.in[stage], i)
+			if m := messages[i]; m.From == neighbour {
+				h.in[stage], towards = append(h.in[stage], i), cmp.Or(towards, m.Dir.Opposite())
 				h.behindSweep[stage] = h.behindSweep[stage] || a.remoteWithoutCredit(stage, i)
 			}
 		}
 	}
+	h.name = fmt.Sprintf("assistant of subdomain %d for its neighbour %d in %v", d.rank, neighbour, towards)
 	if h.send, err = a.newStream(d.device, streams.Urgent, "send %v", towards); err != nil {
 		return nil, err
 	}
@@ -233,23 +233,6 @@ func (a *assistants) newAssistant(neighbour int) (h *assistant, err error) {
 	}
 	a.run.resources.Add(h.arrived)
 	return h, a.newEvents(d.device, &h.sent)
-}
-
-// towards returns the direction in which a neighbour lies, one of them if it does in several.
-func (a *assistants) towards(neighbour int) domain.Direction {
-	for stage, plan := range a.plans {
-		for _, i := range a.out[stage] {
-			if plan.Messages[i].To == neighbour {
-				return plan.Messages[i].Dir
-			}
-		}
-		for _, i := range a.in[stage] {
-			if plan.Messages[i].From == neighbour {
-				return plan.Messages[i].Dir.Opposite()
-			}
-		}
-	}
-	return domain.Direction{}
 }
 
 // announce says on the main thread's stream that the boundary region of a stage is swept.
@@ -281,8 +264,8 @@ func (a *assistants) start() {
 	}
 }
 
-// stop lets the assistants go after step n: they look up when the boundary of the next stage
-// is announced, and find that there is no such stage.
+// stop ends the assistants after step n: they wait for the boundary of the next stage, which is announced here, and
+// find that no stage follows.
 func (a *assistants) stop(n int64) {
 	a.last.Store(a.exchangesTo(len(a.step.Stages)-1, n))
 	a.swept.Announce()

@@ -12,7 +12,8 @@ const Assisted Scheme = "assisted"
 
 func assistedScheme() *definition {
 	return &definition{
-		name: Assisted, needs: Needs{Groups: true, Processes: true}, assistants: (*Runner).neighbours, make: newAssisted,
+		name: Assisted, needs: Needs{Groups: true, Processes: true},
+		assistants: (*Runner).neighbours, make: newAssisted,
 	}
 }
 

@@ -92,10 +92,7 @@ func newCheckedCase(t *testing.T, r *rand.Rand, devices int, change float64) (c 
 	dims := 2 + r.IntN(2)
 	kinds := stencil.Kinds(dims)
 	c.kind, c.real = kinds[r.IntN(len(kinds))], []kernels.Real{kernels.Float64, kernels.Float32}[r.IntN(2)]
-	var err error
-	if c.stencil, err = stencil.HeatOf(c.kind, []float64{1, 1, 1}[:dims], 1, change); err != nil {
-		t.Fatal(err)
-	}
+	c.stencil = must(stencil.HeatOf(c.kind, []float64{1, 1, 1}[:dims], 1, change))(t)
 	c.parts = domain.Vec{1, 1, 1}
 	c.parts[r.IntN(dims)] = 1 + r.IntN(devices)
 	var periodic [3]bool
@@ -113,9 +110,7 @@ func newCheckedCase(t *testing.T, r *rand.Rand, devices int, change float64) (c 
 		low, high := c.wall(r, radius), c.wall(r, radius)
 		c.faces[2*a], c.faces[2*a+1] = low, high
 	}
-	if c.grid, err = domain.NewGrid(size, periodic); err != nil {
-		t.Fatal(err)
-	}
+	c.grid = must(domain.NewGrid(size, periodic))(t)
 	return c
 }
 
@@ -182,19 +177,14 @@ func (c *checkedCase) ready(t *testing.T, set *testdevices.Set, name Scheme) (ma
 	}
 	u, err2 := NewVariable(place, spec, 2)
 	point, _, err3 := sweep.Linear(c.stencil, c.real)
-	if err := errors.Join(err1, err2, err3); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, errors.Join(err1, err2, err3))
 	t.Cleanup(func() { u.Close() })
 	u.Boundary = c.faces
 	step := &Step{
 		Stages:   []Stage{{Reads: []Access{u.At(0, c.stencil.Footprint()).Named("u")}, Writes: []Access{u.At(1, nil).Named("next")}, Point: &point}},
 		Measured: []*Variable{u}, Group: c.group, Length: 0.1,
 	}
-	plan, err := step.Plan(set.Links, c.path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	plan := must(step.Plan(set.Links, c.path))(t)
 	x, err := NewRunner(t.Context(), step, plan, set.Compiler)
 	if err != nil {
 		if strings.Contains(err.Error(), "would mirror") {
@@ -219,18 +209,13 @@ func (c *checkedRun) begin(t *testing.T) {
 	} else {
 		err = halo.FillPoints(c.u.Level(0), value)
 	}
-	if err := errors.Join(err, c.u.SetAll()); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, errors.Join(err, c.u.SetAll()))
 }
 
 func (c *checkedRun) steps(t *testing.T, o Options) Result {
 	t.Helper()
 	o.Scheme, o.Limit = c.name, testLimit
-	res, err := c.runner.Run(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	res := must(c.runner.Run(t.Context(), o))(t)
 	return res
 }
 
@@ -238,19 +223,13 @@ func (c *checkedRun) steps(t *testing.T, o Options) Result {
 func (c *checkedRun) values(t *testing.T) (bits []uint64) {
 	t.Helper()
 	if c.u.Spec.Element == halo.Float32 {
-		all, err := halo.ReadAll[float32](c.u.Level(c.u.Newest()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		all := must(halo.ReadAll[float32](c.u.Level(c.u.Newest())))(t)
 		for _, v := range all {
 			bits = append(bits, uint64(math.Float32bits(v)))
 		}
 		return bits
 	}
-	all, err := halo.ReadAll[float64](c.u.Level(c.u.Newest()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := must(halo.ReadAll[float64](c.u.Level(c.u.Newest())))(t)
 	for _, v := range all {
 		bits = append(bits, math.Float64bits(v))
 	}

@@ -104,7 +104,8 @@ func (b *blockedPart) splits() (boundary []domain.Box, interior domain.Box, err 
 	}
 	layers := b.boundaryLayers(b.Runner, 0, true)
 	interior, boundary = domain.Split(b.owned(), layers)
-	if layers.Minus[0]+layers.Plus[0] > 0 || interior.Empty() || slices.ContainsFunc(append(boundary, interior), b.nearsWall) {
+	if layers.Minus[0]+layers.Plus[0] > 0 || interior.Empty() ||
+		slices.ContainsFunc(append(boundary, interior), b.nearsWall) {
 		return nil, interior, nil
 	}
 	return boundary, interior, nil

@@ -67,7 +67,7 @@ type blockedPart struct {
 }
 
 // overlap is what a subdomain needs to exchange ghosts while the last pass of a group computes its interior. The
-// boundary region comes first, by passes of its own, and its messages leave on another stream.
+// boundary region comes first, by separate passes, and its messages leave on another stream.
 type overlap struct {
 	messages  *streams.Stream
 	swept     *streams.Event // the boundary region is
@@ -97,7 +97,7 @@ type passTotal struct {
 	before int
 }
 
-func (t passTotal) addTo(s *taken) { s.norms[0] = t.Results()[t.before] }
+func (p passTotal) addTo(s *taken) { s.norms[0] = p.Results()[p.before] }
 
 // blockedRound is the passes of a round.
 type blockedRound struct {
@@ -119,8 +119,9 @@ func passName(depth int) string { return fmt.Sprintf("pass of %d", depth) }
 
 // passCosts are the durations of passes in sweeps: infinite where there are none.
 type passCosts struct {
-	By   [temporal.MaxNorms + 1][deepestPass + 1]float64 // by of how many last steps they take norms, and depth
-	Wait float64                                         // of the device, until the host has seen norms and queued the next pass
+	// by the number of last steps whose norms they take, and by depth
+	By   [temporal.MaxNorms + 1][deepestPass + 1]float64
+	Wait float64 // of the device, until the host has seen norms and queued the next pass
 }
 
 // deepestPass is the most steps of a pass.
@@ -138,8 +139,8 @@ func newPassCosts() (c passCosts) {
 }
 
 // deepest returns the depth of the deepest passes.
-func (c *passCosts) deepest() (depth int) {
-	for _, costs := range c.By {
+func (p *passCosts) deepest() (depth int) {
+	for _, costs := range p.By {
 		for d, cost := range costs {
 			if !math.IsInf(cost, 1) {
 				depth = max(depth, d)
@@ -150,13 +151,13 @@ func (c *passCosts) deepest() (depth int) {
 }
 
 // join takes the greater of all costs: a subdomain that waits for others is as slow as the slowest.
-func (c *passCosts) join(o *passCosts) {
-	for norms := range c.By {
-		for d := range c.By[norms] {
-			c.By[norms][d] = max(c.By[norms][d], o.By[norms][d])
+func (p *passCosts) join(o *passCosts) {
+	for norms := range p.By {
+		for d := range p.By[norms] {
+			p.By[norms][d] = max(p.By[norms][d], o.By[norms][d])
 		}
 	}
-	c.Wait = max(c.Wait, o.Wait)
+	p.Wait = max(p.Wait, o.Wait)
 }
 
 // deepest is the most steps after an exchange; 1 where nothing is exchanged, and no ghosts are swept.
@@ -330,7 +331,8 @@ func (b *blockedPart) addTables(deepest int) (err error) {
 	return nil
 }
 
-// passSides returns what lies behind the sides of the subdomain. A kind of boundary that passes do not know is an error.
+// passSides returns what lies behind the sides of the subdomain. A kind of boundary that passes do not know is an
+// error.
 func (b *blockedPart) passSides() (sides temporal.Sides, err error) {
 	reach := b.step.readRadius(b.variable())
 	for i, side := range domain.Faces(b.place.Grid.Dims) {
@@ -349,7 +351,8 @@ func (b *blockedPart) passSides() (sides temporal.Sides, err error) {
 				sides[i] = temporal.Odd
 			}
 		default:
-			return sides, fmt.Errorf("scheme: %w: %s has no passes behind boundaries of kind %q", ErrUnsuited, Blocked, c.Kind)
+			return sides, fmt.Errorf("scheme: %w: %s has no passes behind boundaries of kind %q",
+				ErrUnsuited, Blocked, c.Kind)
 		}
 	}
 	return sides, nil

@@ -1,9 +1,7 @@
 package scheme
 
 import (
-	"errors"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/halox/halox/domain"
@@ -16,21 +14,21 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// Untuned is scheme blocked with passes that nothing has timed: all count as faster than sweeps. Exchanges overlap the
+// untuned is scheme blocked with passes that nothing has timed: all count as faster than sweeps. Exchanges overlap the
 // interior wherever they can.
-const Untuned Scheme = "untuned"
+const untuned Scheme = "untuned"
 
-// Overlaps counts subdomains, of all runs: those that exchange beside the interior, those that have a kernel for a
+// overlaps counts subdomains, of all runs: those that exchange beside the interior, those that have a kernel for a
 // last pass that stores ghosts of neighbours, and those whose passes do.
-type Overlaps struct{ Overlapped, Kernels, Stores int }
+type overlaps struct{ overlapped, Kernels, Stores int }
 
-// AddUntuned adds it for a test, and returns how its subdomains exchange.
-func AddUntuned(t testing.TB) *Overlaps {
-	found := &Overlaps{}
+// addUntuned adds it for a test, and returns how its subdomains exchange.
+func addUntuned(t testing.TB) *overlaps {
+	found := &overlaps{}
 	before := schemes
 	schemes = append(slices.Clone(schemes), func() *definition {
 		d := blockedScheme()
-		d.name = Untuned
+		d.name = untuned
 		d.make = func(x *run, o Options) ([]worker, error) {
 			workers, err := newBlockedWithin(x, o, blockedLimits{})
 			if err != nil {
@@ -41,7 +39,7 @@ func AddUntuned(t testing.TB) *Overlaps {
 					found.Kernels++
 				}
 				if p.overlap != nil {
-					found.Overlapped++
+					found.overlapped++
 				}
 				if p.stores != nil {
 					found.Stores++
@@ -58,25 +56,15 @@ func AddUntuned(t testing.TB) *Overlaps {
 // passStep is a step that scheme blocked makes, over a variable of some levels and a coefficient.
 func passStep(t *testing.T, set *testdevices.Set, levels int, stagger [3]bool) (step *Step, u, c *Variable) {
 	t.Helper()
-	grid, err1 := domain.NewGrid([]int{20, 17, 13}, [3]bool{})
-	cut, err2 := domain.Decompose(grid, domain.Vec{1, 1, 1})
-	place, err3 := halo.Place(cut, set.Devices[:1])
-	if err := errors.Join(err1, err2, err3); err != nil {
-		t.Fatal(err)
-	}
+	place := placed(t, set.Devices, []int{20, 17, 13}, [3]bool{}, domain.Vec{1, 1, 1})
 	width := domain.UniformRadius(3, 2)
-	u, err1 = NewVariable(place, halo.Spec{Name: "u", Element: halo.Float64, Width: width, Stagger: stagger}, levels)
-	c, err2 = NewVariable(place, halo.Spec{Name: "c", Element: halo.Float64, Width: width}, 1)
-	if err := errors.Join(err1, err2); err != nil {
-		t.Fatal(err)
-	}
+	u = must(NewVariable(place, halo.Spec{Name: "u", Element: halo.Float64, Width: width, Stagger: stagger}, levels))(t)
+	c = must(NewVariable(place, halo.Spec{Name: "c", Element: halo.Float64, Width: width}, 1))(t)
 	t.Cleanup(func() { u.Close(); c.Close() })
 	for _, v := range []*Variable{u, c} {
 		v.Boundary = boundary.All(boundary.Condition{Kind: boundary.Neumann})
 		for _, f := range v.levels {
-			if err := halo.FillPoints(f, func(at domain.Vec) float64 { return float64(at[0]%3 + at[1]%5 + at[2]%7) }); err != nil {
-				t.Fatal(err)
-			}
+			succeeds(t, halo.FillPoints(f, func(at domain.Vec) float64 { return float64(at[0]%3 + at[1]%5 + at[2]%7) }))
 		}
 	}
 	return &Step{Name: "passes", Stages: []Stage{{
@@ -126,18 +114,11 @@ func TestStepsThatNoPassMakes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			step, u, v := passStep(t, set, c.levels, c.stagger)
 			c.change(step, u, v)
-			plan, err := step.Plan(set.Links, p2p.Staged)
-			if err != nil {
-				t.Fatal(err)
-			}
-			x, err := NewRunner(t.Context(), step, plan, set.Compiler)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer x.Close()
-			_, err = x.Run(t.Context(), Options{Scheme: Blocked, Steps: 1, Limit: testLimit})
-			if c.says == "" && err != nil || c.says != "" && (!errors.Is(err, ErrUnsuited) || !strings.Contains(err.Error(), c.says)) {
-				t.Errorf("got %v, want %q", err, c.says)
+			_, err := runnerBy(t, set, step, p2p.Staged).Run(t.Context(), Options{Scheme: Blocked, Steps: 1, Limit: testLimit})
+			if c.says != "" {
+				wants(t, name, err, ErrUnsuited, c.says)
+			} else if err != nil {
+				t.Error(err)
 			}
 		})
 	}

@@ -14,18 +14,15 @@ import (
 // the one that went on, and sweeps or passes of as many steps as lie before the end. Nothing else is swept.
 func TestAPassIsMadeAgainShorter(t *testing.T) {
 	set := testdevices.CPU(t, 1)
-	AddUntuned(t)
+	addUntuned(t)
 	step := newStep(t, set, 1, 16)
 	u := step.Measured[0]
-	run := checkedRun{u, runnerFor(t, set, step, Untuned), Untuned}
+	run := checkedRun{u, runnerFor(t, set, step, untuned), untuned}
 	run.begin(t)
 	long := run.steps(t, Options{Steps: 30, CheckEvery: 1, History: true}).History
 	for end := int64(7); end <= 9; end++ { // passes of 3 steps take the norms of each
 		run.begin(t)
-		tracer, err := streams.NewTracer(set.Devices, streams.Window{First: 1, Last: 100})
-		if err != nil {
-			t.Fatal(err)
-		}
+		tracer := must(streams.NewTracer(set.Devices, streams.Window{First: 1, Last: 100}))(t)
 		res := run.steps(t, Options{Steps: 100, CheckEvery: 1, Tolerance: long[end-1].Norms[0].MaxChange})
 		passes := sweptBy(t, tracer.Trace())
 		if err := tracer.Close(); err != nil {
@@ -84,10 +81,7 @@ func TestRoundsOfPasses(t *testing.T) {
 		}
 		every := int64(r.IntN(6))
 		x := &run{Runner: made.runner, threads: streams.NewWorkerGroup(1, testLimit)}
-		workers, err := newBlocked(x, Options{CheckEvery: every})
-		if err != nil {
-			t.Fatal(err)
-		}
+		workers := must(newBlocked(x, Options{CheckEvery: every}))(t)
 		b := workers[0].(*blockedPart).blocked
 		for _, d := range []int{2, 3, 4, 6, 8} { // as if there were passes, which are not launched
 			for n := range b.costs.By {

@@ -1,4 +1,4 @@
-package scheme_test
+package scheme
 
 import (
 	"fmt"
@@ -8,14 +8,13 @@ import (
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/p2p"
-	"github.com/halox/halox/solvers/scheme"
 )
 
 // Scheme blocked gives the bits of plain loops for point functions, which it sweeps: of one stage that reads some
 // variables around points and steps them all, with coefficients, in groups over several devices and alone on one.
 func TestBlockedStagesGiveOneAnswer(t *testing.T) {
 	testdevices.InTurn(t, 6, 8)
-	scheme.AddUntuned(t)
+	addUntuned(t)
 	testdevices.EachKernel(t, 4, func(t *testing.T, set *testdevices.Set) {
 		const steps = 11
 		seeds := len(testdevices.Again(4, testdevices.Numbers(24)))
@@ -35,7 +34,7 @@ func TestBlockedStagesGiveOneAnswer(t *testing.T) {
 				}
 				t.Run(fmt.Sprintf("seed=%d/group=%d/parts=%dx%dx%d", seed, s.group, parts[0], parts[1], parts[2]), func(t *testing.T) {
 					path := []p2p.Path{p2p.Staged, p2p.Peer, p2p.Direct}[seed%3]
-					s.check(t, set, ref, parts, path, scheme.Options{Scheme: scheme.Untuned}, steps, true)
+					s.check(t, set, ref, parts, path, Options{Scheme: untuned}, steps, true)
 				})
 			}
 		}

@@ -1,6 +1,7 @@
 package scheme
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"github.com/halox/halox/kernels/sweep"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/stencil"
+	"github.com/halox/halox/streams"
 )
 
 // maxPeriod is how many steps a phase may have to itself: launches are made ready for each.
@@ -44,8 +46,8 @@ func (s *Step) Check() error {
 			return errors.New("scheme: a variable in Step.Measured is nil")
 		}
 		if _, ok := v.real(); !ok || !slices.Contains(s.variables(), v) || v.Levels() < 2 && !s.measuredInPlace(v) {
-			return fmt.Errorf("scheme: no norms of variable %q: they are taken of float32 or float64 that a stage writes, "+
-				"with two levels or more, or in place by a point function", v.Spec.Name)
+			return fmt.Errorf("scheme: no norms of variable %q: they are taken of float32 or float64 that a stage "+
+				"writes, with two levels or more, or in place by a point function", v.Spec.Name)
 		}
 	}
 	return s.checkGroup()
@@ -90,16 +92,17 @@ func (st *Stage) check() error {
 	return st.checkPoint()
 }
 
-// checkAccess returns an error unless a variable has the level and the ghosts that are accessed. A component that has
-// ghosts of its own is read no farther than these reach: nobody sends what lies there. What user kernels read of all
-// components together is for the user to know.
+// checkAccess returns an error unless a variable has the level and the ghosts that are accessed. A component with a
+// width of its own is read no farther: what lies there is not exchanged. What user kernels read of all components
+// together is not checked.
 func (st *Stage) checkAccess(a Access) error {
 	v := a.Variable
 	if v == nil || len(v.levels) == 0 {
 		return errors.New("an access to no variable")
 	}
 	if st.Point != nil && v.Spec.IsTyped() {
-		return fmt.Errorf("a sweep of variable %q, whose values are of type %v: only user kernels take them", a.Name, v.Spec.Type)
+		return fmt.Errorf("a sweep of variable %q, whose values are of type %v: only user kernels take them",
+			a.Name, v.Spec.Type)
 	}
 	if a.Level > 1 || a.Level < 1-v.Levels() {
 		return fmt.Errorf("variable %q of %d levels at level %+d", a.Name, v.Levels(), a.Level)
@@ -136,7 +139,8 @@ func (st *Stage) checkInPlace(w Access) error {
 		reads++
 		switch {
 		case r.around():
-			return fmt.Errorf("%q is written in place and read around a point: give the variable one level more", w.Name)
+			return fmt.Errorf("%q is written in place and read around a point: give the variable one level more",
+				w.Name)
 		case st.Point != nil && r.Name != w.Name:
 			return fmt.Errorf("%q is updated in place, and read as %q: give both accesses one name", w.Name, r.Name)
 		case st.Point != nil && reads > 1:
@@ -163,7 +167,8 @@ func (st *Stage) checkPoint() error {
 	}
 	for _, a := range st.pointAccesses() {
 		if s := a.Variable.Spec; s.Components > 1 && !s.SoA {
-			return fmt.Errorf("the components of %q lie together: a point function needs each in its own array (SoA)", a.Name)
+			return fmt.Errorf("the components of %q lie together: a point function needs an array for each (SoA)",
+				a.Name)
 		}
 	}
 	return nil
@@ -183,19 +188,26 @@ func (o Options) checkNorms(s *Step) error {
 		return fmt.Errorf("scheme: Options.Tolerance is %v, and no norms are taken: name variables in Step.Measured",
 			o.Tolerance)
 	case o.Tolerance > 0 && o.CheckEvery == 0:
-		return fmt.Errorf("scheme: Options.Tolerance is %v, and norms are not taken before the end: set Options.CheckEvery",
-			o.Tolerance)
+		return fmt.Errorf("scheme: Options.Tolerance is %v, and no norms are taken before the end: "+
+			"set Options.CheckEvery", o.Tolerance)
 	case o.History && len(s.Measured) == 0 && len(s.Reductions()) == 0:
 		return errors.New("scheme: Options.History without norms or reductions: name variables in Step.Measured")
 	}
 	return nil
 }
 
-// Where processes share the grid each has a Runner of all its subdomains, with launches, streams and workers for its
-// own. What may differ between processes, time, contexts and errors, they agree on: each decides then as all others do.
+// Where processes share the grid each has a Runner of all subdomains, with launches, streams and workers for those that
+// it owns. What may differ between processes, time, contexts and errors, they agree on, so that all decide alike.
 
 // isShared reports whether other processes take part in what is done with a placement. In a dry run none does.
 func isShared(p *halo.Placement) bool { return !p.Processes.IsAlone() && !p.FirstDevice().IsDry() }
+
+// agree returns the worst outcome of something on any process that shares the grid, on all of them: what wraps
+// ErrUnsuited, streams.ErrOutOfMemory or kernels.ErrNotCompiled on one does on all. All call it. In a dry run it is the
+// outcome on this process.
+func agree(p *halo.Placement, what string, mine error) error {
+	return p.Agree(context.Background(), what, mine, ErrUnsuited, streams.ErrOutOfMemory, kernels.ErrNotCompiled)
+}
 
 // tell has the other processes told of a failure of this one.
 func tell(p *halo.Placement, err error) error {
@@ -212,7 +224,7 @@ func tell(p *halo.Placement, err error) error {
 	return fmt.Errorf("%w (%w)", first, err)
 }
 
-// checkOwners returns an error if a process owns no subdomain: it would have no part in what the others agree on.
+// checkOwners returns an error if a process owns no subdomain: it would take no part in what the others agree on.
 func checkOwners(p *halo.Placement) error {
 	if p.Processes.IsAlone() {
 		return nil
@@ -266,8 +278,8 @@ func (s *Step) planOf(links *p2p.Links, path p2p.Path, variables []*Variable) (*
 	return halo.NewPlan(s.placement(), links, path, specsOf(variables)...)
 }
 
-// on returns the plan for another placement of the same subdomains.
-func (p *Plan) on(place *halo.Placement) *Plan {
+// On returns the plan for another placement of the same subdomains.
+func (p *Plan) On(place *halo.Placement) *Plan {
 	on := func(one *halo.Plan) *halo.Plan {
 		if one == nil {
 			return nil
@@ -336,16 +348,6 @@ func (st *Stage) before(all []pointAccess, written pointAccess, inPlace bool) st
 	}
 	for _, a := range all {
 		if a.Variable == written.Variable && a.Level == written.Level-1 && !a.write && a.atPoint() {
-			return a.Name
-		}
-	}
-	return ""
-}
-
-// nameOf returns the name under which the point function knows what is written.
-func (st *Stage) nameOf(w Access) string {
-	for _, a := range st.pointAccesses() {
-		if a.write && w.sameField(a.Access) {
 			return a.Name
 		}
 	}

@@ -60,8 +60,8 @@ func (a *agreement) reach(mine proposal, collected [][]taken) (agreed proposal, 
 	}
 	for rank, other := range all {
 		if len(other) != len(b) {
-			return mine, fmt.Errorf("scheme: %s brings %d bytes to a decision, and this process %d: they run different steps",
-				p.Name(rank), len(other), len(b))
+			return mine, fmt.Errorf("scheme: %s brings %d bytes to a decision, and this process %d: "+
+				"they run different steps", p.Name(rank), len(other), len(b))
 		}
 		head, norms, reduced := a.views(slices.Clone(other), len(collected)) // which is aligned
 		if rank == 0 {
@@ -90,11 +90,11 @@ func (a *agreement) views(b []byte, checks int) ([]proposal, []reduce.Norms, []s
 // controller decides how a run goes on. The workers meet at its barrier after every
 // round; the last to arrive decides for all, from the norms that they collected.
 //
-// The norms of a step are looked at one step later, so that the devices have work while the host waits for them. Where
-// they end the run, the levels of their step are still there: the step after it wrote others. Where it would not, see
-// keepsLevels, no step is queued before they are looked at. Of a passPlanner it is a launch that follows, not a step.
-// Norms of steps within a launch are looked at before the next one: if they end the run, that launch is run again up to
-// there, from what it has read.
+// The norms of a step are checked one step later, so that the devices have work while the host waits for them. If they
+// end the run, the levels of their step are still there: the step after it wrote others. If it would not, see
+// keepsLevels, no step is queued before they are checked. With a passPlanner a launch follows instead of a step. Norms
+// of steps within a launch are checked before the next one: if they end the run, that launch is run again up to there,
+// from what it has read.
 //
 // Where processes share the grid each has a controller. Those agree on what they decide from, once a round, and so
 // decide alike.

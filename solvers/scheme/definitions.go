@@ -40,19 +40,12 @@ func All() (names []Scheme) {
 	return names
 }
 
-// Needs returns what the scheme needs: nothing of Auto and of a name that is not a scheme's.
+// Needs returns what the scheme needs: nothing for Auto and for an unknown name.
 func (s Scheme) Needs() Needs {
-	needs, _ := NeedsOf(s)
-	return needs
-}
-
-// NeedsOf returns what a scheme needs, or an error for a name that is not a scheme's.
-func NeedsOf(name Scheme) (Needs, error) {
-	d, err := find(name)
-	if err != nil {
-		return Needs{}, err
+	if d, err := find(s); err == nil {
+		return d.needs
 	}
-	return d.needs, nil
+	return Needs{}
 }
 
 // SweepsInstead reports whether a scheme runs sweeps and exchanges on such a device, as TwoStream does: its kernels

@@ -11,13 +11,12 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// Memory is what a run holds on one device at most, in bytes.
+// Memory is the most that a run holds on one device, in bytes.
 type Memory struct {
 	Device    *streams.Device
 	Variables int64 // all levels, with their ghosts
-	Extra     int64 // beside them on the device: messages, values at boundaries, norms, tables and flags
-	// on the host: staged messages, values at boundaries, norms, what is on its way to and from variables
-	Pinned int64
+	Extra     int64 // other memory of the device: messages, values at boundaries, norms, tables and flags
+	Pinned    int64 // on the host: staged messages, values at boundaries, norms, copies of parts of variables
 }
 
 // Fit returns an error, which is streams.ErrOutOfMemory, with the numbers, if that does not fit into the memory
@@ -31,7 +30,7 @@ func Fit(all []Memory) error {
 		sum.Variables, sum.Extra, sum.Pinned = sum.Variables+m.Variables, sum.Extra+m.Extra, sum.Pinned+m.Pinned
 	}
 	if err := streams.Fit(demands); err != nil {
-		return fmt.Errorf("scheme: a run takes %s for variables, %s beside them and %s of pinned memory: %w: use more "+
+		return fmt.Errorf("scheme: a run takes %s for variables, %s besides and %s of pinned memory: %w: use more "+
 			"devices, float32 or a smaller grid",
 			streams.Size(sum.Variables), streams.Size(sum.Extra), streams.Size(sum.Pinned), err)
 	}
@@ -39,8 +38,8 @@ func Fit(all []Memory) error {
 }
 
 // DryRun returns what a run of the step by the options' scheme holds on each device of this process, by running it on
-// devices that only count, see streams.DryRun: all that NewRunner and Run do is done but for the work itself. Kernels
-// of the caller's own are not asked for, and count nothing. The variables are not touched.
+// devices that only count, see streams.DryRun: NewRunner and Run do all except the work itself. User kernels are not
+// made, and count nothing. The variables are not touched.
 func DryRun(ctx context.Context, step *Step, plan *Plan, c *kernels.Compiler, o Options) (all []Memory, err error) {
 	if err := step.Check(); err != nil {
 		return nil, err
@@ -51,14 +50,15 @@ func DryRun(ctx context.Context, step *Step, plan *Plan, c *kernels.Compiler, o 
 	if err != nil {
 		return nil, err
 	}
-	x, err := NewRunner(ctx, dry, plan.on(place), c)
+	x, err := NewRunner(ctx, dry, plan.On(place), c)
 	if err != nil {
 		return nil, err
 	}
 	return x.DryRun(ctx, o)
 }
 
-// fits returns an error if a run takes more beside the variables than is free, or the scheme does not suit the step.
+// fits returns an error if a run takes more memory, besides the variables, than is free, or if the scheme does not suit
+// the step.
 func fits(ctx context.Context, step *Step, plan *Plan, c *kernels.Compiler, o Options) error {
 	all, err := DryRun(ctx, step, plan, c, o)
 	if err != nil {
@@ -75,17 +75,17 @@ const drySteps = 2
 
 // DryRun runs some steps with the options and returns what all holds that was made on the runner's devices,
 // which are those of a streams.DryRun.
-func (x *Runner) DryRun(ctx context.Context, o Options) (all []Memory, err error) {
-	if d := x.place.FirstDevice(); !d.IsDry() {
+func (r *Runner) DryRun(ctx context.Context, o Options) (all []Memory, err error) {
+	if d := r.place.FirstDevice(); !d.IsDry() {
 		return nil, fmt.Errorf("scheme: a dry run on device %v, which is a real one", d)
 	}
 	o.Steps, o.Progress, o.Interval = drySteps, nil, nil
-	if _, err := x.Run(ctx, o); err != nil {
+	if _, err := r.Run(ctx, o); err != nil {
 		return nil, err
 	}
 	at := map[*streams.Device]int{}
-	for _, rank := range x.local {
-		d := x.place.Devices[rank]
+	for _, rank := range r.local {
+		d := r.place.Devices[rank]
 		i, seen := at[d]
 		if !seen {
 			most := d.Peak()
@@ -93,7 +93,7 @@ func (x *Runner) DryRun(ctx context.Context, o Options) (all []Memory, err error
 			at[d] = i
 			all = append(all, Memory{Device: d.Real(), Extra: most.Memory, Pinned: most.Pinned})
 		}
-		for _, v := range x.step.variables() {
+		for _, v := range r.step.variables() {
 			for _, f := range v.levels {
 				n := f.Parts[rank].Data.Memory.Size()
 				all[i].Variables, all[i].Extra = all[i].Variables+n, all[i].Extra-n
@@ -124,7 +124,7 @@ func (c candidate) begin(ctx context.Context, step *Step, a *kernels.Ahead, o Op
 	_, _ = DryRun(ctx, step, c.plan, a.Compiler(), o)
 }
 
-// asked returns what the options' scheme stands for.
+// asked returns the candidates that the options' scheme stands for.
 func (s Search) asked(step *Step, o Options) []candidate {
 	name, path := o.Scheme, s.Path
 	if (name == Auto || name == "") && step.placement().Processes.IsAlone() {
@@ -135,12 +135,8 @@ func (s Search) asked(step *Step, o Options) []candidate {
 		}
 	}
 	name = Choose(name, step.placement())
-	needs, err := NeedsOf(name)
-	if err != nil {
-		return nil
-	}
 	if path == p2p.Auto || path == "" {
-		path = cmp.Or(needs.Path, p2p.Auto)
+		path = cmp.Or(name.Needs().Path, p2p.Auto)
 	}
 	plan, err := step.Plan(s.Links, path)
 	if err != nil {

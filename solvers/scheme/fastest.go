@@ -53,35 +53,34 @@ const (
 )
 
 // interval implements Options.Interval.
-func (t *stepTimer) interval(steps int64, took time.Duration) int64 {
-	t.intervals++
+func (s *stepTimer) interval(steps int64, took time.Duration) int64 {
+	s.intervals++
 	switch {
-	case t.intervals <= 2:
+	case s.intervals <= 2:
 		return warmSteps
-	case t.intervals == 3:
-		t.steps = max(2, int64(t.budget)*warmSteps/timedIntervals/max(1, int64(took)))
-		return t.steps
+	case s.intervals == 3:
+		s.steps = max(2, int64(s.budget)*warmSteps/timedIntervals/max(1, int64(took)))
+		return s.steps
 	}
-	t.took = append(t.took, max(1, took/time.Duration(steps)))
-	if len(t.took) < timedIntervals {
-		return t.steps
+	s.took = append(s.took, max(1, took/time.Duration(steps)))
+	if len(s.took) < timedIntervals {
+		return s.steps
 	}
 	return 0
 }
 
-// What a search may take.
-const (
-	trialTime  = 10 * time.Millisecond // the intervals of one trial
-	searchTime = time.Second           // all trials together, without compiling; after that no other is begun
-)
+// trialTime is how long the intervals of one trial take.
+const trialTime = 10 * time.Millisecond
+
+// searchTime is how long all trials together take, without compiling; after that no other is begun. Tests change it.
+var searchTime = time.Second
 
 // Fastest returns the trials of a step, the shortest first: each scheme but the baseline, over each path, runs the step
 // for some milliseconds, with norms as often as the options say, unless there is too little memory for what it takes.
 // All their kernels are compiled first, side by side, see Ahead. The variables of the step hold something else then.
-// What was tried is remembered in the user's cache, for steps that do the same on such devices, and not tried again:
+// Trials are remembered in the user's cache, for steps that do the same on such devices, and not made again:
 // known says so. On devices that work on cores of the host nothing is tried, and there are no trials. Where processes
-// share the grid all call it, and get the same trials, those of rank 0. See Step.Name for steps with kernels of the
-// caller's own.
+// share the grid all call it, and get the same trials, those of rank 0. See Step.Name for steps with user kernels.
 func Fastest(ctx context.Context, step *Step, s Search, o Options) (trials []Trial, known bool, err error) {
 	if err := step.Check(); err != nil {
 		return nil, false, err
@@ -141,7 +140,7 @@ func (s Search) try(ctx context.Context, step *Step, o Options) (trials []Trial,
 	place := step.placement()
 	for _, c := range s.candidates(step) {
 		over, err := mpi.Broadcast(context.Background(), place.Processes, "scheme: go on with trials",
-			spent > cmp.Or(s.within, searchTime), 0)
+			spent > searchTime, 0)
 		if err != nil {
 			return nil, false, err
 		}
@@ -191,8 +190,8 @@ func (s Search) try(ctx context.Context, step *Step, o Options) (trials []Trial,
 // themselves may depend on them, and are begun then. What fails here the trials tell.
 func (s Search) tune(ctx context.Context, step *Step, o Options, ahead *kernels.Ahead) {
 	sweeping := slices.DeleteFunc(s.candidates(step), func(c candidate) bool {
-		needs, err := NeedsOf(c.name)
-		return err != nil || !needs.Swept || needs.CheckPath(c.name, c.path) != nil
+		needs := c.name.Needs()
+		return !needs.Swept || needs.CheckPath(c.name, c.path) != nil
 	})
 	place := step.placement()
 	// all processes make a runner, or none

@@ -31,30 +31,12 @@ func newStep(t *testing.T, set *testdevices.Set, n, layers int) *Step {
 // newStepOf returns a linear step over devices in a row along the last axis.
 func newStepOf(t *testing.T, devices []*streams.Device, size []int, kind stencil.Kind) *Step {
 	t.Helper()
-	grid, err := domain.NewGrid(size, [3]bool{})
-	if err != nil {
-		t.Fatal(err)
-	}
 	parts := domain.Vec{1, 1, 1}
 	parts[len(size)-1] = len(devices)
-	cut, err := domain.Decompose(grid, parts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	place, err := halo.Place(cut, devices)
-	if err != nil {
-		t.Fatal(err)
-	}
-	u, err := NewVariable(place, halo.Spec{Name: "u", Element: halo.Float64, Width: domain.UniformRadius(len(size), 1)}, 2)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { u.Close() })
+	place := placed(t, devices, size, [3]bool{}, parts)
+	u := newVariable(t, place, halo.Spec{Name: "u", Element: halo.Float64, Width: domain.UniformRadius(len(size), 1)}, 2)
 	u.Boundary = boundary.All(boundary.Condition{Kind: boundary.Neumann})
-	s, err := stencil.HeatOf(kind, slices.Repeat([]float64{0.1}, len(size)), 1, 1e-3)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must(stencil.HeatOf(kind, slices.Repeat([]float64{0.1}, len(size)), 1, 1e-3))(t)
 	point, _, err := sweep.Linear(s, kernels.Float64)
 	if err != nil {
 		t.Fatal(err)
@@ -72,10 +54,7 @@ func TestAutotune(t *testing.T) {
 		n := min(2, len(set.Devices))
 		step := newStep(t, set, n, 16)
 		for _, path := range []p2p.Path{p2p.Direct, p2p.Staged} {
-			plan, err := step.Plan(set.Links, path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			plan := must(step.Plan(set.Links, path))(t)
 			for i, name := range All() {
 				begin := time.Now()
 				o := Options{Scheme: name, Limit: testLimit}
@@ -83,7 +62,7 @@ func TestAutotune(t *testing.T) {
 					o.Tolerance, o.CheckEvery = math.MaxFloat64, 3
 				}
 				took, err := autotune(context.Background(), step, plan, set.Compiler, o, 20*time.Millisecond)
-				needs, _ := NeedsOf(name)
+				needs := name.Needs()
 				unfit := n > 1 && needs.CheckPath(name, path) != nil
 				if unfit != errors.Is(err, ErrUnsuited) || !unfit && (err != nil || took <= 0) {
 					t.Errorf("%s by %s: %v, %v", name, path, took, err)
@@ -99,10 +78,7 @@ func TestAutotune(t *testing.T) {
 func TestAutotuneIsInterrupted(t *testing.T) {
 	set := testdevices.Host(t, 1)
 	step := newStep(t, set, 1, 16)
-	plan, err := step.Plan(set.Links, p2p.Auto)
-	if err != nil {
-		t.Fatal(err)
-	}
+	plan := must(step.Plan(set.Links, p2p.Auto))(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	if _, err := autotune(ctx, step, plan, set.Compiler, Options{Scheme: TwoStream}, time.Hour); !errors.Is(err, context.Canceled) {
@@ -112,10 +88,11 @@ func TestAutotuneIsInterrupted(t *testing.T) {
 
 // All schemes are tried, over the paths that there are, and the fastest comes first.
 func TestTrials(t *testing.T) {
+	searchForever(t)
 	set := testdevices.Host(t, 2)
 	step := newStep(t, set, 2, 16)
 	for path, fewest := range map[p2p.Path]int{p2p.Auto: 2*len(candidates()) - 3, p2p.Staged: len(candidates()) - 3} {
-		trials, _, err := Search{Links: set.Links, Compiler: set.Compiler, Path: path, within: time.Hour}.try(t.Context(), step, Options{})
+		trials, _, err := Search{Links: set.Links, Compiler: set.Compiler, Path: path}.try(t.Context(), step, Options{})
 		if err != nil || len(trials) < fewest || !slices.IsSortedFunc(trials, faster) || trials[0].Step <= 0 {
 			t.Errorf("path %s: %v, %v", path, trials, err)
 		}
@@ -128,6 +105,14 @@ func TestTrials(t *testing.T) {
 	if _, _, err := (Search{Links: set.Links, Compiler: set.Compiler}).try(ctx, step, Options{}); err == nil {
 		t.Error("an interrupted choice was made")
 	}
+}
+
+// searchForever lets the trials of a test take any time: how long they do, on a host that has other work, does not decide
+// what is tried.
+func searchForever(t *testing.T) {
+	before := searchTime
+	searchTime = time.Hour
+	t.Cleanup(func() { searchTime = before })
 }
 
 // On host devices nothing is tried.
@@ -187,14 +172,9 @@ func TestDamagedTrialsAreMadeAgain(t *testing.T) {
 	step := newStep(t, set, 2, 16)
 	s := Search{Links: set.Links, Compiler: set.Compiler}
 	m := s.memory(step, Options{})
-	if err := m.Put([]Trial{{Assisted, p2p.Direct, 5000, 0}, {Fused, p2p.Direct, 17000, 0}}); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, m.Put([]Trial{{Assisted, p2p.Direct, 5000, 0}, {Fused, p2p.Direct, 17000, 0}}))
 	file := m.Path()
-	good, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	good := must(os.ReadFile(file))(t)
 	for name, change := range map[string][2]string{
 		"no times":          {"[{", `[], "x": [{`},
 		"no such scheme":    {`"assisted"`, `"steam"`},
@@ -211,9 +191,7 @@ func TestDamagedTrialsAreMadeAgain(t *testing.T) {
 			if text == string(good) {
 				t.Fatalf("%q is not in %s", change[0], good)
 			}
-			if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			succeeds(t, os.WriteFile(file, []byte(text), 0o644))
 			if trials, err := m.Get(); err == nil {
 				t.Errorf("%v is read", trials)
 			}

@@ -24,16 +24,16 @@ type remoteFaces struct {
 }
 
 // remoteNeighbours returns how many neighbours in other processes the subdomains of this one have.
-func (x *Runner) remoteNeighbours() (n int) {
-	for _, rank := range x.local {
-		n += len(x.remoteOf(x.subdomains[rank]))
+func (r *Runner) remoteNeighbours() (n int) {
+	for _, rank := range r.local {
+		n += len(r.remoteOf(r.subdomains[rank]))
 	}
 	return n
 }
 
 // remoteOf returns the neighbours of a subdomain that lie in other processes.
-func (x *Runner) remoteOf(d *subdomain) []int {
-	return slices.DeleteFunc(d.neighbours(x), x.place.IsLocal)
+func (r *Runner) remoteOf(d *subdomain) []int {
+	return slices.DeleteFunc(d.neighbours(r), r.place.IsLocal)
 }
 
 // newRemoteFaces makes those of all subdomains of this process, by worker.
@@ -65,17 +65,17 @@ func (r *run) newRemoteFaces() (all []*remoteFaces, err error) {
 
 // begin waits until a stage can be queued, and lets the stream wait for what other processes have sent. The neighbours
 // in this process have queued the stage before: a kernel that waits for them waits for no host.
-func (p *remoteFaces) begin(s *streams.Stream, stage int, n int64) error {
-	for _, other := range p.near {
-		if err := p.threads.Await(&other.queued, p.substep(n, stage)-1); err != nil {
+func (r *remoteFaces) begin(s *streams.Stream, stage int, n int64) error {
+	for _, other := range r.near {
+		if err := r.threads.Await(&other.queued, r.substep(n, stage)-1); err != nil {
 			return err
 		}
 	}
-	came, err := p.await(s, stage, n)
+	came, err := r.await(s, stage, n)
 	if err != nil || !came {
 		return err
 	}
-	return p.eachReadAround(stage, n, func(g *boundary.Ghosts) error { return g.CompleteRemote(p.rank, s) })
+	return r.eachReadAround(stage, n, func(g *boundary.Ghosts) error { return g.CompleteRemote(r.rank, s) })
 }
 
 // remoteFirst makes two stages of each: of what other processes are sent, and of the rest.
@@ -96,12 +96,12 @@ func (r *run) remoteFirst(all [][][]sweep.StageRank) (divided [][][]sweep.StageR
 }
 
 // sentAway returns the boxes that a subdomain sends to other processes after a stage of step n, or of its phase.
-func (x *Runner) sentAway(rank, stage int, n int64) (boxes []domain.Box) {
-	if x.plans[stage] == nil || x.step.grows(n, stage) {
+func (r *Runner) sentAway(rank, stage int, n int64) (boxes []domain.Box) {
+	if r.plans[stage] == nil || r.step.grows(n, stage) {
 		return nil
 	}
-	for _, i := range x.subdomains[rank].out[stage] {
-		if m := x.plans[stage].Messages[i]; !x.place.IsLocal(m.To) {
+	for _, i := range r.subdomains[rank].out[stage] {
+		if m := r.plans[stage].Messages[i]; !r.place.IsLocal(m.To) {
 			for _, part := range m.Parts {
 				boxes = append(boxes, part.Send)
 			}

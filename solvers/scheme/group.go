@@ -57,7 +57,7 @@ func (s *Step) grows(n int64, stage int) bool {
 	return s.group() > 1 && (!s.ends(n) || stage < len(s.Stages)-1)
 }
 
-// isolated reports whether no kernel that stores into ghosts of neighbours needs to know of a stage of step n: the first
+// isolated reports whether kernels that store into ghosts of neighbours need not know of a stage of step n: the first
 // of a group waits for what neighbours have stored, the last stores, and the one before it says that ghosts have been
 // read.
 func (s *Step) isolated(n int64, stage int) bool {
@@ -69,7 +69,7 @@ func (s *Step) isolated(n int64, stage int) bool {
 // checkGroup returns an error unless steps can be run in groups.
 func (s *Step) checkGroup() error {
 	if s.Group < 0 {
-		return fmt.Errorf("scheme: Step.Group is how many steps are between two exchanges: it must be 0 or more, got %d", s.Group)
+		return fmt.Errorf("scheme: Step.Group, the steps between two exchanges, must be 0 or more, got %d", s.Group)
 	}
 	if s.group() == 1 {
 		return nil
@@ -82,8 +82,8 @@ func (s *Step) checkGroup() error {
 	for i, st := range s.Stages {
 		for axis, periodic := range s.placement().Grid.Periodic {
 			if periodic && st.Point != nil && st.Point.Placed(axis) {
-				return fmt.Errorf("scheme: %d steps between two exchanges: stage %d %q asks where a point lies along %c, which "+
-					"is periodic: ghosts across its ends lie elsewhere than the points that they stand for",
+				return fmt.Errorf("scheme: %d steps between two exchanges: stage %d %q asks where a point lies along "+
+					"%c, which is periodic: ghosts across its ends lie elsewhere than the points that they stand for",
 					s.Group, i, st.title(), "xyz"[axis])
 			}
 		}
@@ -99,13 +99,13 @@ func (s *Step) checkWide(v *Variable) error {
 			continue
 		}
 		if have, want := at(v.Spec.Width, side), at(need, side); have < want {
-			return fmt.Errorf("has %d layers of ghosts in %v, and %d times what a step reaches is %d: see halo.WideHalo",
-				have, side, s.group(), want)
+			return fmt.Errorf("has %d layers of ghosts in %v, and %d times what a step reaches is %d: "+
+				"see halo.WideHalo", have, side, s.group(), want)
 		}
 	}
 	switch {
 	case v.Spec.Widths != nil:
-		return errors.New("has components with ghosts of their own, and ghosts of all are swept")
+		return errors.New("has components with different ghosts, and ghosts of all are swept")
 	case v.Spec.Stagger != [3]bool{}:
 		return errors.New("is staggered: its subdomains have other points than those that are swept")
 	case int(v.Spec.Connectivity) < p.Grid.Dims-1:

@@ -1,4 +1,4 @@
-package scheme_test
+package scheme
 
 import (
 	"errors"
@@ -11,7 +11,6 @@ import (
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels/sweep"
 	"github.com/halox/halox/p2p"
-	"github.com/halox/halox/solvers/scheme"
 	"github.com/halox/halox/stencil"
 	"github.com/halox/halox/streams"
 )
@@ -64,13 +63,13 @@ func TestGroupsBesideAPeriodicAxis(t *testing.T) {
 	want := floorLoop(nx, ny, steps, start)
 	testdevices.Each(t, 4, func(t *testing.T, set *testdevices.Set) {
 		for _, parts := range []domain.Vec{{1, 1, 1}, {2, 1, 1}, {1, 2, 1}, {2, 2, 1}} {
-			for _, name := range []scheme.Scheme{scheme.TwoStream, scheme.Assisted, scheme.Blocked, scheme.Fused, scheme.Resident} {
+			for _, name := range []Scheme{TwoStream, Assisted, Blocked, Fused, Resident} {
 				if int(parts.Product()) > len(set.Devices) {
 					continue
 				}
 				t.Run(fmt.Sprintf("scheme=%s/parts=%dx%d", name, parts[0], parts[1]), func(t *testing.T) {
 					got, err := floorRun(t, set, []int{nx, ny}, parts, name, steps, start)
-					if errors.Is(err, scheme.ErrUnsuited) && set.Devices[0].Backend != streams.Host {
+					if errors.Is(err, ErrUnsuited) && set.Devices[0].Backend != streams.Host {
 						t.Skip("SKIPPED: ", err)
 					}
 					if err != nil {
@@ -87,39 +86,21 @@ func TestGroupsBesideAPeriodicAxis(t *testing.T) {
 	})
 }
 
-// floorRun makes the steps of floor in groups of three, on a grid that is periodic along x.
-func floorRun(t *testing.T, set *testdevices.Set, size []int, parts domain.Vec, name scheme.Scheme, steps int64, start func(p domain.Vec) float64) ([]float64, error) {
-	grid, err := domain.NewGrid(size, [3]bool{true})
-	if err != nil {
-		return nil, err
-	}
-	cut, err1 := domain.Decompose(grid, parts)
-	place, err2 := halo.Place(cut, set.Devices[:parts.Product()])
-	wide, err3 := halo.NewWideHalo(cut, domain.UniformRadius(2, 1), 3)
-	if err := errors.Join(err1, err2, err3); err != nil {
-		return nil, err
-	}
-	u, err := scheme.NewVariable(place, wide.Spec(halo.Spec{Name: "u", Element: halo.Float64}), 2)
-	if err != nil {
-		return nil, err
-	}
-	t.Cleanup(func() { u.Close() })
+// floorRun runs the steps of floor in groups of three, on a grid that is periodic along x.
+func floorRun(
+	t *testing.T, set *testdevices.Set, size []int, parts domain.Vec, name Scheme, steps int64, start func(p domain.Vec) float64,
+) ([]float64, error) {
+	place := placed(t, set.Devices, size, [3]bool{true}, parts)
+	wide := must(halo.NewWideHalo(place.Decomposition, domain.UniformRadius(2, 1), 3))(t)
+	u := newVariable(t, place, wide.Spec(halo.Spec{Name: "u", Element: halo.Float64}), 2)
 	u.Boundary = boundary.All(boundary.Condition{Kind: boundary.Neumann})
-	step := &scheme.Step{Name: "floor", Group: wide.Steps, Stages: []scheme.Stage{{
-		Reads: []scheme.Access{u.At(0, stencil.Star(2, 1))}, Writes: []scheme.Access{u.At(1, nil).Named("next")}, Point: &floor,
+	step := &Step{Name: "floor", Group: wide.Steps, Stages: []Stage{{
+		Reads: []Access{u.At(0, stencil.Star(2, 1))}, Writes: []Access{u.At(1, nil).Named("next")}, Point: &floor,
 	}}}
-	plan, err1 := step.Plan(set.Links, p2p.Direct)
-	err2 = halo.FillPoints(u.Level(0), start)
-	if err := errors.Join(err1, err2); err != nil {
+	succeeds(t, halo.FillPoints(u.Level(0), start))
+	x := runnerBy(t, set, step, p2p.Direct)
+	if _, err := x.Run(t.Context(), Options{Scheme: name, Steps: steps}); err != nil {
 		return nil, err
 	}
-	run, err := scheme.NewRunner(t.Context(), step, plan, set.Compiler)
-	if err != nil {
-		return nil, err
-	}
-	defer run.Close()
-	if _, err := run.Run(t.Context(), scheme.Options{Scheme: name, Steps: steps}); err != nil {
-		return nil, err
-	}
-	return halo.ReadAll[float64](u.Level(run.Done()))
+	return halo.ReadAll[float64](u.Level(x.Done()))
 }

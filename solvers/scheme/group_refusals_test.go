@@ -1,7 +1,6 @@
 package scheme
 
 import (
-	"errors"
 	"strings"
 	"testing"
 
@@ -18,24 +17,12 @@ import (
 // groupStep is a step in groups of three over two devices, with ghosts as it needs them but for what change does.
 func groupStep(t *testing.T, set *testdevices.Set, periodic bool, change func(*halo.Spec, *Step)) *Step {
 	t.Helper()
-	grid, err := domain.NewGrid([]int{12, 10, 16}, [3]bool{periodic})
-	if err != nil {
-		t.Fatal(err)
-	}
-	cut, err1 := domain.Decompose(grid, domain.Vec{1, 1, 2})
-	place, err2 := halo.Place(cut, set.Devices[:2])
-	wide, err3 := halo.NewWideHalo(cut, domain.UniformRadius(3, 1), 3)
-	if err := errors.Join(err1, err2, err3); err != nil {
-		t.Fatal(err)
-	}
+	place := placed(t, set.Devices, []int{12, 10, 16}, [3]bool{periodic}, domain.Vec{1, 1, 2})
+	wide := must(halo.NewWideHalo(place.Decomposition, domain.UniformRadius(3, 1), 3))(t)
 	spec := wide.Spec(halo.Spec{Name: "u", Element: halo.Float64})
 	step := &Step{Group: 3}
 	change(&spec, step)
-	u, err := NewVariable(place, spec, 2)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { u.Close() })
+	u := newVariable(t, place, spec, 2)
 	u.Boundary = boundary.All(boundary.Condition{Kind: boundary.Neumann})
 	if len(step.Stages) == 0 {
 		step.Stages = []Stage{{Kernels: nothing}}
@@ -65,7 +52,7 @@ func TestGroupsThatCannotBe(t *testing.T) {
 		"staggered":           {false, func(s *halo.Spec, _ *Step) { s.Stagger[1] = true }, "staggered"},
 		"ghosts by component": {false, func(s *halo.Spec, _ *Step) {
 			s.Components, s.SoA, s.Widths = 2, true, []domain.Radius{s.Width, s.Width}
-		}, "components with ghosts of their own"},
+		}, "components with different ghosts"},
 		"a place between walls":         {false, func(_ *halo.Spec, s *Step) { s.Stages = []Stage{{Point: &placed}} }, ""},
 		"a place across a periodic end": {true, func(_ *halo.Spec, s *Step) { s.Stages = []Stage{{Point: &placed}} }, `stage 0 "placed" asks where a point lies along x, which is periodic`},
 		"a place along other axes":      {true, func(_ *halo.Spec, s *Step) { s.Stages = []Stage{{Point: &beside}} }, ""},
@@ -81,20 +68,9 @@ func TestGroupsThatCannotBe(t *testing.T) {
 func TestGroupsThatDoNotSuit(t *testing.T) {
 	set := testdevices.Host(t, 2)
 	step := groupStep(t, set, false, func(*halo.Spec, *Step) {})
-	plan, err := step.Plan(set.Links, p2p.Direct)
-	if err != nil {
-		t.Fatal(err)
-	}
-	x, err := NewRunner(t.Context(), step, plan, set.Compiler)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer x.Close()
-	if _, err := x.Run(t.Context(), Options{Scheme: Ranks, Steps: 1}); !errors.Is(err, ErrUnsuited) || !strings.Contains(err.Error(), "exchanges after each step") {
-		t.Errorf("got %v", err)
-	}
+	_, err := runnerBy(t, set, step, p2p.Direct).Run(t.Context(), Options{Scheme: Ranks, Steps: 1})
+	wants(t, "ranks", err, ErrUnsuited, "exchanges after each step")
 	step.variables()[0].Boundary[0] = boundary.Condition{Kind: boundary.Custom, Kernel: func(boundary.Slab) (*streams.Kernel, error) { return nil, nil }}
-	if _, err := NewRunner(t.Context(), step, plan, set.Compiler); err == nil || !strings.Contains(err.Error(), "no ghosts beyond those of neighbours") {
-		t.Errorf("a face with a kernel of its own: %v", err)
-	}
+	_, err = NewRunner(t.Context(), step, must(step.Plan(set.Links, p2p.Direct))(t), set.Compiler)
+	wants(t, "a boundary with a user kernel", err, nil, "no ghosts beyond those of neighbours")
 }

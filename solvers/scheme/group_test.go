@@ -1,4 +1,4 @@
-package scheme_test
+package scheme
 
 import (
 	"fmt"
@@ -8,7 +8,6 @@ import (
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/p2p"
-	"github.com/halox/halox/solvers/scheme"
 	"github.com/halox/halox/streams"
 )
 
@@ -46,9 +45,9 @@ func TestGroupsOfLateDevices(t *testing.T) {
 			for n := range int64(steps) {
 				ref.step(n + 1)
 			}
-			for _, name := range []scheme.Scheme{scheme.TwoStream, scheme.Fused, scheme.Resident} {
+			for _, name := range []Scheme{TwoStream, Fused, Resident} {
 				t.Run(fmt.Sprintf("seed=%d/group=%d/stages=%d/scheme=%s", seed, s.group, len(s.stages), name), func(t *testing.T) {
-					s.check(t, late, ref, domain.Vec{2, 1, 1}, p2p.Direct, scheme.Options{Scheme: name}, steps, true)
+					s.check(t, late, ref, domain.Vec{2, 1, 1}, p2p.Direct, Options{Scheme: name}, steps, true)
 				})
 			}
 		}
@@ -94,7 +93,7 @@ func newRelayStep(t *testing.T, r *rand.Rand) *randomStep {
 
 func eachRandomGroup(t *testing.T, set *testdevices.Set, points bool) {
 	const steps = 7
-	made := map[scheme.Scheme]int{}
+	made := map[Scheme]int{}
 	seeds := testdevices.Again(5, testdevices.Some(14, testdevices.Numbers(40)))
 	for _, seed := range seeds {
 		r := rand.New(rand.NewPCG(uint64(seed), 3))
@@ -112,16 +111,16 @@ func eachRandomGroup(t *testing.T, set *testdevices.Set, points bool) {
 			if parts[2] > s.grid.Size[2] || int(parts.Product()) > len(set.Devices) {
 				continue
 			}
-			for _, name := range []scheme.Scheme{scheme.Baseline, scheme.TwoStream, scheme.Assisted, scheme.Fused, scheme.Resident} {
+			for _, name := range []Scheme{Baseline, TwoStream, Assisted, Fused, Resident} {
 				for _, path := range []p2p.Path{p2p.Staged, p2p.Direct, p2p.Peer} {
-					if needs, _ := scheme.NeedsOf(name); needs.CheckPath(name, path) != nil || stores(name) && !points {
+					if name.Needs().CheckPath(name, path) != nil || stores(name) && !points {
 						continue
 					}
 					if turn++; !stores(name) && !testdevices.Turn(turn, 1, 3) { // few steps suit those that store
 						continue
 					}
 					t.Run(fmt.Sprintf("seed=%d/group=%d/scheme=%s/path=%s/parts=%dx%dx%d", seed, s.group, name, path, parts[0], parts[1], parts[2]), func(t *testing.T) {
-						s.check(t, set, ref, parts, path, scheme.Options{Scheme: name}, steps, points)
+						s.check(t, set, ref, parts, path, Options{Scheme: name}, steps, points)
 						made[name]++
 					})
 				}
@@ -137,4 +136,4 @@ func eachRandomGroup(t *testing.T, set *testdevices.Set, points bool) {
 }
 
 // stores reports whether the kernels of a scheme store what others need.
-func stores(name scheme.Scheme) bool { return name == scheme.Fused || name == scheme.Resident }
+func stores(name Scheme) bool { return name == Fused || name == Resident }

@@ -1,7 +1,6 @@
 package scheme
 
 import (
-	"cmp"
 	"errors"
 	"slices"
 	"strings"
@@ -29,29 +28,8 @@ func countingStep(t *testing.T, set *testdevices.Set, n int) *Step {
 func fillLevels(t *testing.T, v *Variable, value float64) {
 	t.Helper()
 	for _, f := range v.levels {
-		if err := halo.FillPoints(f, func(domain.Vec) float64 { return value }); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, halo.FillPoints(f, func(domain.Vec) float64 { return value }))
 	}
-}
-
-// runnerFor makes a step ready over the path that a scheme takes.
-func runnerFor(t *testing.T, set *testdevices.Set, step *Step, name Scheme) *Runner {
-	t.Helper()
-	needs, err := NeedsOf(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	plan, err := step.Plan(set.Links, cmp.Or(needs.Path, p2p.Auto))
-	if err != nil {
-		t.Fatal(err)
-	}
-	x, err := NewRunner(t.Context(), step, plan, set.Compiler)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { x.Close() })
-	return x
 }
 
 // A runner goes on where another has left the variables, under every scheme, and so do two that take turns.
@@ -79,9 +57,7 @@ func TestRunnersGoOnFromTheLevelOfTheVariables(t *testing.T) {
 				t.Fatalf("a runner made after %d steps is at %d: %v", made, last.Done(), err)
 			}
 			fillLevels(t, u, 0)
-			if err := u.SetNewest(0); err != nil {
-				t.Fatal(err)
-			}
+			succeeds(t, u.SetNewest(0))
 			if r, err := last.Run(t.Context(), Options{Scheme: name, Steps: 1, Limit: testLimit}); err != nil || r.Reduced[1] != 1 || last.Done() != 1 {
 				t.Errorf("begun anew: %v, done %d: %v", r.Reduced, last.Done(), err)
 			}
@@ -93,10 +69,7 @@ func TestRunnersGoOnFromTheLevelOfTheVariables(t *testing.T) {
 func TestTrialsKeepLevels(t *testing.T) {
 	set := testdevices.Host(t, 1)
 	step := countingStep(t, set, 1)
-	plan, err := step.Plan(set.Links, p2p.Auto)
-	if err != nil {
-		t.Fatal(err)
-	}
+	plan := must(step.Plan(set.Links, p2p.Auto))(t)
 	if _, err := autotune(t.Context(), step, plan, set.Compiler, Options{Scheme: TwoStream, Limit: testLimit}, trialTime); err != nil {
 		t.Fatal(err)
 	}
@@ -110,11 +83,7 @@ func TestLevelsThatDoNotFit(t *testing.T) {
 	set := testdevices.Host(t, 1)
 	step := countingStep(t, set, 1)
 	u := step.Measured[0]
-	v, err := NewVariable(step.placement(), u.Spec, 3)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { v.Close() })
+	v := newVariable(t, step.placement(), u.Spec, 3)
 	fillLevels(t, v, 0)
 	if err := v.SetNewest(-1); err == nil {
 		t.Error("level -1 is the newest")
@@ -134,15 +103,11 @@ func TestLevelsThatDoNotFit(t *testing.T) {
 	if err := run(y, 1); err == nil || !strings.Contains(err.Error(), `"u" is at level 1`) || !strings.Contains(err.Error(), "SetNewest") {
 		t.Errorf("levels that differ: %v", err)
 	}
-	if err := v.SetNewest(1); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, v.SetNewest(1))
 	if err := run(y, 2); err == nil || !strings.Contains(err.Error(), "one step at a time") {
 		t.Errorf("two steps of a variable that nobody steps: %v", err)
 	}
-	if err := run(y, 1); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, run(y, 1))
 	got, err := halo.ReadAll[float64](v.Level(2))
 	if err != nil || slices.Min(got) != 2 || slices.Max(got) != 2 {
 		t.Errorf("level 2 is %v to %v, not 2: %v", slices.Min(got), slices.Max(got), err)
@@ -156,9 +121,7 @@ func TestSweepsAreTriedBesideTheNewestLevel(t *testing.T) {
 	u, st := step.Measured[0], &step.Stages[0]
 	x := runnerFor(t, set, step, TwoStream)
 	for newest := range int64(4) {
-		if err := u.SetNewest(newest); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, u.SetNewest(newest))
 		arrays, ok := (&subdomain{}).nextArrays(x, st)
 		if !ok {
 			t.Fatal("the variable is at no level")

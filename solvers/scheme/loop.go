@@ -11,35 +11,22 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// suitsAll returns ErrUnsuited where a scheme cannot run the step on one of the processes: paths may differ within
-// them.
-func (x *Runner) suitsAll(def *definition, o Options) error {
-	err := def.suits(x, o)
-	agreed := x.place.Agree(context.Background(), "see whether the scheme suits", err)
-	switch {
-	case err != nil || agreed == nil:
-		return err
-	case x.place.Processes.Err() != nil: // one is lost
-		return agreed
-	}
-	return fmt.Errorf("scheme: %w: %w", ErrUnsuited, agreed)
-}
-
 // compareRuns returns an error unless all processes begin the same run.
-func (x *Runner) compareRuns(name Scheme, o Options) error {
-	if !x.shared() {
+func (r *Runner) compareRuns(name Scheme, o Options) error {
+	if !r.shared() {
 		return nil
 	}
-	p := x.place.Processes
+	p := r.place.Processes
 	run := fmt.Sprintf("scheme %s %s, %d steps from %d, norms %s every %d, tolerance %v, intervals %t",
-		name, o.Order, o.Steps, x.done, o.Norm, o.CheckEvery, o.Tolerance, o.Interval != nil)
+		name, o.Order, o.Steps, r.done, o.Norm, o.CheckEvery, o.Tolerance, o.Interval != nil)
 	all, err := p.Gather(context.Background(), "scheme: compare the runs that processes begin", []byte(run))
 	if err != nil {
 		return err
 	}
 	for rank, other := range all {
 		if string(other) != string(all[0]) {
-			return fmt.Errorf("scheme: %s runs %s, and %s %s: all give the same options", p.Name(0), all[0], p.Name(rank), other)
+			return fmt.Errorf("scheme: %s runs %s, and %s %s: all give the same options",
+				p.Name(0), all[0], p.Name(rank), other)
 		}
 	}
 	return nil
@@ -184,74 +171,73 @@ func (f *fences) collectNorms(c normCheck, to []taken) error {
 //
 // Where processes share the grid all call it, with the same options. They make the same steps and come to the same
 // norms, to the bit. Where the context of one ends, all stop at the same step. Where one fails, all return an error.
-func (x *Runner) Run(ctx context.Context, o Options) (Result, error) {
-	if !x.running.CompareAndSwap(false, true) {
+func (r *Runner) Run(ctx context.Context, o Options) (Result, error) {
+	if !r.running.CompareAndSwap(false, true) {
 		return Result{}, errors.New("scheme: a run of this runner is under way")
 	}
-	defer x.running.Store(false)
-	o, def, err := x.begins(o)
-	if err = x.place.Agree(context.Background(), "begin a run", err); err != nil {
+	defer r.running.Store(false)
+	o, def, err := r.begins(o)
+	if err = agree(r.place, "begin a run", err); err != nil {
 		return Result{}, err
 	}
-	if err := x.suitsAll(def, o); err != nil {
+	// paths may differ within processes
+	if err := agree(r.place, "see whether the scheme suits", def.suits(r, o)); err != nil {
 		return Result{}, err
 	}
-	name := def.name
-	if err := x.compareRuns(name, o); err != nil {
+	if err := r.compareRuns(def.name, o); err != nil {
 		return Result{}, err
 	}
-	r := &run{Runner: x, threads: streams.NewWorkerGroup(x.threadsOnHost(def), o.Limit)}
-	res, err := r.run(ctx, def, o)
-	res.Scheme = name
+	one := &run{Runner: r, threads: streams.NewWorkerGroup(r.threadsOnHost(def), o.Limit)}
+	res, err := one.run(ctx, def, o)
+	res.Scheme = def.name
 	if err != nil {
-		x.resources.Add(&r.resources)
-		err = tell(x.place, alsoLost(err, x.place.Devices))
-		x.broken = err
-		return res, err // closing now would wait for streams that may hang
+		r.resources.Add(&one.resources)
+		r.broken = tell(r.place, alsoLost(err, r.place.Devices))
+		return res, r.broken // closing now would wait for streams that may hang
 	}
-	x.step.advance(x.done + res.Steps)
-	return res, r.Close()
+	r.step.advance(r.done + res.Steps)
+	return res, one.Close()
 }
 
 // begins completes the options of a run, and finds its scheme and the step that it goes on from.
-func (x *Runner) begins(o Options) (Options, *definition, error) {
-	o, err := o.complete(x.place)
+func (r *Runner) begins(o Options) (Options, *definition, error) {
+	o, err := o.complete(r.place)
 	if err != nil {
 		return o, nil, err
 	}
-	if err := errors.Join(o.checkNorms(x.step), x.usable()); err != nil {
+	if err := errors.Join(o.checkNorms(r.step), r.usable()); err != nil {
 		return o, nil, err
 	}
-	def, err := find(Choose(o.Scheme, x.place))
+	def, err := find(Choose(o.Scheme, r.place))
 	if err != nil {
 		return o, nil, err
 	}
-	x.done, err = x.step.newest(o.Steps)
+	r.done, err = r.step.newest(o.Steps)
 	return o, def, err
 }
 
 // threadsOnHost returns about how many threads a scheme has on this host, with those of other processes.
-func (x *Runner) threadsOnHost(def *definition) int {
-	threads := len(x.local)
+func (r *Runner) threadsOnHost(def *definition) int {
+	threads := len(r.local)
 	if def.assistants != nil {
-		threads += def.assistants(x)
+		threads += def.assistants(r)
 	}
-	if x.shared() {
-		_, processes := x.place.Processes.Local()
+	if r.shared() {
+		_, processes := r.place.Processes.Local()
 		threads *= processes
 	}
 	return threads
 }
 
 // usable returns an error if the runner, or a variable, is closed, or a run has failed.
-func (x *Runner) usable() error {
-	if x.closed {
+func (r *Runner) usable() error {
+	if r.closed {
 		return errors.New("scheme: the runner is closed: it makes no steps any more")
 	}
-	if x.broken != nil {
-		return fmt.Errorf("scheme: a run before has failed: %w", x.broken)
+	if r.broken != nil {
+		return fmt.Errorf("scheme: a run before has failed: %w", r.broken)
 	}
-	for _, v := range x.step.variables() {
+	for _, v := range r.step.variables() {
 		if err := v.levels[0].Usable(); err != nil {
 			return fmt.Errorf("scheme: %w", err)
 		}
@@ -265,7 +251,7 @@ func (r *run) run(ctx context.Context, def *definition, o Options) (Result, erro
 		r.subdomains[rank].totals = r.subdomains[rank].split
 	}
 	workers, err := def.begin(r, o)
-	if err = r.place.Agree(context.Background(), "make a run ready", err); err != nil {
+	if err = agree(r.place, "make a run ready", err); err != nil {
 		return Result{}, errors.Join(err, r.Close())
 	}
 	if err := r.setGhosts(); err != nil {

@@ -53,8 +53,8 @@ type fieldTotal struct {
 	variable   int // among those measured
 }
 
-func (t fieldTotal) Queue(s *streams.Stream) error {
-	for _, c := range t.components {
+func (f fieldTotal) Queue(s *streams.Stream) error {
+	for _, c := range f.components {
 		if err := c.Queue(s); err != nil {
 			return err
 		}
@@ -62,10 +62,10 @@ func (t fieldTotal) Queue(s *streams.Stream) error {
 	return nil
 }
 
-func (t fieldTotal) addTo(s *taken) {
-	s.norms[t.variable] = t.components[0].Result()
-	for _, c := range t.components[1:] {
-		s.norms[t.variable].Add(c.Result())
+func (f fieldTotal) addTo(s *taken) {
+	s.norms[f.variable] = f.components[0].Result()
+	for _, c := range f.components[1:] {
+		s.norms[f.variable].Add(c.Result())
 	}
 }
 
@@ -76,8 +76,8 @@ type pointTotal struct {
 	reduced   map[int]string // by reduction its name
 }
 
-func (t pointTotal) Queue(s *streams.Stream) error {
-	for _, part := range t.parts {
+func (p pointTotal) Queue(s *streams.Stream) error {
+	for _, part := range p.parts {
 		if err := part.Queue(s); err != nil {
 			return err
 		}
@@ -85,17 +85,17 @@ func (t pointTotal) Queue(s *streams.Stream) error {
 	return nil
 }
 
-func (t pointTotal) addTo(s *taken) {
-	for v, access := range t.variables {
-		s.norms[v], _ = t.parts[0].Norms(access)
-		for _, part := range t.parts[1:] {
+func (p pointTotal) addTo(s *taken) {
+	for v, access := range p.variables {
+		s.norms[v], _ = p.parts[0].Norms(access)
+		for _, part := range p.parts[1:] {
 			more, _ := part.Norms(access)
 			s.norms[v].Add(more)
 		}
 	}
-	for i, name := range t.reduced {
-		s.reduced[i], _ = t.parts[0].Reduced(name)
-		for _, part := range t.parts[1:] {
+	for i, name := range p.reduced {
+		s.reduced[i], _ = p.parts[0].Reduced(name)
+		for _, part := range p.parts[1:] {
 			more, _ := part.Reduced(name)
 			s.reduced[i].Join(more)
 		}

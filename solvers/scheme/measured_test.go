@@ -1,4 +1,4 @@
-package scheme_test
+package scheme
 
 import (
 	"errors"
@@ -13,19 +13,15 @@ import (
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels/sweep"
 	"github.com/halox/halox/p2p"
-	"github.com/halox/halox/solvers/scheme"
 	"github.com/halox/halox/stencil"
 )
 
 // measuredRun makes steps of a variable under a scheme, and returns the checks.
-func measuredRun(t *testing.T, set *testdevices.Set, spec halo.Spec, group int, point *sweep.Point, wall boundary.Condition, name scheme.Scheme) ([]scheme.Check, error) {
+func measuredRun(t *testing.T, set *testdevices.Set, spec halo.Spec, group int, point *sweep.Point, wall boundary.Condition, name Scheme) ([]Check, error) {
 	t.Helper()
-	grid := must(domain.NewGrid([]int{12, 10}, [3]bool{}))(t)
-	cut := must(domain.Decompose(grid, domain.Vec{1, len(set.Devices), 1}))(t)
-	place := must(halo.Place(cut, set.Devices))(t)
-	wide := must(halo.NewWideHalo(cut, domain.UniformRadius(2, 1), group))(t)
-	u := must(scheme.NewVariable(place, wide.Spec(spec), 2))(t)
-	defer u.Close()
+	place := placed(t, set.Devices, []int{12, 10}, [3]bool{}, domain.Vec{1, len(set.Devices), 1})
+	wide := must(halo.NewWideHalo(place.Decomposition, domain.UniformRadius(2, 1), group))(t)
+	u := newVariable(t, place, wide.Spec(spec), 2)
 	u.Boundary = boundary.All(wall)
 	arrays, _ := spec.Arrays()
 	for c := range arrays {
@@ -34,27 +30,23 @@ func measuredRun(t *testing.T, set *testdevices.Set, spec halo.Spec, group int, 
 			f = must(f.Component(c))(t)
 			defer f.Close()
 		}
-		if err := halo.FillPoints(f, func(p domain.Vec) float64 { return float64(3*p[0]*p[0] - 5*p[1] + 7*c) }); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, halo.FillPoints(f, func(p domain.Vec) float64 { return float64(3*p[0]*p[0] - 5*p[1] + 7*c) }))
 	}
-	if err := u.SetAll(); err != nil {
-		t.Fatal(err)
-	}
-	step := &scheme.Step{Name: "measured", Group: group, Measured: []*scheme.Variable{u}, Stages: []scheme.Stage{{
-		Reads: []scheme.Access{u.At(0, stencil.Star(2, 1))}, Writes: []scheme.Access{u.At(1, nil).Named("next")}, Point: point,
+	succeeds(t, u.SetAll())
+	step := &Step{Name: "measured", Group: group, Measured: []*Variable{u}, Stages: []Stage{{
+		Reads: []Access{u.At(0, stencil.Star(2, 1))}, Writes: []Access{u.At(1, nil).Named("next")}, Point: point,
 	}}}
 	path := p2p.Peer
-	if needs, err := scheme.NeedsOf(name); err == nil && needs.Path != "" {
-		path = needs.Path
+	if own := name.Needs().Path; own != "" {
+		path = own
 	}
 	plan := must(step.Plan(set.Links, path))(t)
-	x, err := scheme.NewRunner(t.Context(), step, plan, set.Compiler)
+	x, err := NewRunner(t.Context(), step, plan, set.Compiler)
 	if err != nil {
 		return nil, err
 	}
 	defer x.Close()
-	res, err := x.Run(t.Context(), scheme.Options{Scheme: name, Steps: 6, CheckEvery: 2, History: true})
+	res, err := x.Run(t.Context(), Options{Scheme: name, Steps: 6, CheckEvery: 2, History: true})
 	return res.History, err
 }
 
@@ -90,19 +82,19 @@ func TestNormsOfComponentsAndOfStaggeredPoints(t *testing.T) {
 			for group := 1; group <= 2 && (group == 1 || c.spec.Stagger == [3]bool{}); group++ {
 				t.Run(fmt.Sprintf("%s/devices=%d/group=%d", c.name, devices, group), func(t *testing.T) {
 					set := testdevices.Host(t, devices)
-					want, err := measuredRun(t, set, c.spec, group, c.point, c.wall, scheme.TwoStream)
+					want, err := measuredRun(t, set, c.spec, group, c.point, c.wall, TwoStream)
 					if err != nil || len(want) == 0 {
 						t.Fatal(want, err)
 					}
 					made := 0
-					for _, name := range scheme.All() {
+					for _, name := range All() {
 						got, err := measuredRun(t, set, c.spec, group, c.point, c.wall, name)
 						switch {
-						case errors.Is(err, scheme.ErrUnsuited):
+						case errors.Is(err, ErrUnsuited):
 							continue
 						case err != nil:
 							t.Errorf("%s: %v", name, err)
-						case !slices.EqualFunc(got, want, func(a, b scheme.Check) bool { return a.Step == b.Step && slices.Equal(a.Norms, b.Norms) }):
+						case !slices.EqualFunc(got, want, func(a, b Check) bool { return a.Step == b.Step && slices.Equal(a.Norms, b.Norms) }):
 							t.Errorf("%s: %+v, want %+v", name, got, want)
 						}
 						made++
@@ -120,21 +112,10 @@ func TestNormsOfComponentsAndOfStaggeredPoints(t *testing.T) {
 func TestStaggeredPointsThatNoStageWrites(t *testing.T) {
 	set := testdevices.Host(t, 2)
 	spec := halo.Spec{Name: "u", Element: halo.Float64, Stagger: [3]bool{true, false, false}}
-	for _, name := range []scheme.Scheme{scheme.Fused, scheme.Resident, scheme.Ranks} {
+	for _, name := range []Scheme{Fused, Resident, Ranks} {
 		_, err := measuredRun(t, set, spec, 1, &moves, boundary.Condition{}, name)
-		if !errors.Is(err, scheme.ErrUnsuited) || !strings.Contains(err.Error(), `the last points of "u", which is staggered`) {
+		if !errors.Is(err, ErrUnsuited) || !strings.Contains(err.Error(), `the last points of "u", which is staggered`) {
 			t.Errorf("%s: %v", name, err)
 		}
-	}
-}
-
-// must returns a value that was made without an error.
-func must[T any](v T, err error) func(t *testing.T) T {
-	return func(t *testing.T) T {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return v
 	}
 }

@@ -19,23 +19,14 @@ func fakeSession(t *testing.T, free int64) (*halo.Session, *Step, *cudafake.Fake
 	t.Helper()
 	compiler := testdevices.NoCompiler(t)
 	library := cudafake.Build(t, cudafake.Devices(2), cudafake.Memory(int(free)))
-	platform, err := streams.CUDAPlatform(library)
-	if err != nil {
-		t.Fatal(err)
-	}
-	devices, err := platform.Open()
-	if err != nil {
-		t.Fatal(err)
-	}
+	platform := must(streams.CUDAPlatform(library))(t)
+	devices := must(platform.Open())(t)
 	t.Cleanup(func() {
 		if err := errors.Join(streams.CloseAll(devices), platform.Close()); err != nil {
 			t.Error(err)
 		}
 	})
-	links, err := p2p.Discover(t.Context(), devices, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	links := must(p2p.Discover(t.Context(), devices, nil))(t)
 	links.Model = p2p.NewLinkModel(devices, "") // nothing is measured
 	session := &halo.Session{Backend: streams.CUDA, Devices: devices, Links: links, Compiler: compiler}
 	return session, newStep(t, &testdevices.Set{Devices: devices}, 2, 4096), cudafake.Inspect(t, library)
@@ -47,14 +38,8 @@ func TestNewRefusesWhatDoesNotFit(t *testing.T) {
 	testdevices.InTurn(t, 0, 8)
 	o := Options{Scheme: Assisted, Path: p2p.Peer, Limit: testLimit}
 	session, step, _ := fakeSession(t, 1<<30)
-	plan, err := step.Plan(session.Links, o.Path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	counted, err := DryRun(t.Context(), step, plan, session.Compiler, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	plan := must(step.Plan(session.Links, o.Path))(t)
+	counted := must(DryRun(t.Context(), step, plan, session.Compiler, o))(t)
 	need := max(counted[0].Variables+counted[0].Extra, counted[1].Variables+counted[1].Extra)
 	if counted[0].Extra <= 0 || counted[0].Pinned <= 0 {
 		t.Errorf("counted %+v", counted)
@@ -62,26 +47,23 @@ func TestNewRefusesWhatDoesNotFit(t *testing.T) {
 
 	session, step, fake := fakeSession(t, need-1)
 	before := fake.Live()
-	_, err = New(t.Context(), session, step, o)
-	if !errors.Is(err, streams.ErrOutOfMemory) || !strings.Contains(err.Error(), "out of memory: ") || !strings.Contains(err.Error(), " are needed, and ") {
-		t.Errorf("got %v", err)
-	}
-	after := fake.Live()
-	after.Modules = before.Modules // kernels stay loaded for the next run
-	if after != before {
-		t.Errorf("before %+v, after %+v", before, after)
-	}
+	_, err := New(t.Context(), session, step, o)
+	wants(t, "a byte less", err, streams.ErrOutOfMemory, "out of memory: ")
+	wants(t, "a byte less", err, streams.ErrOutOfMemory, " are needed, and ")
+	leavesNothing(t, fake, before)
 
 	session, step, _ = fakeSession(t, need)
-	x, err := New(t.Context(), session, step, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := x.Steps(t.Context(), 3); err != nil {
-		t.Error(err)
-	}
-	if err := x.Close(); err != nil {
-		t.Error(err)
+	x := must(New(t.Context(), session, step, o))(t)
+	must(x.Steps(t.Context(), 3))(t)
+	succeeds(t, x.Close())
+}
+
+// leavesNothing fails the test if something is left that was made since. Kernels stay loaded for the next run.
+func leavesNothing(t *testing.T, fake *cudafake.Fake, before cudafake.Live) {
+	t.Helper()
+	after := fake.Live()
+	if after.Modules = before.Modules; after != before {
+		t.Errorf("before %+v, after %+v", before, after)
 	}
 }
 
@@ -100,11 +82,7 @@ func TestTrialsLookAtWhatIsFree(t *testing.T) {
 		if err != nil || len(trials) > 0 {
 			t.Errorf("%s: %v, %v", name, trials, err)
 		}
-		after := fake.Live()
-		after.Modules = before.Modules
-		if after != before {
-			t.Errorf("%s: before %+v, after %+v", name, before, after)
-		}
+		leavesNothing(t, fake, before)
 	}
 }
 
@@ -112,19 +90,23 @@ func TestTrialsLookAtWhatIsFree(t *testing.T) {
 func TestDryRunOfARealRunner(t *testing.T) {
 	set := testdevices.Host(t, 1)
 	step := newStep(t, set, 1, 8)
-	plan, err := step.Plan(set.Links, p2p.Peer)
-	if err != nil {
-		t.Fatal(err)
-	}
-	x, err := NewRunner(t.Context(), step, plan, set.Compiler)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer x.Close()
+	x := runnerBy(t, set, step, p2p.Peer)
 	if _, err := x.DryRun(t.Context(), Options{}); err == nil {
 		t.Error("a dry run stepped variables")
 	}
 	if err := Fit([]Memory{{Device: set.Devices[0], Variables: 1 << 60}}); !errors.Is(err, streams.ErrOutOfMemory) || !strings.Contains(err.Error(), "a run takes 1 EiB for variables") {
 		t.Errorf("got %v", err)
 	}
+}
+
+// A trial that fails frees the copy of the variables, and all that the scheme had made.
+func TestAFailingTrialLeavesNothing(t *testing.T) {
+	session, step, fake := fakeSession(t, 1<<30)
+	broken := errors.New("a user launch that fails")
+	step.Stages[0].Point, step.Stages[0].Kernels = nil, func(Region) (Launch, error) {
+		return func(*streams.Stream, int64, float64) error { return broken }, nil
+	}
+	before := fake.Live()
+	wants(t, "", errOf(tryCopy(t.Context(), Search{Links: session.Links, Compiler: session.Compiler, Path: p2p.Staged}, step, Options{Path: p2p.Staged, Limit: testLimit})), broken, "try scheme")
+	leavesNothing(t, fake, before)
 }

@@ -18,10 +18,7 @@ import (
 func TestWhatIsNilIsRefused(t *testing.T) {
 	set := testdevices.Host(t, 2)
 	step := newStep(t, set, 2, 16)
-	plan, err := step.Plan(set.Links, p2p.Auto)
-	if err != nil {
-		t.Fatal(err)
-	}
+	plan := must(step.Plan(set.Links, p2p.Auto))(t)
 	of := func(_ any, err error) error { return err }
 	fastest := func(_ []Trial, _ bool, err error) error { return err }
 	measured := *step
@@ -53,10 +50,7 @@ func TestWhatIsNilIsRefused(t *testing.T) {
 // When the context has ended nothing is made ready.
 func TestNewLooksAtTheContext(t *testing.T) {
 	t.Setenv("HALOX_CACHE", t.TempDir())
-	session, err := halo.Open(t.Context(), halo.Devices{Backend: streams.Host, Count: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	session := must(halo.Open(t.Context(), halo.Devices{Backend: streams.Host, Count: 1}))(t)
 	defer session.Close()
 	set := &testdevices.Set{Devices: session.Devices, Links: session.Links, Compiler: kernels.CompilerFromEnv()}
 	step := newStep(t, set, 1, 8)
@@ -65,10 +59,7 @@ func TestNewLooksAtTheContext(t *testing.T) {
 	if _, err := New(ended, session, step, Options{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("after the context's end: %v", err)
 	}
-	plan, err := step.Plan(set.Links, p2p.Auto)
-	if err != nil {
-		t.Fatal(err)
-	}
+	plan := must(step.Plan(set.Links, p2p.Auto))(t)
 	if _, err := NewRunner(ended, step, plan, set.Compiler); !errors.Is(err, context.Canceled) {
 		t.Errorf("a runner after the context's end: %v", err)
 	}

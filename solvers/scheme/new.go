@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 
 	"github.com/halox/halox/halo"
 	"github.com/halox/halox/p2p"
@@ -17,15 +19,15 @@ import (
 //
 // Where processes share the grid all call it, and what is found out of memory and by compiling one says for all.
 //
-// On GPUs Auto is the fastest scheme by trial, see Fastest; the trials step variables of their own,
-// for which there must be memory, else Choose decides. The options are those of Steps. Where the scheme that they ask
-// for cannot run the step, the error is ErrUnsuited.
+// On GPUs Auto is the fastest scheme by trial, see Fastest; the trials step copies of the variables, and without memory
+// for these Choose decides. The options are those of Steps. If the scheme that they ask for cannot run the step, the
+// error is ErrUnsuited.
 func New(ctx context.Context, s *halo.Session, step *Step, o Options) (*Runner, error) {
 	if err := step.Check(); err != nil {
 		return nil, err
 	}
 	place := step.placement()
-	if err := place.Agree(context.Background(), "begin to make a step ready",
+	if err := agree(place, "begin to make a step ready",
 		errors.Join(ctx.Err(), s.Usable(), o.checkNorms(step))); err != nil {
 		return nil, err
 	}
@@ -37,7 +39,7 @@ func New(ctx context.Context, s *halo.Session, step *Step, o Options) (*Runner, 
 	search.Ahead = Ahead(ctx, step, search, o)
 	defer search.Ahead.Stop()
 	o, plan, err := o.plan(ctx, s, search, step)
-	if err = place.Agree(context.Background(), "see whether a run fits", err); err != nil {
+	if err = agree(place, "see whether a run fits", err); err != nil {
 		return nil, err
 	}
 	x, err := NewRunner(ctx, step, plan, s.Compiler)
@@ -79,17 +81,20 @@ func (o Options) choose(ctx context.Context, s Search, step *Step) (Options, err
 		}
 		o.Scheme = Choose(Auto, step.placement())
 	}
-	needs, err := NeedsOf(o.Scheme)
+	d, err := find(o.Scheme)
 	if err != nil {
 		return o, err
 	}
-	if o.Path == p2p.Auto && needs.Path != "" {
-		o.Path = needs.Path
+	if o.Path == p2p.Auto && d.needs.Path != "" {
+		o.Path = d.needs.Path
 	}
-	return o, errors.Join(needs.CheckPath(o.Scheme, o.Path), needs.checkOrder(o.Scheme, o.Order))
+	if o.Order != "" && !slices.Contains(d.needs.Orders, o.Order) {
+		err = fmt.Errorf("scheme: %w: %s has no order %q; it can take %q", ErrUnsuited, d.name, o.Order, d.needs.Orders)
+	}
+	return o, errors.Join(d.needs.CheckPath(o.Scheme, o.Path), err)
 }
 
-// tryCopy tries the schemes of a step with variables of their own, if there is memory for these.
+// tryCopy tries the schemes with copies of the step's variables, if there is memory for these.
 func tryCopy(ctx context.Context, s Search, step *Step, o Options) (trials []Trial, err error) {
 	place := step.placement()
 	if place.FirstDevice().HostCores || !place.Processes.IsAlone() {
@@ -109,9 +114,9 @@ func tryCopy(ctx context.Context, s Search, step *Step, o Options) (trials []Tri
 	return trials, err
 }
 
-// Steps makes so many steps with the options that New was given, see Run.
-func (x *Runner) Steps(ctx context.Context, n int64) (Result, error) {
-	o := x.options
+// Steps runs so many steps with the options that New was given, see Run.
+func (r *Runner) Steps(ctx context.Context, n int64) (Result, error) {
+	o := r.options
 	o.Steps = n
-	return x.Run(ctx, o)
+	return r.Run(ctx, o)
 }

@@ -57,8 +57,16 @@ func (q *queuedRun) steps(first, last int64, norms bool) error {
 					return err
 				}
 			}
-			if err := q.send(stage, n); err != nil {
-				return err
+			x := q.exchange(stage, n)
+			for _, d := range q.subdomains {
+				if err := q.sendAll(x, q.streams[d.rank], stage, n, d.out[stage]); err != nil {
+					return err
+				}
+			}
+			for _, d := range q.subdomains {
+				if err := q.receiveAll(x, q.streams[d.rank], d.in[stage]); err != nil {
+					return err
+				}
 			}
 		}
 	}
@@ -85,23 +93,6 @@ func (q *queuedRun) sweep(d *subdomain, stage int, n int64, norms bool) error {
 	return q.giveCredit(d, s, stage, n)
 }
 
-func (q *queuedRun) send(stage int, n int64) error {
-	for i, m := range q.messagesOf(stage) {
-		if err := q.takeCredit(q.streams[m.From], stage, i, n); err != nil {
-			return err
-		}
-		if err := q.exchange(stage, n).Transfer(i).Send(q.streams[m.From]); err != nil {
-			return err
-		}
-	}
-	for i, m := range q.messagesOf(stage) {
-		if err := q.exchange(stage, n).Transfer(i).Receive(q.threads, q.streams[m.To]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 func (q *queuedRun) sync() error { return q.syncAll(q.streams...) }
 
 // One more scheme, which no other file knows, is among those to choose from and to try, and makes
@@ -110,8 +101,8 @@ func TestNewScheme(t *testing.T) {
 	before := schemes
 	schemes = append(slices.Clone(schemes), queuedScheme)
 	t.Cleanup(func() { schemes = before })
-	if needs, err := NeedsOf(queued); err != nil || !needs.Steady || !slices.Contains(All(), queued) || candidates()[0] != queued {
-		t.Errorf("%v of %v, tried as %v: %v", needs, All(), candidates(), err)
+	if !queued.Needs().Steady || !slices.Contains(All(), queued) || candidates()[0] != queued {
+		t.Errorf("%v of %v, tried as %v", queued.Needs(), All(), candidates())
 	}
 	set := testdevices.Host(t, 2)
 	want, norms := stepped(t, set, Baseline, p2p.Staged)
@@ -128,27 +119,13 @@ func stepped(t *testing.T, set *testdevices.Set, name Scheme, path p2p.Path) ([]
 	t.Helper()
 	step := newStep(t, set, 2, 16)
 	u := step.Measured[0]
-	err := halo.FillPoints(u.Level(0), func(p domain.Vec) float64 { return math.Sin(float64(p[0] + 3*p[1] + 17*p[2])) })
-	if err != nil {
-		t.Fatal(err)
-	}
-	plan, err := step.Plan(set.Links, path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	x, err := NewRunner(t.Context(), step, plan, set.Compiler)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer x.Close()
+	succeeds(t, halo.FillPoints(u.Level(0), func(p domain.Vec) float64 { return math.Sin(float64(p[0] + 3*p[1] + 17*p[2])) }))
+	x := runnerBy(t, set, step, path)
 	const steps = 40
 	result, err := x.Run(t.Context(), Options{Scheme: name, Steps: steps, History: true, CheckEvery: 7, Limit: testLimit})
 	if err != nil || result.Scheme != name {
 		t.Fatalf("%+v, %v", result, err)
 	}
-	values, err := halo.ReadAll[float64](u.Level(steps))
-	if err != nil {
-		t.Fatal(err)
-	}
+	values := must(halo.ReadAll[float64](u.Level(steps)))(t)
 	return values, result.Norms[0]
 }

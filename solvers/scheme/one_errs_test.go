@@ -1,4 +1,4 @@
-package scheme_test
+package scheme
 
 import (
 	"context"
@@ -12,26 +12,30 @@ import (
 	"github.com/halox/halox/halo/boundary"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/p2p/mpi"
-	"github.com/halox/halox/solvers/scheme"
 	"github.com/halox/halox/stencil"
 )
 
 // counting returns a step over all devices that counts, with its variable.
-func counting(s *halo.Session, walls boundary.Faces) (*scheme.Step, *scheme.Variable, error) {
+func counting(s *halo.Session, walls boundary.Faces) (*Step, *Variable, error) {
 	ctx, spec := context.Background(), halo.Spec{Name: "u", Element: halo.Float64, Width: domain.UniformRadius(3, 1)}
 	place, err := s.Cut(ctx, halo.Cutting{Size: []int{12, 10, 9}, Fields: []halo.Spec{spec}})
 	if err != nil {
 		return nil, nil, err
 	}
-	u, err := scheme.NewVariable(place, spec, 2)
+	u, err := NewVariable(place, spec, 2)
 	if err != nil {
 		return nil, nil, err
 	}
 	u.Boundary = walls
-	return &scheme.Step{Stages: []scheme.Stage{{
-		Name: "count", Point: scheme.CountingPoint(),
-		Reads: []scheme.Access{u.At(0, stencil.Star(3, 1)).Named("u")}, Writes: []scheme.Access{u.At(1, nil).Named("next")},
-	}}}, u, errors.Join(halo.FillPoints(u.Level(0), func(domain.Vec) float64 { return 0 }), u.SetAll())
+	return countingOn(u), u, errors.Join(halo.FillPoints(u.Level(0), func(domain.Vec) float64 { return 0 }), u.SetAll())
+}
+
+// countingOn is a step that adds 1 to a variable.
+func countingOn(u *Variable) *Step {
+	return &Step{Stages: []Stage{{
+		Name: "count", Point: countingPoint(),
+		Reads: []Access{u.At(0, stencil.Star(3, 1)).Named("u")}, Writes: []Access{u.At(1, nil).Named("next")},
+	}}}
 }
 
 // atOnce returns an error unless a collective call has ended soon, with an error that says why, and on all processes that it was
@@ -61,30 +65,30 @@ func oneErrs(s *halo.Session, p *mpi.Processes) error {
 	if err != nil {
 		return err
 	}
-	x, err := scheme.NewRunner(ctx, step, plan, s.Compiler)
+	x, err := NewRunner(ctx, step, plan, s.Compiler)
 	if err != nil {
 		return err
 	}
 	wrong := p.Rank == 1
 	ended, end := context.WithCancel(ctx)
 	defer end()
-	options := map[bool]scheme.Options{false: {Steps: 3}, true: {Steps: -1}}
+	options := map[bool]Options{false: {Steps: 3}, true: {Steps: -1}}
 	contexts := map[bool]context.Context{false: ctx, true: ended}
 	paths := map[bool]p2p.Path{false: p2p.Auto, true: p2p.MPI}
-	plans := map[bool]*scheme.Plan{false: plan, true: nil}
+	plans := map[bool]*Plan{false: plan, true: nil}
 	end()
-	run := func() error { _, err := x.Run(ctx, scheme.Options{Steps: 1}); return err }
+	run := func() error { _, err := x.Run(ctx, Options{Steps: 1}); return err }
 	err = errors.Join(
 		atOnce(p, "Run with wrong options", "a run of -1 steps", func() error { _, err := x.Run(ctx, options[wrong]); return err }),
-		atOnce(p, "New with a context that has ended", "context canceled", func() error { _, err := scheme.New(contexts[wrong], s, step, options[false]); return err }),
-		atOnce(p, "New by a path that is not there", "", func() error { _, err := scheme.New(ctx, s, step, scheme.Options{Path: paths[wrong]}); return err }),
-		atOnce(p, "NewRunner without a plan", "the plan is nil", func() error { _, err := scheme.NewRunner(ctx, step, plans[wrong], s.Compiler); return err }),
+		atOnce(p, "New with a context that has ended", "context canceled", func() error { _, err := New(contexts[wrong], s, step, options[false]); return err }),
+		atOnce(p, "New by a path that is not there", "", func() error { _, err := New(ctx, s, step, Options{Path: paths[wrong]}); return err }),
+		atOnce(p, "NewRunner without a plan", "the plan is nil", func() error { _, err := NewRunner(ctx, step, plans[wrong], s.Compiler); return err }),
 		p.Err(), run(),
 	)
 	if err != nil {
 		return err
 	}
-	other, err := scheme.NewVariable(u.Level(0).Placement, halo.Spec{Name: "w", Element: halo.Float64, Width: domain.UniformRadius(3, 1)}, 2)
+	other, err := NewVariable(u.Level(0).Placement, halo.Spec{Name: "w", Element: halo.Float64, Width: domain.UniformRadius(3, 1)}, 2)
 	if err != nil {
 		return err
 	}
@@ -120,12 +124,12 @@ func oneFails(s *halo.Session, p *mpi.Processes) error {
 	if err != nil {
 		return err
 	}
-	x, err := scheme.NewRunner(context.Background(), step, plan, s.Compiler)
+	x, err := NewRunner(context.Background(), step, plan, s.Compiler)
 	if err != nil {
 		return err
 	}
 	return atOnce(p, "Run with a wall that fails", "the disk is full", func() error {
-		_, err := x.Run(context.Background(), scheme.Options{Steps: 3})
+		_, err := x.Run(context.Background(), Options{Steps: 3})
 		return err
 	})
 }

@@ -65,16 +65,16 @@ func unforwarded(r *Runner) error {
 
 // kernelBoxes returns the boundary region and the interior of a stage of a kernel that waits for neighbours. Where the
 // stage sweeps ghosts they are in the boundary region, and the interior reads none. A stage that is isolated from
-// neighbours has no boundary region towards them. Every other stage has one, even if it neither reads nor sweeps ghosts:
-// its blocks tell the neighbour that the ghosts are free to be overwritten.
-func (d *subdomain) kernelBoxes(r *Runner, stage int, n int64) (boundary []domain.Box, interior domain.Box) {
-	b := &d.stages[n][stage].boxes
+// neighbours has no boundary region towards them. Every other stage has one, even if it neither reads nor sweeps
+// ghosts: its blocks tell the neighbour that the ghosts are free to be overwritten.
+func (s *subdomain) kernelBoxes(r *Runner, stage int, n int64) (boundary []domain.Box, interior domain.Box) {
+	b := &s.stages[n][stage].boxes
 	if !b.grown {
 		return b.boundary, b.interior
 	}
-	layers, ghosts := d.boundaryLayers(r, stage, false), b.growth()
+	layers, ghosts := s.boundaryLayers(r, stage, false), b.growth()
 	for _, side := range domain.Faces(r.place.Grid.Dims) {
-		if _, inside := r.place.Neighbour(d.rank, side); !inside {
+		if _, inside := r.place.Neighbour(s.rank, side); !inside {
 			continue
 		}
 		depth := max(1, at(layers, side)+at(ghosts, side))
@@ -114,18 +114,20 @@ func (r *Runner) stores(rank, stage int, n int64) (all []sweep.Store, err error)
 		for c := range components {
 			stores, ok := r.ghosts[a.Variable][a.slot(n)].Stores(rank, growth, plan, field, c)
 			if !ok {
-				return nil, fmt.Errorf("stores into ghosts, and a boundary of %q has a user kernel", a.Variable.Spec.Name)
+				return nil, fmt.Errorf("stores into ghosts, and a boundary of %q has a user kernel",
+					a.Variable.Spec.Name)
 			}
 			for _, s := range stores {
 				if !r.place.IsLocal(s.To) {
 					continue
 				}
 				if swept := r.place.Grown(rank, growth); swept.Intersect(s.Send) != s.Send {
-					return nil, fmt.Errorf("stores into ghosts what it sweeps, and neighbours also have the last points of "+
-						"%q, which is staggered, before a face: no stage writes these", a.Variable.Spec.Name)
+					return nil, fmt.Errorf("stores into ghosts what it sweeps, and neighbours also have the last "+
+						"points of %q, which is staggered, before a face: no stage writes these", a.Variable.Spec.Name)
 				}
 				all = append(all, sweep.Store{
-					Access: access, Component: c, Send: s.Send, Ghost: s.Ghost, To: s.To, Array: f.Array(s.To, c), Odd: s.Odd,
+					Access: access, Component: c, Send: s.Send, Ghost: s.Ghost, To: s.To, Array: f.Array(s.To, c),
+					Odd: s.Odd,
 				})
 			}
 		}

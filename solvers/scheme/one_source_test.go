@@ -21,11 +21,7 @@ template <typename P> __device__ __forceinline__ void second(P &p) {
 	testdevices.EachKernel(t, 1, func(t *testing.T, set *testdevices.Set) {
 		step := countingStep(t, set, 1)
 		u := step.Measured[0]
-		w, err := NewVariable(step.placement(), halo.Spec{Name: "w", Element: halo.Float64, Width: domain.Radius{}}, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { w.Close() })
+		w := newVariable(t, step.placement(), halo.Spec{Name: "w", Element: halo.Float64, Width: domain.Radius{}}, 1)
 		fillLevels(t, w, 0)
 		step.Measured = nil
 		step.Stages = []Stage{{

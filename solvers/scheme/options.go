@@ -28,23 +28,21 @@ const (
 	Pairwise  Order = "pairwise"
 )
 
-// Needs are what a scheme says of itself, for all that offer a choice: what it needs of steps,
-// plans and devices.
+// Needs is what a scheme needs of steps, plans and devices, for programs that offer a choice of schemes.
 type Needs struct {
-	Paths        []p2p.Path // it can exchange over; all where there are none
-	Path         p2p.Path   // it takes where the choice is left to it; p2p.Auto where this is empty
-	Orders       []Order    // it can be told to take; none where it has one of its own
-	MaxDevices   int        // of all processes; 0 where there is no limit
-	OnePerDevice bool       // every subdomain has a device of its own
-	Steady       bool       // nothing that a step is given changes with time, but by its kernels
-	Swept        bool       // halox sweeps the stages: it takes no kernels of the caller's own
-	Processes    bool       // its subdomains can be those of several processes, to which messages take path mpi
-	Groups       bool       // it can make several steps between two exchanges, see Step.Group
-	// it exchanges between parts of a subdomain too, so that groups of steps matter on one device
-	Within bool
+	Paths        []p2p.Path // that it can exchange over; all if empty
+	Path         p2p.Path   // that it takes if the choice is left to it; p2p.Auto if empty
+	Orders       []Order    // that Options.Order may be; none if the scheme has no choice
+	MaxDevices   int        // of all processes; 0 for no limit
+	OnePerDevice bool       // every subdomain has a separate device
+	Steady       bool       // nothing that a step is given may change with time, except by its kernels
+	Swept        bool       // halox sweeps the stages: user kernels are rejected
+	Processes    bool       // subdomains may belong to several processes, to which messages take path mpi
+	Groups       bool       // it can run several steps between two exchanges, see Step.Group
+	Within       bool       // it exchanges within a subdomain too, so that groups of steps matter on one device
 }
 
-// ErrUnsuited says that a scheme cannot run a step on the devices it is placed on.
+// ErrUnsuited is the error if a scheme cannot run a step on the devices of its placement.
 var ErrUnsuited = errors.New("the scheme does not suit the step")
 
 // CheckPath returns an error, ErrUnsuited, if a scheme with these needs cannot exchange over a
@@ -67,15 +65,6 @@ func (n Needs) CheckDevices(name Scheme, devices int) error {
 	return nil
 }
 
-// checkOrder returns an error, ErrUnsuited, if a scheme with these needs cannot take an order
-// that is asked for.
-func (n Needs) checkOrder(name Scheme, o Order) error {
-	if o != "" && !slices.Contains(n.Orders, o) {
-		return fmt.Errorf("scheme: %w: %s has no order %q; it can take %q", ErrUnsuited, name, o, n.Orders)
-	}
-	return nil
-}
-
 // Norm is how the change of a step is measured against the tolerance.
 type Norm string
 
@@ -89,26 +78,26 @@ const (
 // Options say how steps are run.
 type Options struct {
 	Scheme Scheme
-	Order  Order    // of TwoStream; LeftRight where it is empty
-	Path   p2p.Path // of messages, for New, which plans them; p2p.Auto where it is empty
+	Order  Order    // of TwoStream; LeftRight if empty
+	Path   p2p.Path // of messages, for New, which plans them; p2p.Auto if empty
 	Steps  int64    // at most
 
-	// The norms of Step.Measured are looked at every CheckEvery steps, 0 for not before the end. A run ends at the look
-	// that finds them not finite: it has diverged, see Result.Stopped. It ends too where the change, by Norm, is at
-	// most Tolerance, 0 for never. Without variables in Step.Measured nobody looks, and a run that has diverged goes
-	// on.
+	// The norms of Step.Measured are checked every CheckEvery steps, or with 0 only at the end. A run ends at the check
+	// that finds them not finite: it has diverged, see Result.Stopped. It also ends when the change, by Norm, is at
+	// most Tolerance, with 0 never. Without variables in Step.Measured nothing is checked, and a run that has diverged
+	// goes on.
 	Tolerance  float64
-	Norm       Norm // MaxNorm where it is empty
+	Norm       Norm // MaxNorm if empty
 	CheckEvery int64
-	History    bool // keep the norms of every look
-	// Limit is how long a worker waits for another, or for a device, before the
-	// run ends with an error that says whom it waited for; a minute where it is 0, and where processes share the grid
-	// twice their limit, so that they, who know more, speak first.
+	History    bool // keep the norms of every check
+	// Limit is how long a worker waits for another, or for a device, before the run ends with an error that names it;
+	// 0 is a minute, or, where processes share the grid, twice their limit, so that their errors, which say more, come
+	// first.
 	Limit time.Duration
-	// Progress, where set, is called some fifty times a second with the number
+	// Progress, if set, is called some fifty times a second with the number
 	// of steps queued. It must return at once.
 	Progress func(steps int64)
-	// Interval, where set, cuts the run into intervals, to time steps without what begins and ends a run. It is called
+	// Interval, if set, cuts the run into intervals, to time steps without what begins and ends a run. It is called
 	// before the first step, with zeros, and at the end of each interval, when the devices have done all of it, with
 	// its steps and the time that they took. It returns how many steps the next one has; after 0 the run ends with one
 	// more. All threads wait meanwhile, no longer than Limit. The first interval also starts the threads. Where
@@ -121,7 +110,7 @@ type Options struct {
 // defaultLimit is the Limit of options that have none.
 const defaultLimit = time.Minute
 
-// complete returns the options with what was left out, or an error if they make no sense.
+// complete returns the options with defaults filled in, or an error if they make no sense.
 func (o Options) complete(p *halo.Placement) (Options, error) {
 	if o.Order == "" {
 		o.Order = LeftRight
@@ -160,7 +149,7 @@ const (
 	StoppedDiverged    Stopped = "diverged"
 )
 
-// Check is what was taken of one step.
+// Check is the norms and reductions of one step.
 type Check struct {
 	// Step counts the steps of the run, from 1. The step of p.step() and Stage.Parameters, and the level of
 	// Variable.Level, count from the simulation's start: they are Step plus the level at which the run began.
@@ -169,7 +158,7 @@ type Check struct {
 	Reduced []float64 // the reductions of point functions, in the order of Step.Reductions
 }
 
-// Norms are those of one variable in one step, over owned points and all components.
+// Norms are the norms of one variable in one step, over owned points and all components.
 type Norms struct {
 	MaxChange float64 // largest absolute change
 	L2Change  float64 // root of the sum of squares of the change
@@ -177,13 +166,13 @@ type Norms struct {
 	L2        float64 // root of the mean of squares
 }
 
-// Result is what a run came to.
+// Result is the outcome of a run.
 type Result struct {
 	Scheme  Scheme // that ran
 	Steps   int64
 	Stopped Stopped
 	Check                 // of the last step
-	History []Check       // of every look
+	History []Check       // of every check, see Options.History
 	Loop    time.Duration // from the first step queued to the last one done
 	Bytes   int64         // sent from device to device
 
@@ -191,7 +180,7 @@ type Result struct {
 	UpdatesPerSecond float64
 }
 
-// Tuning is in which shape a stage is swept by a stencil or a point function.
+// Tuning is the shape in which a stage is swept.
 type Tuning struct {
 	Stage  string        // its name
 	Block  [2]int        // threads along x and y

@@ -15,22 +15,22 @@ import (
 const tuneBudget = 100 * time.Millisecond
 
 // newPoint makes a stage with a point function ready for the steps n, n + period, ...
-func (d *subdomain) newPoint(r *Runner, st *Stage, n int64, made *stageLaunches) error {
-	sweeper, err := sweep.New(r.compiler, d.device, r.step.pointOf(st), st.sweepAccesses(r.step.Measured))
+func (s *subdomain) newPoint(r *Runner, st *Stage, n int64, made *stageLaunches) error {
+	sweeper, err := sweep.New(r.compiler, s.device, r.step.pointOf(st), st.sweepAccesses(r.step.Measured))
 	if err != nil {
 		return err
 	}
-	arrays := st.arrays(d.rank, n)
-	if made.tuning, err = d.tune(r, st, sweeper, made.boxes.large()); err != nil {
+	arrays := st.arrays(s.rank, n)
+	if made.tuning, err = s.tune(r, st, sweeper, made.boxes.large()); err != nil {
 		return err
 	}
 	made.sweeper, made.arrays = sweeper, arrays
 	if made.boxes.grown {
-		return d.grownLaunches(r, st, made)
+		return s.grownLaunches(r, st, made)
 	}
 	regions := made.regions()
 	for k, some := range [][]region{regions[:2], regions[2:]} {
-		if made.totals[k], err = d.pointLaunches(r, st, made, some); err != nil {
+		if made.totals[k], err = s.pointLaunches(r, st, made, some); err != nil {
 			return err
 		}
 	}
@@ -60,22 +60,22 @@ func (s *Step) pointOf(st *Stage) sweep.Point {
 // tune finds the fastest shape for sweeps of the interior. It sweeps into fields that the first step
 // writes and that hold nothing that is needed, or into memory of its own where they do; where there is
 // none left, the shape stays. So no dry run counts that memory: it asks what is known, and sweeps nothing.
-func (d *subdomain) tune(r *Runner, st *Stage, sweeper *sweep.Sweeper, interior domain.Box) (found Tuning, err error) {
-	if interior.Empty() || d.device.GoKernels {
+func (s *subdomain) tune(r *Runner, st *Stage, sweeper *sweep.Sweeper, interior domain.Box) (found Tuning, err error) {
+	if interior.Empty() || s.device.GoKernels {
 		return found, nil
 	}
 	var scratch streams.Resources
 	defer func() { err = errors.Join(err, scratch.Close()) }()
-	arrays, ok := d.nextArrays(r, st)
+	arrays, ok := s.nextArrays(r, st)
 	if !ok {
 		return found, nil
 	}
 	for i, a := range st.pointAccesses() {
-		if !a.write || r.step.keeps(a.Variable) || d.device.IsDry() {
+		if !a.write || r.step.keeps(a.Variable) || s.device.IsDry() {
 			continue
 		}
 		for c := range arrays[i] {
-			m, err := d.device.Alloc(arrays[i][c].Data.Length)
+			m, err := s.device.Alloc(arrays[i][c].Data.Length)
 			if err != nil {
 				return found, nil
 			}
@@ -92,18 +92,18 @@ func (d *subdomain) tune(r *Runner, st *Stage, sweeper *sweep.Sweeper, interior 
 
 // pointLaunches makes the sweeps of regions that together are the subdomain, without totals and
 // with, if the stage has some.
-func (d *subdomain) pointLaunches(r *Runner, st *Stage, made *stageLaunches, regions []region) (*sweep.Totals, error) {
+func (s *subdomain) pointLaunches(r *Runner, st *Stage, made *stageLaunches, regions []region) (*sweep.Totals, error) {
 	regions = slices.DeleteFunc(slices.Clone(regions), func(of region) bool { return len(of.boxes) == 0 })
 	var portions []sweep.Portion
 	for _, of := range regions {
-		l, err := d.pointSweep(r, st, made, of.name, of.boxes...)
+		l, err := s.pointSweep(r, st, made, of.name, of.boxes...)
 		if err != nil {
 			return nil, err
 		}
 		*of.plain, *of.measured = l, l
 		portions = append(portions, sweep.Portion{Name: of.name, Boxes: of.boxes})
 	}
-	launches, totals, err := d.pointTotals(r, st, made, portions...)
+	launches, totals, err := s.pointTotals(r, st, made, portions...)
 	for i, l := range launches {
 		*regions[i].measured = l
 	}
@@ -111,7 +111,7 @@ func (d *subdomain) pointLaunches(r *Runner, st *Stage, made *stageLaunches, reg
 }
 
 // pointTotals makes sweeps that take totals, none if the stage has none.
-func (d *subdomain) pointTotals(
+func (s *subdomain) pointTotals(
 	r *Runner, st *Stage, made *stageLaunches, portions ...sweep.Portion,
 ) (all []Launch, totals *sweep.Totals, err error) {
 	if _, ok := r.step.pointTotal(st); !ok {
@@ -121,7 +121,7 @@ func (d *subdomain) pointTotals(
 	if err != nil {
 		return nil, nil, err
 	}
-	d.resources.Add(totals)
+	s.resources.Add(totals)
 	for _, l := range launches {
 		all = append(all, st.launch(l, r.step.Length))
 	}
@@ -130,21 +130,21 @@ func (d *subdomain) pointTotals(
 
 // grownLaunches makes the sweeps of a stage that sweeps ghosts too: one of all, and one with totals of owned points
 // after one of the ghosts.
-func (d *subdomain) grownLaunches(r *Runner, st *Stage, made *stageLaunches) error {
-	all, err := d.pointSweep(r, st, made, "sweep", made.boxes.whole)
+func (s *subdomain) grownLaunches(r *Runner, st *Stage, made *stageLaunches) error {
+	all, err := s.pointSweep(r, st, made, "sweep", made.boxes.whole)
 	if err != nil {
 		return err
 	}
 	made.plain = sweeps{boundary: all, whole: all}
 	made.measured = made.plain
 	owned := sweep.Portion{Name: "sweep", Boxes: []domain.Box{made.boxes.owned}}
-	launches, totals, err := d.pointTotals(r, st, made, owned)
+	launches, totals, err := s.pointTotals(r, st, made, owned)
 	if err != nil || totals == nil {
 		return err
 	}
 	both := launches[0]
 	if len(made.boxes.ghosts) > 0 {
-		ghosts, err := d.pointSweep(r, st, made, "sweep ghosts", made.boxes.ghosts...)
+		ghosts, err := s.pointSweep(r, st, made, "sweep ghosts", made.boxes.ghosts...)
 		if err != nil {
 			return err
 		}
@@ -156,14 +156,14 @@ func (d *subdomain) grownLaunches(r *Runner, st *Stage, made *stageLaunches) err
 }
 
 // pointSweep makes a sweep of boxes, without totals.
-func (d *subdomain) pointSweep(
+func (s *subdomain) pointSweep(
 	r *Runner, st *Stage, made *stageLaunches, name string, boxes ...domain.Box,
 ) (Launch, error) {
 	l, err := made.sweeper.Sweep(name, made.arrays, boxes...)
 	if err != nil {
 		return nil, err
 	}
-	d.resources.Add(l)
+	s.resources.Add(l)
 	return st.launch(l, r.step.Length), nil
 }
 
@@ -180,14 +180,10 @@ func inTurn(first, then Launch) Launch {
 // pointTotal returns what a stage has to give of norms and reductions.
 func (s *Step) pointTotal(st *Stage) (t pointTotal, ok bool) {
 	t = pointTotal{variables: map[int]string{}, reduced: map[int]string{}}
-	for _, a := range st.sweepAccesses(s.Measured) {
-		if a.Before == "" {
-			continue
-		}
-		for _, w := range st.Writes {
-			if w.Name == a.Name || st.nameOf(w) == a.Name {
-				t.variables[slices.Index(s.Measured, w.Variable)] = a.Name
-			}
+	accesses := st.pointAccesses()
+	for i, a := range st.sweepAccesses(s.Measured) {
+		if a.Before != "" {
+			t.variables[slices.Index(s.Measured, accesses[i].Variable)] = a.Name
 		}
 	}
 	first := 0
@@ -221,15 +217,15 @@ func (st *Stage) launch(l *sweep.Launch, length float64) Launch {
 	}
 }
 
-// changes reports whether what a stage is given depends on the step, beside the moment.
+// changes reports whether what a stage is given depends on the step in other ways than by the moment.
 func (st *Stage) changes() bool { return st.Changing || st.Parameters != nil }
 
 // nextArrays returns those that the next step accesses; ok is false where variables are not at one level, which no step
 // begins with.
-func (d *subdomain) nextArrays(r *Runner, st *Stage) (arrays sweep.Arrays, ok bool) {
+func (s *subdomain) nextArrays(r *Runner, st *Stage) (arrays sweep.Arrays, ok bool) {
 	level, err := r.step.newest(0)
 	if err != nil {
 		return nil, false
 	}
-	return st.arrays(d.rank, level+1), true
+	return st.arrays(s.rank, level+1), true
 }

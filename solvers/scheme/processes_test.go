@@ -1,4 +1,4 @@
-package scheme_test
+package scheme
 
 import (
 	"context"
@@ -18,8 +18,6 @@ import (
 	"github.com/halox/halox/internal/testmpi"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/p2p/mpi"
-	"github.com/halox/halox/solvers/scheme"
-	"github.com/halox/halox/stencil"
 	"github.com/halox/halox/streams"
 )
 
@@ -98,16 +96,16 @@ func (*inProgram) Skipf(string, ...any) { panic(skipped{}) }
 func (*inProgram) Skip(...any)          { panic(skipped{}) }
 func (*inProgram) Error(args ...any)    { panic(fmt.Sprint(args...)) }
 func (*inProgram) Logf(string, ...any)  {}
-func (*inProgram) Name() string         { return "a program" }
+func (*inProgram) Errorf(format string, args ...any) {
+	panic(fmt.Sprintf(format, args...))
+}
+func (*inProgram) Name() string { return "a program" }
 func (*inProgram) Context() context.Context {
 	return context.Background()
 }
 func (t *inProgram) Cleanup(f func()) { t.closers = append(t.closers, f) }
 func (t *inProgram) TempDir() string {
-	dir, err := os.MkdirTemp("", "program")
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := must(os.MkdirTemp("", "program"))(t)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	return dir
 }
@@ -122,14 +120,14 @@ func (t *inProgram) run(one func() error) (ran bool, err error) {
 			panic(p)
 		}
 	}()
-	if err = one(); err != nil && (strings.Contains(err.Error(), "would mirror") || errors.Is(err, scheme.ErrUnsuited)) {
+	if err = one(); err != nil && (strings.Contains(err.Error(), "would mirror") || errors.Is(err, ErrUnsuited)) {
 		return false, nil
 	}
 	return true, err
 }
 
-// placed gives subdomains to processes and devices in turns.
-func placed(s *halo.Session, p *mpi.Processes, grid domain.Grid, parts domain.Vec) (*halo.Placement, error) {
+// placedAmong gives subdomains to processes and devices in turns.
+func placedAmong(s *halo.Session, p *mpi.Processes, grid domain.Grid, parts domain.Vec) (*halo.Placement, error) {
 	cut, err := domain.Decompose(grid, parts)
 	if err != nil {
 		return nil, err
@@ -145,10 +143,10 @@ func placed(s *halo.Session, p *mpi.Processes, grid domain.Grid, parts domain.Ve
 
 // stagesAmong carries out random steps, some of them in groups.
 func stagesAmong(s *halo.Session, p *mpi.Processes) error {
-	ran := map[scheme.Scheme]int{}
+	ran := map[Scheme]int{}
 	for seed := range uint64(12) {
 		for i, parts := range []domain.Vec{{1, 3, 1}, {2, 2, 1}, {3, 1, 1}} {
-			for j, o := range []scheme.Options{{Scheme: scheme.Baseline}, {Scheme: scheme.TwoStream, Order: scheme.Pairwise}, {Scheme: scheme.Assisted}, {Scheme: scheme.Fused}} {
+			for j, o := range []Options{{Scheme: Baseline}, {Scheme: TwoStream, Order: Pairwise}, {Scheme: Assisted}, {Scheme: Fused}} {
 				if !testdevices.Turn(int(seed)+i+j, 4, 4) {
 					continue
 				}
@@ -176,7 +174,7 @@ func stagesAmong(s *halo.Session, p *mpi.Processes) error {
 }
 
 // stepsAmong carries out one random step, and compares on rank 0.
-func stepsAmong(t *inProgram, s *halo.Session, p *mpi.Processes, seed uint64, parts domain.Vec, o scheme.Options) error {
+func stepsAmong(t *inProgram, s *halo.Session, p *mpi.Processes, seed uint64, parts domain.Vec, o Options) error {
 	random := newRandomStep(t, rand.New(rand.NewPCG(seed, 2)))
 	if seed%3 == 2 {
 		random.group = 2
@@ -193,8 +191,8 @@ func besideAmong(s *halo.Session, p *mpi.Processes) error {
 	for seed := range uint64(4) {
 		t := &inProgram{}
 		_, err := t.run(func() error {
-			counted := scheme.AddUntuned(t)
-			defer func() { beside += counted.Overlapped }()
+			counted := addUntuned(t)
+			defer func() { beside += counted.overlapped }()
 			r := rand.New(rand.NewPCG(seed, 5))
 			random := newBlockedStep(t, r, false)
 			random.grid.Periodic = [3]bool{false, seed%2 == 0, false}
@@ -204,7 +202,7 @@ func besideAmong(s *halo.Session, p *mpi.Processes) error {
 					random.variables[i].faces[face] = boundary.Condition{Kind: boundary.Dirichlet, Values: []float64{float64(r.IntN(100))}}
 				}
 			}
-			return random.among(t, s, p, domain.Vec{1, 3, 1}, scheme.Options{Scheme: scheme.Untuned}, []int64{3, 8}, false)
+			return random.among(t, s, p, domain.Vec{1, 3, 1}, Options{Scheme: untuned}, []int64{3, 8}, false)
 		})
 		if err != nil {
 			return fmt.Errorf("seed %d: %w", seed, err)
@@ -217,22 +215,22 @@ func besideAmong(s *halo.Session, p *mpi.Processes) error {
 }
 
 // among carries out the step over processes, in runs of so many steps, and compares the newest levels, or all.
-func (random *randomStep) among(t *inProgram, s *halo.Session, p *mpi.Processes, parts domain.Vec, o scheme.Options, runs []int64, all bool) error {
+func (random *randomStep) among(t *inProgram, s *halo.Session, p *mpi.Processes, parts domain.Vec, o Options, runs []int64, all bool) error {
 	ctx := context.Background()
-	place, err := placed(s, p, random.grid, parts)
+	place, err := placedAmong(s, p, random.grid, parts)
 	if err != nil {
 		return err
 	}
-	step, variables := random.make(t, place, o.Scheme == scheme.Fused || o.Scheme == scheme.Untuned)
+	step, variables := random.make(t, place, o.Scheme == Fused || o.Scheme == untuned)
 	path := p2p.Staged
-	if o.Scheme == scheme.Fused {
+	if o.Scheme == Fused {
 		path = p2p.Direct
 	}
 	plan, err := step.Plan(s.Links, path)
 	if err != nil {
 		return err
 	}
-	x, err := scheme.NewRunner(ctx, step, plan, s.Compiler)
+	x, err := NewRunner(ctx, step, plan, s.Compiler)
 	if err != nil {
 		return err
 	}
@@ -262,7 +260,7 @@ func (random *randomStep) among(t *inProgram, s *halo.Session, p *mpi.Processes,
 }
 
 // compare brings a field to rank 0, which compares it.
-func (r *reference) compare(v *scheme.Variable, variable, slot int, here bool) error {
+func (r *reference) compare(v *Variable, variable, slot int, here bool) error {
 	got := make([]int64, r.grid.Points())
 	if err := halo.Gather(context.Background(), got, v.Level(int64(slot)), r.grid.Box(), 0); err != nil || !here {
 		return err
@@ -277,25 +275,14 @@ func (r *reference) compare(v *scheme.Variable, variable, slot int, here bool) e
 	return wrong
 }
 
-// reductionsAmong takes those of a point function, which counts steps, through scheme.New.
+// reductionsAmong takes those of a point function, which counts steps, through New.
 func reductionsAmong(s *halo.Session, p *mpi.Processes) error {
-	ctx, spec := context.Background(), halo.Spec{Name: "u", Element: halo.Float64, Width: domain.UniformRadius(3, 1)}
-	place, err := s.Cut(ctx, halo.Cutting{Size: []int{12, 10, 9}, Fields: []halo.Spec{spec}})
+	ctx := context.Background()
+	step, _, err := counting(s, boundary.Faces{})
 	if err != nil {
 		return err
 	}
-	u, err := scheme.NewVariable(place, spec, 2)
-	if err != nil {
-		return err
-	}
-	if err := errors.Join(halo.FillPoints(u.Level(0), func(domain.Vec) float64 { return 0 }), u.SetAll()); err != nil {
-		return err
-	}
-	step := &scheme.Step{Stages: []scheme.Stage{{
-		Name: "count", Point: scheme.CountingPoint(),
-		Reads: []scheme.Access{u.At(0, stencil.Star(3, 1)).Named("u")}, Writes: []scheme.Access{u.At(1, nil).Named("next")},
-	}}}
-	x, err := scheme.New(ctx, s, step, scheme.Options{CheckEvery: 2, History: true})
+	x, err := New(ctx, s, step, Options{CheckEvery: 2, History: true})
 	if err != nil {
 		return err
 	}
@@ -303,11 +290,7 @@ func reductionsAmong(s *halo.Session, p *mpi.Processes) error {
 	if err != nil {
 		return err
 	}
-	for _, check := range append(res.History, res.Check) {
-		if want := []float64{float64(check.Step) * 12 * 10 * 9, float64(check.Step)}; !slices.Equal(check.Reduced, want) {
-			return fmt.Errorf("after step %d: %v, not %v", check.Step, check.Reduced, want)
-		}
-	}
+	counts(&inProgram{}, res, Options{Steps: 7, CheckEvery: 2}, 12*10*9)
 	return x.Close()
 }
 
@@ -335,52 +318,34 @@ func chooseAmong() error {
 }
 
 func choose(p *mpi.Processes, set *testdevices.Set) error {
-	grid, err := domain.NewGrid([]int{8, 8, 6 * p.Size()}, [3]bool{})
-	if err != nil {
-		return err
-	}
-	cut, err := domain.Decompose(grid, domain.Vec{1, 1, p.Size()})
-	if err != nil {
-		return err
-	}
-	var owners []int
+	t := &inProgram{}
+	grid := must(domain.NewGrid([]int{8, 8, 6 * p.Size()}, [3]bool{}))(t)
+	cut := must(domain.Decompose(grid, domain.Vec{1, 1, p.Size()}))(t)
 	devices := make([]*streams.Device, p.Size())
-	for rank := range p.Size() {
-		owners = append(owners, rank)
-	}
 	devices[p.Rank] = set.Devices[0]
-	place, err := halo.PlaceAmong(p, cut, owners, devices)
-	if err != nil {
-		return err
-	}
-	u, err := scheme.NewVariable(place, halo.Spec{Name: "u", Element: halo.Float64, Width: domain.UniformRadius(3, 1)}, 2)
-	if err != nil {
-		return err
-	}
+	place := must(halo.PlaceAmong(p, cut, testdevices.Numbers(p.Size()), devices))(t)
+	u := must(NewVariable(place, halo.Spec{Name: "u", Element: halo.Float64, Width: domain.UniformRadius(3, 1)}, 2))(t)
 	defer u.Close()
-	step := &scheme.Step{Stages: []scheme.Stage{{
-		Name: "count", Point: scheme.CountingPoint(),
-		Reads: []scheme.Access{u.At(0, stencil.Star(3, 1)).Named("u")}, Writes: []scheme.Access{u.At(1, nil).Named("next")},
-	}}}
-	search := scheme.Search{Links: set.Links, Compiler: set.Compiler}
+	step := countingOn(u)
+	search := Search{Links: set.Links, Compiler: set.Compiler}
 	ended, end := context.WithCancel(context.Background())
 	if p.Rank == 1 {
 		end()
 	}
 	defer end()
-	if _, _, err := scheme.Fastest(ended, step, search, scheme.Options{}); !errors.Is(err, context.Canceled) {
+	if _, _, err := Fastest(ended, step, search, Options{}); !errors.Is(err, context.Canceled) {
 		return fmt.Errorf("after an end of rank 1: %w", err)
 	}
-	first, known, err := scheme.Fastest(context.Background(), step, search, scheme.Options{})
+	first, known, err := Fastest(context.Background(), step, search, Options{})
 	if err != nil || known || len(first) == 0 {
 		return fmt.Errorf("trials %v, known %t: %w", first, known, err)
 	}
 	for _, trial := range first {
-		if needs, err := scheme.NeedsOf(trial.Scheme); err != nil || !needs.Processes {
-			return fmt.Errorf("tried %v: %w", trial, err)
+		if !trial.Scheme.Needs().Processes {
+			return fmt.Errorf("tried %v", trial)
 		}
 	}
-	if !slices.ContainsFunc(first, func(t scheme.Trial) bool { return t.Scheme == scheme.Fused && t.Path == p2p.Direct }) {
+	if !slices.ContainsFunc(first, func(t Trial) bool { return t.Scheme == Fused && t.Path == p2p.Direct }) {
 		return fmt.Errorf("tried %v, and not fused", first)
 	}
 	all, err := p.Gather(context.Background(), "trials", []byte(fmt.Sprint(first)))
@@ -392,7 +357,7 @@ func choose(p *mpi.Processes, set *testdevices.Set) error {
 			return fmt.Errorf("rank %d has %s, rank 0 %s", rank, text, all[0])
 		}
 	}
-	again, known, err := scheme.Fastest(context.Background(), step, search, scheme.Options{})
+	again, known, err := Fastest(context.Background(), step, search, Options{})
 	if err != nil || !known || !slices.Equal(first, again) {
 		return fmt.Errorf("trials %v, known %t; remembered are %v: %w", again, known, first, err)
 	}

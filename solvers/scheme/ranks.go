@@ -66,8 +66,7 @@ func unranked(r *Runner) error {
 	for _, a := range r.place.Devices {
 		for _, b := range r.place.Devices {
 			if reached, err := a.CanAccess(b); a != b && (err != nil || !reached) {
-				unreached := fmt.Errorf("has ranks that notify each other on all devices, and %v does not reach %v", a, b)
-				return errors.Join(unreached, err)
+				return errors.Join(fmt.Errorf("has ranks that notify each other, and %v does not reach %v", a, b), err)
 			}
 		}
 	}

@@ -1,23 +1,16 @@
 package scheme
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels/sweep"
-	"github.com/halox/halox/p2p"
-	"github.com/halox/halox/stencil"
 )
-
-// CountingPoint is countingPoint for the tests outside of the package.
-var CountingPoint = countingPoint
 
 // countingPoint adds 1 to every value, and sums up and compares what it writes.
 func countingPoint() *sweep.Point {
@@ -50,55 +43,69 @@ func TestReductionsOfEveryScheme(t *testing.T) {
 					continue
 				}
 				t.Run(fmt.Sprintf("%s/measured=%t", name, measured), func(t *testing.T) {
-					step := newStep(t, set, min(2, len(set.Devices)), 16)
-					u := step.Measured[0]
-					step.Stages[0].Point = countingPoint()
-					step.Stages[0].Reads = []Access{u.At(0, stencil.Star(3, 1)).Named("u")}
+					step := countingStep(t, set, min(2, len(set.Devices)))
 					if !measured {
 						step.Measured = nil
 					}
-					for _, f := range u.levels {
-						if err := halo.FillPoints(f, func(domain.Vec) float64 { return 0 }); err != nil {
-							t.Fatal(err)
-						}
-					}
-					needs, err := NeedsOf(name)
-					if err != nil {
-						t.Fatal(err)
-					}
-					plan, err := step.Plan(set.Links, cmp.Or(needs.Path, p2p.Auto))
-					if err != nil {
-						t.Fatal(err)
-					}
-					x, err := NewRunner(t.Context(), step, plan, set.Compiler)
-					if err != nil {
-						t.Fatal(err)
-					}
-					defer x.Close()
-					const steps = 2*graphSteps + 3
-					r, err := x.Run(t.Context(), Options{Scheme: name, Steps: steps, CheckEvery: 5, History: true, Limit: testLimit})
-					if refused := map[Scheme]string{Ranks: "ranks takes no reductions"}[name]; refused != "" {
-						if !errors.Is(err, ErrUnsuited) || !strings.Contains(err.Error(), refused) {
-							t.Errorf("got %v", err)
-						}
+					o := Options{Scheme: name, Steps: 2*graphSteps + 3, CheckEvery: 5, History: true, Limit: testLimit}
+					r, err := runnerFor(t, set, step, name).Run(t.Context(), o)
+					if name == Ranks {
+						wants(t, "ranks", err, ErrUnsuited, "ranks takes no reductions")
 						return
 					}
-					if err != nil {
-						t.Fatal(err)
-					}
-					points := float64(12 * 10 * 16)
-					for _, check := range append(r.History, r.Check) {
-						if want := []float64{float64(check.Step) * points, float64(check.Step)}; !slices.Equal(check.Reduced, want) {
-							t.Errorf("after step %d: %v, not %v", check.Step, check.Reduced, want)
-						}
-					}
-					if len(r.History) != (steps+4)/5 {
-						t.Errorf("%d checks", len(r.History))
-					}
+					succeeds(t, err)
+					counts(t, r, o, 12*10*16)
 				})
 			}
 		}
 	}
 	testdevices.Each(t, 2, every)
 	t.Run("backend=cuda-on-cpu", func(t *testing.T) { every(t, testdevices.CPUBesideThreads(t, 2)) })
+}
+
+// counts fails the test unless the reductions of steps that add 1 to so many points are right at every check.
+func counts(t testing.TB, r Result, o Options, points int64) {
+	t.Helper()
+	for _, check := range append(r.History, r.Check) {
+		if want := []float64{float64(check.Step * points), float64(check.Step)}; !slices.Equal(check.Reduced, want) {
+			t.Errorf("after step %d: %v, not %v", check.Step, check.Reduced, want)
+		}
+	}
+	if want := (o.Steps + o.CheckEvery - 1) / o.CheckEvery; int64(len(r.History)) != want {
+		t.Errorf("%d checks, not %d", len(r.History), want)
+	}
+}
+
+// Reductions and norms of any step of a group are of owned points, each once, whatever ghosts are swept. Fused sweeps both
+// at once, and rejects reductions.
+func TestReductionsOfGroups(t *testing.T) {
+	testdevices.InTurn(t, 7, 8)
+	testdevices.EachKernel(t, 2, func(t *testing.T, set *testdevices.Set) {
+		if len(set.Devices) < 2 {
+			t.Skip("SKIPPED: one GPU has no neighbour")
+		}
+		for _, name := range []Scheme{Baseline, TwoStream, Assisted, Graph, Blocked, Fused} {
+			t.Run(string(name), func(t *testing.T) { reducesOwnedPoints(t, set, name) })
+		}
+	})
+}
+
+func reducesOwnedPoints(t *testing.T, set *testdevices.Set, name Scheme) {
+	step := groupStep(t, set, true, func(_ *halo.Spec, s *Step) { s.Stages = []Stage{{Point: countingPoint()}} })
+	u := step.Stages[0].Reads[0].Variable
+	step.Measured = []*Variable{u}
+	succeeds(t, errors.Join(halo.FillPoints(u.Level(0), func(domain.Vec) float64 { return 0 }), u.SetAll()))
+	o := Options{Scheme: name, Steps: graphSteps + 5, CheckEvery: 2, History: true, Limit: testLimit}
+	r, err := runnerFor(t, set, step, name).Run(t.Context(), o)
+	if name == Fused {
+		wants(t, "fused", err, ErrUnsuited, "reductions are of owned points alone")
+		return
+	}
+	succeeds(t, err)
+	counts(t, r, o, u.Level(0).Placement.Grid.Points())
+	for _, check := range r.History {
+		if n, at := check.Norms[0], float64(check.Step); n.Max != at || n.MaxChange != 1 || n.L2 != at {
+			t.Errorf("after step %d: norms %+v", check.Step, n)
+		}
+	}
 }

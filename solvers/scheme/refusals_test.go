@@ -1,6 +1,7 @@
 package scheme
 
 import (
+	"cmp"
 	"errors"
 	"math"
 	"strings"
@@ -21,10 +22,7 @@ import (
 func openHost(t *testing.T, n int) (*halo.Session, *testdevices.Set) {
 	t.Helper()
 	t.Setenv("HALOX_CACHE", t.TempDir())
-	session, err := halo.Open(t.Context(), halo.Devices{Backend: streams.Host, Count: n})
-	if err != nil {
-		t.Fatal(err)
-	}
+	session := must(halo.Open(t.Context(), halo.Devices{Backend: streams.Host, Count: n}))(t)
 	t.Cleanup(func() { session.Close() })
 	return session, &testdevices.Set{Devices: session.Devices, Links: session.Links, Compiler: session.Compiler}
 }
@@ -34,11 +32,7 @@ func TestAccessesThatMakeNoSense(t *testing.T) {
 	set := testdevices.Host(t, 1)
 	step := newStep(t, set, 1, 16)
 	u := step.Measured[0]
-	w, err := NewVariable(step.placement(), halo.Spec{Name: "w", Element: halo.Float64, Width: domain.UniformRadius(3, 1)}, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { w.Close() })
+	w := newVariable(t, step.placement(), halo.Spec{Name: "w", Element: halo.Float64, Width: domain.UniformRadius(3, 1)}, 1)
 	point := countingPoint()
 	flat := *point
 	flat.Dims = 2
@@ -105,9 +99,7 @@ func TestOptionsThatMakeNoSense(t *testing.T) {
 	if _, err := x.Steps(t.Context(), 0); err == nil || !strings.Contains(err.Error(), "a run of 0 steps") || strings.Contains(err.Error(), "tolerance") {
 		t.Errorf("no steps: %v", err)
 	}
-	if _, err := x.Run(t.Context(), Options{Steps: 1, Limit: -1}); err == nil || !strings.Contains(err.Error(), "Options.Limit") {
-		t.Errorf("a negative limit: %v", err)
-	}
+	wants(t, "a negative limit", errOf(x.Run(t.Context(), Options{Steps: 1, Limit: -1})), nil, "Options.Limit")
 }
 
 // A run that has diverged ends at the next look at its norms, and without looks it is told at its end.
@@ -116,9 +108,7 @@ func TestARunThatDivergesIsTold(t *testing.T) {
 	for _, name := range All() {
 		for every, steps := range map[int64]int64{0: 40, 3: 3} {
 			step := newStep(t, set, 2, 16)
-			if err := halo.FillPoints(step.Measured[0].Level(0), func(domain.Vec) float64 { return math.NaN() }); err != nil {
-				t.Fatal(err)
-			}
+			succeeds(t, halo.FillPoints(step.Measured[0].Level(0), func(domain.Vec) float64 { return math.NaN() }))
 			r, err := runnerFor(t, set, step, name).Run(t.Context(), Options{Scheme: name, Steps: 40, CheckEvery: every, Limit: testLimit})
 			if err != nil || r.Stopped != StoppedDiverged || r.Steps != steps {
 				t.Errorf("%s, looks every %d steps: %d steps, stopped: %s: %v", name, every, r.Steps, r.Stopped, err)
@@ -134,15 +124,11 @@ func TestWhatIsClosedMakesNoStep(t *testing.T) {
 		for _, name := range All() {
 			step := newStep(t, set, n, 16)
 			x, y := runnerFor(t, set, step, name), runnerFor(t, set, step, name)
-			if err := x.Close(); err != nil {
-				t.Fatal(err)
-			}
+			succeeds(t, x.Close())
 			if _, err := x.Run(t.Context(), Options{Scheme: name, Steps: 1, Limit: testLimit}); err == nil || !strings.Contains(err.Error(), "the runner is closed") {
 				t.Errorf("%s on %d devices: a closed runner: %v", name, n, err)
 			}
-			if err := step.Measured[0].Close(); err != nil {
-				t.Fatal(err)
-			}
+			succeeds(t, step.Measured[0].Close())
 			if _, err := y.Run(t.Context(), Options{Scheme: name, Steps: 1, Limit: testLimit}); err == nil || !strings.Contains(err.Error(), `field "u" is closed`) {
 				t.Errorf("%s on %d devices: closed variables: %v", name, n, err)
 			}
@@ -154,15 +140,9 @@ func TestWhatIsClosedMakesNoStep(t *testing.T) {
 func TestAClosedSession(t *testing.T) {
 	session, set := openHost(t, 2)
 	step := newStep(t, set, 2, 16)
-	if err := session.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := New(t.Context(), session, step, Options{}); err == nil || !strings.Contains(err.Error(), "the session is closed") {
-		t.Errorf("New: %v", err)
-	}
-	if _, err := session.Cut(t.Context(), halo.Cutting{Size: []int{8, 8}}); err == nil || !strings.Contains(err.Error(), "the session is closed") {
-		t.Errorf("Cut: %v", err)
-	}
+	succeeds(t, session.Close())
+	wants(t, "New", errOf(New(t.Context(), session, step, Options{})), nil, "the session is closed")
+	wants(t, "Cut", errOf(session.Cut(t.Context(), halo.Cutting{Size: []int{8, 8}})), nil, "the session is closed")
 }
 
 // What a callback does wrong, by panic or by returning nothing, is an error that says whose it was.
@@ -206,7 +186,7 @@ func TestCallbacksThatFail(t *testing.T) {
 		"an interval panics":     {func(*Step) {}, Options{Interval: func(int64, time.Duration) int64 { panic("mine") }}, `Options.Interval of step "" panicked: mine`, false},
 	} {
 		for _, scheme := range All() {
-			if needs, _ := NeedsOf(scheme); needs.Swept && c.kernels {
+			if scheme.Needs().Swept && c.kernels {
 				continue
 			}
 			step := countingStep(t, set, 2)
@@ -215,15 +195,7 @@ func TestCallbacksThatFail(t *testing.T) {
 				step.Stages[0].Point = nil
 			}
 			c.change(step)
-			needs, _ := NeedsOf(scheme)
-			path := needs.Path
-			if path == "" {
-				path = p2p.Auto
-			}
-			plan, err := step.Plan(set.Links, path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			plan := must(step.Plan(set.Links, cmp.Or(scheme.Needs().Path, p2p.Auto)))(t)
 			x, err := NewRunner(t.Context(), step, plan, set.Compiler)
 			if err == nil {
 				c.options.Scheme, c.options.Steps, c.options.Limit = scheme, 4, testLimit

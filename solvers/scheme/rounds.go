@@ -36,8 +36,8 @@ func (r round) String() string {
 type passPlanner interface {
 	// plan returns the next round, for all workers. It is called between rounds, for one of them.
 	plan(a planRequest) passPlan
-	// take returns what was taken of the worker's subdomain at a norm check of the last round or of the one before, once
-	// it is on the host.
+	// take returns what was taken of the worker's subdomain at a norm check of the last round or of the one before,
+	// once it is on the host.
 	take(c normCheck, to *taken)
 	// finish has the variables hold the level of a step, the last that was run or the one before the last launch of
 	// the last round.
@@ -69,13 +69,13 @@ type passPlan struct {
 func (p passPlan) isEarly() bool { return len(p.checks) > 0 && p.checks[0] < p.last }
 
 // nextCheck returns the first step after one whose norms are wanted, math.MaxInt64 for none.
-func (a planRequest) nextCheck(n int64) int64 {
+func (p planRequest) nextCheck(n int64) int64 {
 	check := int64(math.MaxInt64)
-	if a.every > 0 {
-		check = (n/a.every + 1) * a.every
+	if p.every > 0 {
+		check = (n/p.every + 1) * p.every
 	}
-	if a.norms && n < a.to {
-		check = min(check, a.to)
+	if p.norms && n < p.to {
+		check = min(check, p.to)
 	}
 	return check
 }

@@ -29,18 +29,18 @@ func newSubdomain(rank int, r *Runner) (*subdomain, error) {
 }
 
 // addPhase makes the stages of the steps of a phase ready.
-func (d *subdomain) addPhase(r *Runner, phase int) error {
+func (s *subdomain) addPhase(r *Runner, phase int) error {
 	var stages []stageLaunches
 	for i := range r.step.Stages {
-		made, err := d.newStage(r, i, int64(phase))
+		made, err := s.newStage(r, i, int64(phase))
 		if err != nil {
 			return fmt.Errorf("stage %d %q: %w", i, r.step.Stages[i].title(), err)
 		}
 		stages = append(stages, made)
 	}
-	d.stages = append(d.stages, stages)
-	for k, totals := range []*[][]total{&d.split, &d.whole} {
-		all, _, err := d.totalsOf(r, &d.resources, phase, func(stage int) []*sweep.Totals {
+	s.stages = append(s.stages, stages)
+	for k, totals := range []*[][]total{&s.split, &s.whole} {
+		all, _, err := s.totalsOf(r, &s.resources, phase, func(stage int) []*sweep.Totals {
 			return []*sweep.Totals{stages[stage].totals[k]}
 		})
 		if err != nil {
@@ -51,10 +51,10 @@ func (d *subdomain) addPhase(r *Runner, phase int) error {
 	return nil
 }
 
-// totalsOf returns what is taken of the steps of a phase: by stages on their way what byStage returns, which may be nil,
-// and from the fields after a step the other norms. It reports whether there is some, all of the former kind. What it
+// totalsOf returns what is taken of the steps of a phase: what byStage returns, which may be nil, is taken by the
+// sweeps of stages, and the other norms from the fields after a step. swept reports whether sweeps take all. What it
 // makes is closed with owner.
-func (d *subdomain) totalsOf(
+func (s *subdomain) totalsOf(
 	r *Runner, owner *streams.Resources, phase int, byStage func(stage int) []*sweep.Totals,
 ) (all []total, swept bool, err error) {
 	taken := map[int]string{}
@@ -76,7 +76,7 @@ func (d *subdomain) totalsOf(
 		if _, ok := taken[v]; ok {
 			continue
 		}
-		t, err := d.measureFields(r, v, int64(phase), owner)
+		t, err := s.measureFields(r, v, int64(phase), owner)
 		if err != nil {
 			return nil, false, err
 		}
@@ -86,23 +86,23 @@ func (d *subdomain) totalsOf(
 }
 
 // newStage makes a stage ready for the steps n, n + period, ...
-func (d *subdomain) newStage(x *Runner, i int, n int64) (made stageLaunches, err error) {
-	st := &x.step.Stages[i]
-	made.boxes = d.boxesOf(x, i, n)
+func (s *subdomain) newStage(r *Runner, i int, n int64) (made stageLaunches, err error) {
+	st := &r.step.Stages[i]
+	made.boxes = s.boxesOf(r, i, n)
 	if st.Point != nil {
-		err = d.newPoint(x, st, n, &made)
+		err = s.newPoint(r, st, n, &made)
 	} else {
-		err = d.newKernels(st, n, &made)
+		err = s.newKernels(st, n, &made)
 	}
 	return made, err
 }
 
 // newKernels makes a stage of user kernels ready. In a dry run there are none of them.
-func (d *subdomain) newKernels(st *Stage, n int64, made *stageLaunches) error {
-	if d.device.IsDry() {
+func (s *subdomain) newKernels(st *Stage, n int64, made *stageLaunches) error {
+	if s.device.IsDry() {
 		return nil
 	}
-	r := Region{Rank: d.rank, Device: d.device}
+	r := Region{Rank: s.rank, Device: s.device}
 	for _, a := range st.Reads {
 		r.Reads = append(r.Reads, a.field(n))
 	}
@@ -124,23 +124,23 @@ func (d *subdomain) newKernels(st *Stage, n int64, made *stageLaunches) error {
 
 // measureFields takes the norms of a variable from its fields after a step, over the points that stages sweep: no stage
 // takes them on its way. What it makes is closed with owner.
-func (d *subdomain) measureFields(x *Runner, variable int, n int64, owner *streams.Resources) (total, error) {
-	v := x.step.Measured[variable]
+func (s *subdomain) measureFields(r *Runner, variable int, n int64, owner *streams.Resources) (total, error) {
+	v := r.step.Measured[variable]
 	real, _ := v.real()
 	arrays, _ := v.Spec.Arrays()
 	if arrays < v.Spec.Components {
-		return nil, fmt.Errorf("scheme: %w: the norms of %q, whose %d components lie next to each other, are taken by the "+
-			"stage that writes it, where that reads the level before at the point",
+		return nil, fmt.Errorf("scheme: %w: the norms of %q, whose %d components lie next to each other, are taken by "+
+			"the stage that writes it, where that reads the level before at the point",
 			ErrUnsuited, v.Spec.Name, v.Spec.Components)
 	}
-	reducer, err := reduce.NewNormReducer(x.compiler, d.device, real, x.step.Sums)
+	reducer, err := reduce.NewNormReducer(r.compiler, s.device, real, r.step.Sums)
 	if err != nil {
 		return nil, err
 	}
 	all := fieldTotal{variable: variable}
 	for c := range arrays {
-		next, last := v.Level(n).Array(d.rank, c), v.Level(n-1).Array(d.rank, c)
-		t, err := reducer.Norms(next, last, next.Layout.Owned.Intersect(x.place.Subdomains[d.rank].Box))
+		next, last := v.Level(n).Array(s.rank, c), v.Level(n-1).Array(s.rank, c)
+		t, err := reducer.Norms(next, last, next.Layout.Owned.Intersect(r.place.Subdomains[s.rank].Box))
 		if err != nil {
 			return nil, err
 		}
@@ -155,60 +155,59 @@ func (d *subdomain) measureFields(x *Runner, variable int, n int64, owner *strea
 // When the context ends, so does NewRunner, before the next subdomain. Where processes share the grid all call it, and
 // where one cannot make its part ready, all return an error. Close frees what it made, and leaves
 // the variables.
-func NewRunner(ctx context.Context, step *Step, plan *Plan, c *kernels.Compiler) (x *Runner, err error) {
+func NewRunner(ctx context.Context, step *Step, plan *Plan, c *kernels.Compiler) (r *Runner, err error) {
 	if err := step.Check(); err != nil {
 		return nil, err
 	}
-	x = &Runner{
+	r = &Runner{
 		step: step, place: step.placement(), compiler: c, period: step.period(),
 		ghosts: map[*Variable][]*boundary.Ghosts{},
 	}
-	made := x
 	defer func() {
 		if err != nil {
-			x, err = nil, errors.Join(err, made.Close())
+			r, err = nil, errors.Join(err, r.Close())
 		}
 	}()
-	if err := x.place.Agree(context.Background(), "make a step ready", x.begin(plan)); err != nil {
-		return nil, err
+	if err := agree(r.place, "make a step ready", r.begin(plan)); err != nil {
+		return r, err
 	}
-	if err := x.addExchanges(ctx); err != nil {
-		return nil, err
+	if err := r.addExchanges(ctx); err != nil {
+		return r, err
 	}
-	if err := x.addOnce(plan.Once); err != nil {
-		return nil, err
+	if err := r.addOnce(plan.Once); err != nil {
+		return r, err
 	}
-	return x, x.place.Agree(context.Background(), "make the subdomains ready", x.addSubdomains(ctx))
+	return r, agree(r.place, "make the subdomains ready", r.addSubdomains(ctx))
 }
 
 // begin makes all ready that takes no other process.
-func (x *Runner) begin(plan *Plan) error {
+func (r *Runner) begin(plan *Plan) error {
 	switch {
 	case plan == nil:
 		return errors.New("scheme: the plan is nil: see Step.Plan")
-	case x.compiler == nil:
+	case r.compiler == nil:
 		return errors.New("scheme: the compiler is nil: see kernels.NewCompiler")
 	}
-	if err := x.checkPlan(plan); err != nil {
+	if err := r.checkPlan(plan); err != nil {
 		return err
 	}
-	x.plans, x.local = plan.Stages, localRanks(x.place)
-	return x.addGhosts()
+	r.plans, r.local = plan.Stages, localRanks(r.place)
+	return r.addGhosts()
 }
 
 // addSubdomains makes those of this process ready.
-func (x *Runner) addSubdomains(ctx context.Context) error {
-	x.subdomains = make([]*subdomain, len(x.place.Subdomains))
-	for _, rank := range x.local {
+func (r *Runner) addSubdomains(ctx context.Context) error {
+	r.subdomains = make([]*subdomain, len(r.place.Subdomains))
+	for _, rank := range r.local {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		d, err := newSubdomain(rank, x)
+		d, err := newSubdomain(rank, r)
 		if err != nil {
 			return err
 		}
-		x.resources.Add(d)
-		x.subdomains[rank] = d
+		r.resources.Add(d)
+		r.subdomains[rank] = d
 	}
 	return nil
 }
@@ -266,7 +265,9 @@ func (r *run) exchangesTo(stage int, n int64) int64 {
 func (r *run) patience() time.Duration { return r.threads.Limit() / 2 }
 
 // newStream makes a stream of the run, which traces call by that name.
-func (r *run) newStream(d *streams.Device, priority streams.Priority, name string, args ...any) (*streams.Stream, error) {
+func (r *run) newStream(
+	d *streams.Device, priority streams.Priority, name string, args ...any,
+) (*streams.Stream, error) {
 	s, err := d.NewStream(priority)
 	if err != nil {
 		return nil, err
@@ -337,12 +338,12 @@ func (r *run) queueTotals(d *subdomain, s *streams.Stream, n int64) error {
 }
 
 // sweeps returns the launches of a stage in a step, with norms or without.
-func (d *subdomain) sweeps(r *run, stage int, n int64, norms bool) *sweeps {
-	s := &d.stages[r.phase(n)][stage]
+func (s *subdomain) sweeps(r *run, stage int, n int64, norms bool) *sweeps {
+	launches := &s.stages[r.phase(n)][stage]
 	if norms {
-		return &s.measured
+		return &launches.measured
 	}
-	return &s.plain
+	return &launches.plain
 }
 
 // takeTotals has what is taken of a subdomain's steps taken by kernels on their way, as the function returns them by

@@ -25,22 +25,8 @@ const testLimit = 60 * time.Second
 // whenever a rank sweeps its interior, or all that it owns.
 func newRunner(t *testing.T, set *testdevices.Set, n int, sweep func(rank int)) *Runner {
 	t.Helper()
-	grid, err := domain.NewGrid([]int{7, 6, 4 * n}, [3]bool{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	cut, err := domain.Decompose(grid, domain.Vec{1, 1, n})
-	if err != nil {
-		t.Fatal(err)
-	}
-	place, err := halo.Place(cut, set.Devices[:n])
-	if err != nil {
-		t.Fatal(err)
-	}
-	u, err := NewVariable(place, halo.Spec{Name: "u", Element: halo.Float64, Width: domain.UniformRadius(3, 1)}, 2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	place := placed(t, set.Devices, []int{7, 6, 4 * n}, [3]bool{}, domain.Vec{1, 1, n})
+	u := must(NewVariable(place, halo.Spec{Name: "u", Element: halo.Float64, Width: domain.UniformRadius(3, 1)}, 2))(t)
 	kernel := func(r Region) (Launch, error) {
 		k, err := kernels.Launch(r.Device, kernels.LaunchSpec[int64]{Name: r.Name, Work: streams.Sweep, Host: func() {
 			if r.Name != "sweep boundary" {
@@ -51,14 +37,8 @@ func newRunner(t *testing.T, set *testdevices.Set, n int, sweep func(rank int)) 
 	}
 	star := stencil.Footprint{{0, 0, -1}, {0, 0, 1}}
 	step := &Step{Stages: []Stage{{Name: "sweep", Reads: []Access{u.At(0, star)}, Writes: []Access{u.At(1, nil)}, Kernels: kernel}}, Measured: []*Variable{u}}
-	plan, err := step.Plan(set.Links, p2p.Staged)
-	if err != nil {
-		t.Fatal(err)
-	}
-	x, err := NewRunner(t.Context(), step, plan, set.Compiler)
-	if err != nil {
-		t.Fatal(err)
-	}
+	plan := must(step.Plan(set.Links, p2p.Staged))(t)
+	x := must(NewRunner(t.Context(), step, plan, set.Compiler))(t)
 	t.Cleanup(func() {
 		x.Close()
 		u.Close()
@@ -83,9 +63,7 @@ func TestADyingDeviceEndsTheRun(t *testing.T) {
 			if e := (*streams.Error)(nil); !errors.As(err, &e) || e.Device != "host 2" || !strings.Contains(err.Error(), "bad cell") {
 				t.Errorf("got %v", err)
 			}
-			if _, err := x.Run(context.Background(), Options{Scheme: name, Steps: 1}); err == nil || !strings.Contains(err.Error(), "a run before has failed") {
-				t.Errorf("the next run: %v", err)
-			}
+			wants(t, "the next run", errOf(x.Run(context.Background(), Options{Scheme: name, Steps: 1})), nil, "a run before has failed")
 		})
 	}
 }
@@ -124,10 +102,7 @@ func TestNormsThatAreNotFinite(t *testing.T) {
 	x := newRunner(t, testdevices.Host(t, 1), 1, func(int) {})
 	for _, timed := range []bool{false, true} {
 		r := &run{Runner: x}
-		c, err := newController(t.Context(), Options{Steps: 10, CheckEvery: 1, anything: timed}, r, []worker{&twoStream{run: r}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must(newController(t.Context(), Options{Steps: 10, CheckEvery: 1, anything: timed}, r, []worker{&twoStream{run: r}}))(t)
 		sums.Reproducible.Add(&c.collected[0][0].norms[0].Sum2, []float64{math.NaN()})
 		if ends := c.judge(0, 3); ends == timed {
 			t.Errorf("timed %v: the run ends: %v", timed, ends)
@@ -138,19 +113,13 @@ func TestNormsThatAreNotFinite(t *testing.T) {
 // Steps go in as few graphs as there can be, but one by one where they are traced.
 func TestChoiceOfGraphs(t *testing.T) {
 	set := testdevices.Host(t, 2)
-	tracer, err := streams.NewTracer(set.Devices, streams.Window{First: 100, Last: 102})
-	if err != nil {
-		t.Fatal(err)
-	}
+	tracer := must(streams.NewTracer(set.Devices, streams.Window{First: 100, Last: 102}))(t)
 	x := newRunner(t, set, 2, func(int) {})
 	r := &run{Runner: x, threads: streams.NewWorkerGroup(1, testLimit)}
 	for _, d := range x.subdomains {
 		d.totals = d.split
 	}
-	made, err := newGraph(r, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	made := must(newGraph(r, Options{}))(t)
 	g := made[0].(*graph)
 	for _, tc := range []struct {
 		n, last int64

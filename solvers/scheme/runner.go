@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"sync/atomic"
-	"time"
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
@@ -80,28 +79,28 @@ type region struct {
 }
 
 // regions returns those of a stage; first boundary and interior, last the whole.
-func (l *stageLaunches) regions() []region {
-	interior := []domain.Box{l.boxes.interior}
-	if l.boxes.interior.Empty() {
+func (s *stageLaunches) regions() []region {
+	interior := []domain.Box{s.boxes.interior}
+	if s.boxes.interior.Empty() {
 		interior = nil
 	}
 	return []region{
-		{"sweep boundary", l.boxes.boundary, &l.plain.boundary, &l.measured.boundary},
-		{"sweep interior", interior, &l.plain.interior, &l.measured.interior},
-		{"sweep", []domain.Box{l.boxes.whole}, &l.plain.whole, &l.measured.whole},
+		{"sweep boundary", s.boxes.boundary, &s.plain.boundary, &s.measured.boundary},
+		{"sweep interior", interior, &s.plain.interior, &s.measured.interior},
+		{"sweep", []domain.Box{s.boxes.whole}, &s.plain.whole, &s.measured.whole},
 	}
 }
 
 // findMessages lists the messages of each stage that leave and that come.
-func (d *subdomain) findMessages(r *Runner) {
-	d.out, d.in = make([][]int, len(r.plans)), make([][]int, len(r.plans))
+func (s *subdomain) findMessages(r *Runner) {
+	s.out, s.in = make([][]int, len(r.plans)), make([][]int, len(r.plans))
 	for stage := range r.plans {
 		for i, m := range r.messagesOf(stage) {
-			if m.From == d.rank {
-				d.out[stage] = append(d.out[stage], i)
+			if m.From == s.rank {
+				s.out[stage] = append(s.out[stage], i)
 			}
-			if m.To == d.rank {
-				d.in[stage] = append(d.in[stage], i)
+			if m.To == s.rank {
+				s.in[stage] = append(s.in[stage], i)
 			}
 		}
 	}
@@ -133,68 +132,69 @@ type Runner struct {
 }
 
 // checkPlan returns an error unless the plan has the exchanges of the step.
-func (x *Runner) checkPlan(plan *Plan) error {
-	if len(plan.Stages) != len(x.step.Stages) {
-		return fmt.Errorf("scheme: plans for %d stages of %d", len(plan.Stages), len(x.step.Stages))
+func (r *Runner) checkPlan(plan *Plan) error {
+	if len(plan.Stages) != len(r.step.Stages) {
+		return fmt.Errorf("scheme: plans for %d stages of %d", len(plan.Stages), len(r.step.Stages))
 	}
 	for i, p := range plan.Stages {
-		if !x.isOf(p, x.step.sentVariables(i)) {
-			return fmt.Errorf("scheme: the plan of stage %d is for another placement or other fields than the step's", i)
+		if !r.isOf(p, r.step.sentVariables(i)) {
+			return fmt.Errorf("scheme: the plan of stage %d is for another placement or other fields than the step's",
+				i)
 		}
 	}
-	if !x.isOf(plan.Once, x.step.onlyRead()) {
-		return errors.New("scheme: the plan of what is only read is for another placement or other fields than the step's")
+	if !r.isOf(plan.Once, r.step.onlyRead()) {
+		return errors.New("scheme: Plan.Once is for another placement or other fields than the step's")
 	}
 	return nil
 }
 
 // isOf reports whether a plan is one for these variables, nil for none.
-func (x *Runner) isOf(p *halo.Plan, variables []*Variable) bool {
+func (r *Runner) isOf(p *halo.Plan, variables []*Variable) bool {
 	if p == nil || len(variables) == 0 {
 		return p == nil && len(variables) == 0
 	}
-	return p.Placement == x.place && slices.EqualFunc(p.Specs, specsOf(variables), halo.Spec.Equal)
+	return p.Placement == r.place && slices.EqualFunc(p.Specs, specsOf(variables), halo.Spec.Equal)
 }
 
 // addOnce makes the exchange of what is only read ready, for each level of it.
-func (x *Runner) addOnce(plan *halo.Plan) error {
+func (r *Runner) addOnce(plan *halo.Plan) error {
 	if plan == nil {
 		return nil
 	}
 	levels := 1
-	for _, v := range x.step.onlyRead() {
+	for _, v := range r.step.onlyRead() {
 		levels = max(levels, v.Levels())
 	}
 	for level := range levels {
 		var fields []*halo.Field
-		for _, v := range x.step.onlyRead() {
+		for _, v := range r.step.onlyRead() {
 			fields = append(fields, v.Level(int64(level)))
 		}
-		e, err := halo.NewExchanger(plan, x.compiler, fields...)
+		e, err := halo.NewExchanger(plan, r.compiler, fields...)
 		if err != nil {
 			return err
 		}
-		x.resources.Add(e)
-		x.once = append(x.once, e)
+		r.resources.Add(e)
+		r.once = append(r.once, e)
 	}
-	x.oncePlan = plan
+	r.oncePlan = plan
 	return nil
 }
 
 // addGhosts makes the ghosts behind physical faces ready, of variables of which ghosts are read, or sent after a group
 // of steps.
-func (x *Runner) addGhosts() error {
-	for _, v := range x.step.variables() {
-		if !x.step.readsAround(v) && (x.step.group() == 1 || !x.step.writes(v)) {
+func (r *Runner) addGhosts() error {
+	for _, v := range r.step.variables() {
+		if !r.step.readsAround(v) && (r.step.group() == 1 || !r.step.writes(v)) {
 			continue
 		}
 		for _, f := range v.levels {
-			g, err := x.step.newGhosts(x.compiler, v, f)
+			g, err := r.step.newGhosts(r.compiler, v, f)
 			if err != nil {
 				return err
 			}
-			x.resources.Add(g)
-			x.ghosts[v] = append(x.ghosts[v], g)
+			r.resources.Add(g)
+			r.ghosts[v] = append(r.ghosts[v], g)
 		}
 	}
 	return nil
@@ -202,43 +202,43 @@ func (x *Runner) addGhosts() error {
 
 // addExchanges makes the exchanges ready. Phases in which the same fields are exchanged share
 // one.
-func (x *Runner) addExchanges(ctx context.Context) error {
+func (r *Runner) addExchanges(ctx context.Context) error {
 	made := map[string]*halo.Exchanger{}
-	for phase := range x.period {
-		if err := ctx.Err(); err != nil && !x.shared() { // all processes make all exchanges ready
+	for phase := range r.period {
+		if err := ctx.Err(); err != nil && !r.shared() { // all processes make all exchanges ready
 			return err
 		}
 		var stages []*halo.Exchanger
-		for i, plan := range x.plans {
+		for i, plan := range r.plans {
 			if plan == nil {
 				stages = append(stages, nil)
 				continue
 			}
 			key := fmt.Sprint(i)
 			var fields []*halo.Field
-			for _, a := range x.step.sent(i) {
+			for _, a := range r.step.sent(i) {
 				fields = append(fields, a.field(int64(phase)))
 				key += fmt.Sprint(" ", a.slot(int64(phase)))
 			}
 			if made[key] == nil {
-				e, err := halo.NewExchanger(plan, x.compiler, fields...)
+				e, err := halo.NewExchanger(plan, r.compiler, fields...)
 				if err != nil {
 					return err
 				}
-				x.resources.Add(e)
+				r.resources.Add(e)
 				made[key] = e
 			}
 			stages = append(stages, made[key])
 		}
-		x.exchanges = append(x.exchanges, stages)
+		r.exchanges = append(r.exchanges, stages)
 	}
 	return nil
 }
 
 // exchanged reports whether a stage's exchange brings ghosts of the variable.
-func (x *Runner) exchanged(v *Variable) bool {
-	for i := range x.step.Stages {
-		if slices.Contains(x.step.sentVariables(i), v) {
+func (r *Runner) exchanged(v *Variable) bool {
+	for i := range r.step.Stages {
+		if slices.Contains(r.step.sentVariables(i), v) {
 			return true
 		}
 	}
@@ -246,16 +246,16 @@ func (x *Runner) exchanged(v *Variable) bool {
 }
 
 // messagesOf returns those of a stage's plan.
-func (x *Runner) messagesOf(stage int) []halo.Message {
-	if x.plans[stage] == nil {
+func (r *Runner) messagesOf(stage int) []halo.Message {
+	if r.plans[stage] == nil {
 		return nil
 	}
-	return x.plans[stage].Messages
+	return r.plans[stage].Messages
 }
 
 // bytes returns what a step sends from device to device.
-func (x *Runner) bytes() (n int64) {
-	for _, plan := range x.plans {
+func (r *Runner) bytes() (n int64) {
+	for _, plan := range r.plans {
 		if plan != nil {
 			n += plan.Bytes()
 		}
@@ -264,56 +264,52 @@ func (x *Runner) bytes() (n int64) {
 }
 
 // Placement returns where the variables lie.
-func (x *Runner) Placement() *halo.Placement { return x.place }
+func (r *Runner) Placement() *halo.Placement { return r.place }
 
 // Plans returns the messages of a step, by stage.
-func (x *Runner) Plans() []*halo.Plan { return x.plans }
+func (r *Runner) Plans() []*halo.Plan { return r.plans }
 
 // Done returns the newest level of the variables: how many steps were made, by this runner and others.
-func (x *Runner) Done() int64 {
-	if level, err := x.step.newest(1); err == nil {
+func (r *Runner) Done() int64 {
+	if level, err := r.step.newest(1); err == nil {
 		return level
 	}
-	return x.done
+	return r.done
 }
 
 // Boxes returns what a subdomain of this process sweeps in a stage: its boundary region, up to six boxes that do not
 // overlap, and its interior.
-func (x *Runner) Boxes(stage, rank int) (boundary []domain.Box, interior domain.Box) {
-	b := x.subdomains[rank].stages[0][stage].boxes
+func (r *Runner) Boxes(stage, rank int) (boundary []domain.Box, interior domain.Box) {
+	b := r.subdomains[rank].stages[0][stage].boxes
 	return b.boundary, b.interior
 }
 
 // Tuning returns those of the stages that were tuned, in order, by the first device that tuned them.
-// Host devices tune nothing, nor does a stage of the caller's kernels.
-func (x *Runner) Tuning() (all []Tuning) {
-	for stage := range x.step.Stages {
-		var found []Tuning
-		took := time.Duration(0)
-		for _, d := range x.subdomains {
-			if d == nil {
-				continue
-			}
-			for _, phase := range d.stages {
-				if t := phase[stage].tuning; t.Layers > 0 {
-					found = append(found, t)
-					took += t.Took
+// CPU devices tune nothing, nor does a stage of user kernels.
+func (r *Runner) Tuning() (all []Tuning) {
+	for stage := range r.step.Stages {
+		var found Tuning
+		for _, rank := range r.local {
+			for _, phase := range r.subdomains[rank].stages {
+				t, took := phase[stage].tuning, found.Took
+				if found.Layers == 0 {
+					found = t
 				}
+				found.Took = took + t.Took
 			}
 		}
-		if len(found) > 0 {
-			found[0].Took = took
-			all = append(all, found[0])
+		if found.Layers > 0 {
+			all = append(all, found)
 		}
 	}
 	return all
 }
 
 // shared reports whether other processes take part.
-func (x *Runner) shared() bool { return isShared(x.place) }
+func (r *Runner) shared() bool { return isShared(r.place) }
 
 // workerOf returns which of the process's subdomains that of a rank is: the number of its worker where each has one.
-func (x *Runner) workerOf(rank int) int { return slices.Index(x.local, rank) }
+func (r *Runner) workerOf(rank int) int { return slices.Index(r.local, rank) }
 
 // Close frees what it holds: it runs no more. Closing twice is no error.
 func (r *Runner) Close() error {
@@ -325,29 +321,29 @@ func (r *Runner) Close() error {
 // neighbours need of what it writes, what it reads of ghosts that come from neighbours or change
 // from step to step, and what ghosts behind physical faces are made from. All else, the interior,
 // is swept while messages travel. Neighbours need nothing of a stage after which nothing is sent.
-func (d *subdomain) boundaryLayers(x *Runner, stage int, sends bool) (layers domain.Radius) {
-	st := &x.step.Stages[stage]
+func (s *subdomain) boundaryLayers(r *Runner, stage int, sends bool) (layers domain.Radius) {
+	st := &r.step.Stages[stage]
 	if sends {
-		for _, i := range d.out[stage] {
-			for _, p := range x.messagesOf(stage)[i].Parts {
+		for _, i := range s.out[stage] {
+			for _, p := range r.messagesOf(stage)[i].Parts {
 				deepen(&layers, p.Dir, p.Send.Size(), p.Send.Size())
 			}
 		}
 	}
 	for _, a := range st.Writes {
-		if g := x.ghosts[a.Variable]; g != nil {
-			layers = deeper(layers, g[0].Layers(d.rank))
+		if g := r.ghosts[a.Variable]; g != nil {
+			layers = deeper(layers, g[0].Layers(s.rank))
 		}
 	}
 	for _, a := range st.Reads {
-		r, changing := a.footprint().Radius(), domain.Radius{}
-		if g := x.ghosts[a.Variable]; g != nil {
-			changing = g[0].Layers(d.rank)
+		reads, changing := a.footprint().Radius(), domain.Radius{}
+		if g := r.ghosts[a.Variable]; g != nil {
+			changing = g[0].Layers(s.rank)
 		}
-		for _, side := range domain.Faces(x.place.Grid.Dims) {
-			_, inside := x.place.Neighbour(d.rank, side)
-			if inside && x.exchanged(a.Variable) || !inside && at(changing, side) > 0 {
-				deepen(&layers, side, r.Minus, r.Plus)
+		for _, side := range domain.Faces(r.place.Grid.Dims) {
+			_, inside := r.place.Neighbour(s.rank, side)
+			if inside && r.exchanged(a.Variable) || !inside && at(changing, side) > 0 {
+				deepen(&layers, side, reads.Minus, reads.Plus)
 			}
 		}
 	}
@@ -367,15 +363,15 @@ func deepen(to *domain.Radius, dir domain.Direction, minus, plus domain.Vec) {
 }
 
 // boxesOf returns what a stage of step n, or of its phase, sweeps.
-func (d *subdomain) boxesOf(x *Runner, stage int, n int64) (b boxes) {
-	b.owned = x.place.Subdomains[d.rank].Box
+func (s *subdomain) boxesOf(r *Runner, stage int, n int64) (b boxes) {
+	b.owned = r.place.Subdomains[s.rank].Box
 	b.whole = b.owned
-	if !x.step.grows(n, stage) {
-		b.interior, b.boundary = domain.Split(b.owned, d.boundaryLayers(x, stage, true))
+	if !r.step.grows(n, stage) {
+		b.interior, b.boundary = domain.Split(b.owned, s.boundaryLayers(r, stage, true))
 		return b
 	}
 	b.grown = true
-	b.whole = x.place.Grown(d.rank, x.step.growth(n, stage))
+	b.whole = r.place.Grown(s.rank, r.step.growth(n, stage))
 	b.boundary = []domain.Box{b.whole}
 	_, b.ghosts = domain.Split(b.whole, b.growth())
 	return b

@@ -16,23 +16,21 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// Search says among what the fastest scheme is searched, and by what its trials are remembered.
+// Search says among which schemes and paths the fastest is searched, and what its trials depend on.
 type Search struct {
 	Links    *p2p.Links
 	Compiler *kernels.Compiler
-	Scheme   Scheme   // that all trials take; Auto, or none, for all but the baseline
-	Path     p2p.Path // that all trials take; p2p.Auto for those that there are
+	Scheme   Scheme   // that all trials take; Auto, or none, for all except the baseline
+	Path     p2p.Path // that all trials take; p2p.Auto for all that can be used
 	Driver   string   // version of the GPUs' driver
 	Known    bool     // only among trials that are remembered
 
-	// Ahead is what Ahead has begun for the search, which waits for it before the first trial; nil: Fastest begins it.
+	// Ahead is what the function Ahead has begun for the search; nil if Fastest is to begin it. Trials wait for it.
 	Ahead *kernels.Ahead
-	// Trying, where set, is called before each trial.
+	// Trying, if set, is called before each trial.
 	Trying func(name Scheme, path p2p.Path)
-	// Failed, where set, is told of a scheme whose kernels cannot be compiled. It is left out, unless all are.
+	// Failed, if set, is told of a scheme whose kernels cannot be compiled. It is left out, unless all are.
 	Failed func(name Scheme, path p2p.Path, err error)
-
-	within time.Duration // that all trials may take, as searchTime; 0: searchTime
 }
 
 // candidates returns the schemes to try, those first that are mostly the fastest. The baseline
@@ -96,10 +94,11 @@ func (s Search) candidates(step *Step) (all []candidate) {
 // amongProcesses reports whether a candidate can be tried over several processes. One that exchanges over a path of its
 // own takes that within each of them, if all have it.
 func (s Search) amongProcesses(step *Step, c *candidate) bool {
-	needs, err := NeedsOf(c.name)
-	if err != nil || !needs.Processes || needs.CheckPath(c.name, c.path) != nil {
+	needs := c.name.Needs()
+	if !needs.Processes || needs.CheckPath(c.name, c.path) != nil {
 		return false
 	}
+	var err error
 	if c.path == p2p.Auto && needs.Path != "" {
 		c.path = needs.Path
 		c.plan, err = step.Plan(s.Links, c.path)
@@ -109,8 +108,8 @@ func (s Search) amongProcesses(step *Step, c *candidate) bool {
 }
 
 // Agreed returns the worst outcome of a trial on any process that shares the grid, on all of them: what wraps
-// ErrUnsuited, streams.ErrOutOfMemory or kernels.ErrNotCompiled on one does on all. All processes call it, also in a
-// dry run.
+// ErrUnsuited, streams.ErrOutOfMemory or kernels.ErrNotCompiled on one does on all. All processes call it, and all
+// agree also in a dry run.
 func Agreed(p *halo.Placement, mine error) error {
 	if p == nil {
 		return mine
@@ -180,8 +179,8 @@ func (s Search) memory(step *Step, o Options) (m cache.Store[[]Trial]) {
 	return cache.Remember(cache.At(""), "schemes", key, func(t []Trial) bool { return validTrials(t, paths, many) })
 }
 
-// describe names all of a step that its time depends on. ok is false where a stage has kernels of
-// the caller's own and the step has no name.
+// describe names all of a step that its time depends on. ok is false if a stage has user kernels
+// and the step has no name.
 func (s *Step) describe() (text string, ok bool) {
 	var b strings.Builder
 	p, variables := s.placement(), s.variables()
@@ -216,12 +215,10 @@ func (s *Step) describe() (text string, ok bool) {
 // validTrials reports whether trials can have been found by a search over these paths, on many devices or on one.
 func validTrials(trials []Trial, paths []p2p.Path, many bool) bool {
 	impossible := func(t Trial) bool {
-		needs, err := NeedsOf(t.Scheme)
-		if err != nil || many && needs.CheckPath(t.Scheme, t.Path) != nil {
-			return true
-		}
+		needs := t.Scheme.Needs()
 		own := t.Path == needs.Path && slices.Contains(paths, p2p.Auto) // see Search.amongProcesses
-		return t.Step <= 0 || !slices.Contains(candidates(), t.Scheme) || !own && !slices.Contains(paths, t.Path)
+		return t.Step <= 0 || !slices.Contains(candidates(), t.Scheme) || !own && !slices.Contains(paths, t.Path) ||
+			many && needs.CheckPath(t.Scheme, t.Path) != nil
 	}
 	return len(trials) > 0 && !slices.ContainsFunc(trials, impossible) && slices.IsSortedFunc(trials, faster)
 }

@@ -1,4 +1,4 @@
-package scheme_test
+package scheme
 
 import (
 	"fmt"
@@ -14,7 +14,6 @@ import (
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/kernels/sweep"
 	"github.com/halox/halox/p2p"
-	"github.com/halox/halox/solvers/scheme"
 	"github.com/halox/halox/stencil"
 	"github.com/halox/halox/streams"
 )
@@ -49,10 +48,7 @@ func newRandomStep(t testing.TB, r *rand.Rand) *randomStep {
 	for a := len(size); a < 3; a++ {
 		periodic[a] = false
 	}
-	var err error
-	if s.grid, err = domain.NewGrid(size, periodic); err != nil {
-		t.Fatal(err)
-	}
+	s.grid = must(domain.NewGrid(size, periodic))(t)
 	for range 1 + r.IntN(3) {
 		s.variables = append(s.variables, s.newVariable(r))
 	}
@@ -252,11 +248,11 @@ func (r *reference) step(n int64) {
 
 // make returns the step with its variables on a placement, its stages by kernels of their own or as
 // point functions.
-func (s *randomStep) make(t testing.TB, p *halo.Placement, points bool) (*scheme.Step, []*scheme.Variable) {
+func (s *randomStep) make(t testing.TB, p *halo.Placement, points bool) (*Step, []*Variable) {
 	t.Helper()
-	var all []*scheme.Variable
+	var all []*Variable
 	for i, v := range s.variables {
-		u, err := scheme.NewVariable(p, halo.Spec{
+		u, err := NewVariable(p, halo.Spec{
 			Name: fmt.Sprint("v", i), Element: halo.Int64, Width: s.widthOf(v), Connectivity: halo.Corners,
 		}, v.levels)
 		if err != nil {
@@ -271,15 +267,13 @@ func (s *randomStep) make(t testing.TB, p *halo.Placement, points bool) (*scheme
 				}
 				return start(i, slot, at)
 			}
-			if err := halo.FillPoints(u.Level(int64(slot)), poison); err != nil {
-				t.Fatal(err)
-			}
+			succeeds(t, halo.FillPoints(u.Level(int64(slot)), poison))
 		}
 		all = append(all, u)
 	}
-	step := &scheme.Step{Group: s.group}
+	step := &Step{Group: s.group}
 	for _, st := range s.stages {
-		stage := scheme.Stage{Name: "random"}
+		stage := Stage{Name: "random"}
 		reads, writes := s.names(st)
 		for i, a := range st.reads {
 			stage.Reads = append(stage.Reads, all[a.variable].At(a.level, a.around).Named(reads[i]))
@@ -352,7 +346,7 @@ func (s *randomStep) point(st randomStage) *sweep.Point {
 }
 
 // kernel sweeps a region, some of them late.
-func (st randomStage) kernel(r scheme.Region) (scheme.Launch, error) {
+func (st randomStage) kernel(r Region) (Launch, error) {
 	var reads, writes []kernels.Values[int64]
 	var arrays []kernels.Array
 	for _, f := range r.Reads {
@@ -420,15 +414,15 @@ func eachRandomStep(t *testing.T, set *testdevices.Set, points bool) {
 			if parts[2] > s.grid.Size[2] || int(parts.Product()) > len(set.Devices) {
 				continue
 			}
-			options := []scheme.Options{
-				{Scheme: scheme.Baseline}, {Scheme: scheme.TwoStream}, {Scheme: scheme.TwoStream, Order: scheme.Pairwise}, {Scheme: scheme.Assisted},
+			options := []Options{
+				{Scheme: Baseline}, {Scheme: TwoStream}, {Scheme: TwoStream, Order: Pairwise}, {Scheme: Assisted},
 			}
 			if points {
-				options = append(options, scheme.Options{Scheme: scheme.Fused})
+				options = append(options, Options{Scheme: Fused})
 			}
 			for _, o := range options {
 				for _, path := range []p2p.Path{p2p.Staged, p2p.Direct} {
-					if needs, _ := scheme.NeedsOf(o.Scheme); needs.CheckPath(o.Scheme, path) != nil {
+					if o.Scheme.Needs().CheckPath(o.Scheme, path) != nil {
 						continue
 					}
 					if turn++; !testdevices.Turn(turn, 1, 3) {
@@ -442,21 +436,12 @@ func eachRandomStep(t *testing.T, set *testdevices.Set, points bool) {
 	}
 }
 
-func (s *randomStep) check(t *testing.T, set *testdevices.Set, ref *reference, parts domain.Vec, path p2p.Path, o scheme.Options, steps int64, points bool) {
-	cut, err := domain.Decompose(s.grid, parts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := halo.Place(cut, set.Devices[:len(cut.Subdomains)])
-	if err != nil {
-		t.Fatal(err)
-	}
+func (s *randomStep) check(t *testing.T, set *testdevices.Set, ref *reference, parts domain.Vec, path p2p.Path, o Options, steps int64, points bool) {
+	cut := must(domain.Decompose(s.grid, parts))(t)
+	p := must(halo.Place(cut, set.Devices[:len(cut.Subdomains)]))(t)
 	step, variables := s.make(t, p, points)
-	plan, err := step.Plan(set.Links, path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	x, err := scheme.NewRunner(t.Context(), step, plan, set.Compiler)
+	plan := must(step.Plan(set.Links, path))(t)
+	x, err := NewRunner(t.Context(), step, plan, set.Compiler)
 	if err != nil {
 		if strings.Contains(err.Error(), "would mirror") {
 			t.Skipf("SKIPPED: %v", err)
@@ -477,13 +462,10 @@ func (s *randomStep) check(t *testing.T, set *testdevices.Set, ref *reference, p
 	}
 	for i, v := range variables {
 		for slot := range v.Levels() {
-			if o.Scheme == scheme.Untuned && v.Levels() > 1 && v.Level(int64(slot)) != v.Level(steps) {
+			if o.Scheme == untuned && v.Levels() > 1 && v.Level(int64(slot)) != v.Level(steps) {
 				continue // a pass leaves the last level alone
 			}
-			got, err := halo.ReadAll[int64](v.Level(int64(slot)))
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := must(halo.ReadAll[int64](v.Level(int64(slot))))(t)
 			at, n := 0, s.grid.Size
 			for z := range n[2] {
 				for y := range n[1] {

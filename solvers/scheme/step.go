@@ -106,7 +106,7 @@ type Access struct {
 	Sparse bool // a point function reads few of the offsets at a point, see sweep.Access
 }
 
-// Sparsely returns the access as one of which a point function reads few of the offsets at a point.
+// Sparsely returns the access with Sparse set.
 func (a Access) Sparsely() Access {
 	a.Sparse = true
 	return a
@@ -178,17 +178,17 @@ type Step struct {
 	Measured []*Variable // whose norms are taken; each has float32 or float64 elements and two levels or more
 	Sums     sums.Mode   // how sums of norms and reductions are taken, also those of point functions
 
-	// Group is how many steps are made between two exchanges, 0 for 1. With more, a step exchanges nothing between its
+	// Group is the number of steps between two exchanges, 0 for 1. With more, a step exchanges nothing between its
 	// stages, and all stages but the last of a group sweep ghosts too, as far as the rest of the group needs them. So
 	// every variable has ghosts, with edges and corners, Group times as wide as the stages of a step reach together:
-	// those of a halo.WideHalo. Boxes of kernels of the caller's own then reach beyond the subdomain, and along
-	// periodic axes beyond the grid. Faces with kernels of their own, staggered variables, and point functions that ask
-	// where a point lies along a periodic axis, are refused.
+	// those of a halo.WideHalo. Boxes of user kernels then reach beyond the subdomain, and along periodic axes beyond
+	// the grid. Boundaries with user kernels, staggered variables, and point functions that ask where a point lies
+	// along a periodic axis, are rejected.
 	Group int
 }
 
 // Stage is the part of a step between two exchanges. It writes the points of the grid, each
-// subdomain its own, by a point function or by kernels of the caller's own. What it writes it may
+// subdomain those that it owns, by a point function or by user kernels. What it writes it may
 // read only at the point itself.
 type Stage struct {
 	Name   string // for errors, which call it after its point function where this is empty
@@ -203,8 +203,8 @@ type Stage struct {
 	// step is made ready, for the first steps: so it answers for any step from 1 on, and has no side effects.
 	Parameters func(step int64) any
 
-	// Kernels, where set, makes a launch ready that sweeps a region of one subdomain; it returns one or an error.
-	// Changing says that what it queues depends on the step or on time: schemes that queue steps beforehand then refuse
+	// Kernels, where set, returns a launch of user kernels that sweeps a region of one subdomain, or an error.
+	// Changing says that what it queues depends on the step or on time: schemes that queue steps beforehand then reject
 	// it.
 	Kernels  func(Region) (Launch, error)
 	Changing bool
@@ -333,7 +333,8 @@ func (s *Step) placement() *halo.Placement { return s.Stages[0].Writes[0].Variab
 func (s *Step) sent(i int) (all []Access) {
 	if s.group() == 1 {
 		for _, w := range s.Stages[i].Writes {
-			if s.readsAround(w.Variable) && !slices.ContainsFunc(all, func(a Access) bool { return a.Variable == w.Variable }) {
+			same := func(a Access) bool { return a.Variable == w.Variable }
+			if s.readsAround(w.Variable) && !slices.ContainsFunc(all, same) {
 				all = append(all, w)
 			}
 		}
@@ -361,7 +362,7 @@ func (s *Step) sentVariables(i int) (all []*Variable) {
 	return all
 }
 
-// oldest returns the oldest level of a variable that a step reads before it writes it, 1 where there is none.
+// oldest returns the oldest level of a variable that a step reads before it writes it, 1 if it reads none.
 func (s *Step) oldest(v *Variable) int {
 	oldest, written := 1, false
 	for _, st := range s.Stages {
@@ -406,8 +407,8 @@ func (s *Step) writes(v *Variable) bool {
 }
 
 // newest returns the level from which a run of so many steps goes on: the newest of all variables of several levels
-// that the step writes, or that another run has computed. It returns an error where they are not at the same one, and
-// where a run would read levels that nobody computes. What is only read and was never computed is read in turn.
+// that the step writes, or that another run has computed. It returns an error if they are not at the same level, or if
+// a run would read levels that are not computed. What is only read and was never computed is read in turn.
 func (s *Step) newest(steps int64) (level int64, err error) {
 	var first *Variable
 	for _, v := range s.variables() {
@@ -426,8 +427,8 @@ func (s *Step) newest(steps int64) (level int64, err error) {
 				first.Spec.Name, level, v.Spec.Name, v.newest)
 		}
 		if v.Levels() > 1 && !written && v.computed && steps > 1 {
-			return 0, fmt.Errorf("scheme: %d steps that read variable %q, of %d levels, which another run has computed up "+
-				"to level %d, and do not write it: run one step at a time, or compute it in a stage of the same step",
+			return 0, fmt.Errorf("scheme: %d steps that read variable %q, of %d levels, which another run has "+
+				"computed up to level %d, and do not write it: run one step at a time, or compute it in the same step",
 				steps, v.Spec.Name, v.Levels(), v.newest)
 		}
 	}
@@ -443,7 +444,7 @@ func (s *Step) advance(level int64) {
 	}
 }
 
-// keepLevels returns what has all variables at the levels again at which they are now.
+// keepLevels returns a function that sets all variables back to the levels at which they are now.
 func (s *Step) keepLevels() (restore func()) {
 	var undo []func()
 	for _, v := range s.variables() {
@@ -457,8 +458,7 @@ func (s *Step) keepLevels() (restore func()) {
 	}
 }
 
-// copy returns the step with variables of its own on a placement, which hold anything. They are allocated all or
-// none.
+// copy returns the step with new variables on a placement, whose content is undefined. All are allocated or none.
 func (s *Step) copy(place *halo.Placement) (*Step, map[*Variable]*Variable, error) {
 	var demand []halo.Spec
 	for _, v := range s.variables() {

@@ -14,7 +14,7 @@ func TestTuning(t *testing.T) {
 		return stageLaunches{tuning: Tuning{name, [2]int{x, 4}, layers, took}}
 	}
 	x := &Runner{
-		step: &Step{Stages: make([]Stage, 3)},
+		step: &Step{Stages: make([]Stage, 3)}, local: []int{0, 1},
 		subdomains: []*subdomain{
 			{stages: [][]stageLaunches{{{}, {}, tuned("reaction", 64, 2, 5)}, {{}, {}, tuned("reaction", 64, 2, 1)}}}, // an interior that is empty
 			{stages: [][]stageLaunches{{tuned("diffusion", 32, 8, 7), {}, tuned("reaction", 16, 2, 3)}, {tuned("diffusion", 32, 8, 2), {}, tuned("reaction", 16, 2, 1)}}},

@@ -16,32 +16,14 @@ import (
 func variableOf(t *testing.T, s halo.Spec) *Variable {
 	t.Helper()
 	set := testdevices.Host(t, 1)
-	grid, err := domain.NewGrid([]int{4, 4}, [3]bool{true, true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	cut, err := domain.Decompose(grid, domain.Vec{1, 1, 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	place, err := halo.Place(cut, set.Devices)
-	if err != nil {
-		t.Fatal(err)
-	}
-	v, err := NewVariable(place, s, 2)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { v.Close() })
+	place := placed(t, set.Devices, []int{4, 4}, [3]bool{true, true}, domain.Vec{1, 1, 1})
+	v := newVariable(t, place, s, 2)
 	return v
 }
 
 // Values of a type are for kernels of the caller's own; what sweeps numbers refuses them by name.
 func TestSweepsOfTypesAreRefused(t *testing.T) {
-	gap, err := datatype.Resized(datatype.Float64, 0, 24)
-	if err != nil {
-		t.Fatal(err)
-	}
+	gap := must(datatype.Resized(datatype.Float64, 0, 24))(t)
 	v := variableOf(t, halo.Spec{Name: "cells", Type: gap, Width: domain.UniformRadius(2, 1)})
 	stage := Stage{Reads: []Access{v.At(0, stencil.Footprint{{1, 0, 0}})}, Writes: []Access{v.At(1, nil)}, Point: &sweep.Point{}}
 	if err := stage.check(); err == nil || !strings.Contains(err.Error(), `sweep of variable "cells"`) {

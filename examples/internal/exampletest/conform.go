@@ -62,7 +62,7 @@ func mayRefuse(s scheme.Scheme, err error) bool {
 // ways returns every scheme with its orders and paths; a single device sends nothing.
 func ways(devices int) (all []scheme.Options) {
 	for _, name := range append(scheme.All(), scheme.Auto) {
-		needs, _ := scheme.NeedsOf(name) // none of auto
+		needs := name.Needs() // none of auto
 		for _, order := range append(needs.Orders, "")[:max(1, len(needs.Orders))] {
 			paths := p2p.Paths()
 			if devices == 1 || name == scheme.Auto {

@@ -1,0 +1,501 @@
+package solvers
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/halo"
+	"github.com/halox/halox/internal/testdevices"
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/kernels/sums"
+	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/solvers/scheme"
+	"github.com/halox/halox/stencil"
+)
+
+// conformance is a problem with cuts of it to try.
+type conformance struct {
+	name    string
+	problem *Problem
+	cuts    []domain.Vec
+}
+
+func conformances(t testing.TB, real kernels.Real) []conformance {
+	steep := problem(t, []int{13, 10, 9}, real, "ddnndd")
+	steep.Initial = parse(t, "sin(1.3*i+0.7)*exp(1.9*k-0.8*j)")
+	return []conformance{
+		{"plane", problem(t, []int{11, 7}, real, "dddd"), []domain.Vec{{1, 1, 1}, {1, 2, 1}, {3, 1, 1}, {2, 2, 1}}},
+		{"plane with equal spacing", equalSpacing(problem(t, []int{11, 7}, real, "ndpp")), []domain.Vec{{1, 1, 1}, {1, 3, 1}, {2, 2, 1}}},
+		{"cuboid", problem(t, []int{9, 6, 5}, real, "dddddd"), []domain.Vec{{1, 1, 1}, {1, 1, 4}, {1, 2, 2}, {2, 1, 1}}},
+		{"cuboid with equal spacing", equalSpacing(problem(t, []int{9, 6, 5}, real, "dddddd")), []domain.Vec{{1, 1, 3}, {3, 1, 1}}},
+		{"ring in z", problem(t, []int{5, 6, 7}, real, "dnddpp"), []domain.Vec{{1, 1, 1}, {1, 1, 2}, {1, 1, 3}, {1, 1, 4}}},
+		{"moving walls", problem(t, []int{6, 5, 7}, real, "tdntdt"), []domain.Vec{{1, 1, 1}, {1, 1, 3}, {2, 1, 2}}},
+		{"moving walls of a plane", problem(t, []int{6, 5}, real, "tttt"), []domain.Vec{{1, 1, 1}, {1, 3, 1}, {2, 2, 1}}},
+		{"all periodic", problem(t, []int{5, 6, 7}, real, "pppppp"), []domain.Vec{{1, 1, 1}, {2, 1, 1}, {2, 2, 1}, {1, 3, 1}}},
+		{"all insulated", problem(t, []int{5, 6, 7}, real, "nnnnnn"), []domain.Vec{{1, 1, 1}, {1, 2, 2}, {1, 1, 4}}},
+		{"tiny", problem(t, []int{3, 1, 2}, real, "dnppdn"), []domain.Vec{{1, 1, 1}, {3, 1, 1}, {2, 1, 2}, {1, 1, 2}}},
+		{"norms of a steep field", steep, []domain.Vec{{1, 1, 1}, {1, 1, 3}, {2, 2, 1}, {3, 1, 1}}},
+	}
+}
+
+// Every scheme, order, path, type and cut gives the bits of the reference, and its norms.
+func TestOneAnswer(t *testing.T) {
+	testdevices.InTurn(t, 5, 8)
+	testdevices.Each(t, 4, func(t *testing.T, set *testdevices.Set) {
+		for _, real := range testdevices.Again(1, testdevices.Some(2, []kernels.Real{kernels.Float64, kernels.Float32})) {
+			for i, c := range conformances(t, real) {
+				t.Run(fmt.Sprintf("problem=%s/type=%s", c.name, real), func(t *testing.T) { oneAnswer(t, set, c, i, 5) })
+			}
+		}
+	})
+}
+
+// oneAnswer takes every other cut and way of the place-th problem, or where tests run again each n-th, others of each
+// problem and cut.
+func oneAnswer(t *testing.T, set *testdevices.Set, c conformance, place, n int) {
+	for i, cut := range c.cuts {
+		for j, h := range ways() {
+			if !testdevices.Turn(place+i+j, 2, n) {
+				continue
+			}
+			h.parts = cut
+			t.Run(h.String(), func(t *testing.T) {
+				if unsuited(set, h.scheme, c.problem) {
+					_, err := prepare(t, set, c.problem, h).Run(t.Context(), h.options(Options{Steps: 1}))
+					wants(t, err, scheme.ErrUnsuited, "")
+					return
+				}
+				solved(t, set, c.problem, h, Options{Steps: 7, CheckEvery: 3})
+			})
+		}
+	}
+}
+
+// Every kind of stencil gives the bits of the reference, by every scheme, order, path
+// and cut, up to eight devices that meet in one point, between walls of all kinds, which have either type in turn.
+func TestOneAnswerOfEveryKind(t *testing.T) {
+	testdevices.InTurn(t, 6, 8)
+	reals := []kernels.Real{kernels.Float64, kernels.Float32}
+	testdevices.Each(t, 8, func(t *testing.T, set *testdevices.Set) {
+		for dims, size := range map[int][]int{2: {11, 9}, 3: {8, 7, 9}} {
+			for i, k := range stencil.Kinds(dims)[1:] {
+				walls, cuts := []string{"dddddd", "dnnddn", "ppddnd", "nnnnnn"}, []domain.Vec{{1, 1, 1}, {2, 2, 1}, {3, 1, 1}}
+				if dims == 3 {
+					walls = append(walls, "ndddpp", "pppppp")
+					cuts = []domain.Vec{{1, 1, 1}, {1, 2, 2}, {1, 1, 4}, {2, 1, 1}, {2, 2, 2}}
+				}
+				if k.Shape == stencil.StarShape {
+					walls = append(walls, "tdnttd")
+				}
+				for j, w := range testdevices.Again(1, testdevices.Some(4, walls)) {
+					c := conformance{problem: of(t, problem(t, size, reals[(i+j)%2], w), k), cuts: cuts}
+					name := fmt.Sprintf("dims=%d/%v/walls=%s/type=%s", dims, k, w[:2*dims], c.problem.Real)
+					t.Run(name, func(t *testing.T) { oneAnswer(t, set, c, 2*i+j, 7) })
+				}
+			}
+		}
+	})
+}
+
+// A wall that moves may have other values from point to point by any of the coordinates and indices.
+func TestMovingWallsVaryByEachVariable(t *testing.T) {
+	set := testdevices.Host(t, 4)
+	for _, variable := range []string{"x", "y", "z", "i", "j", "k", "nx"} {
+		t.Run(variable, func(t *testing.T) {
+			p := problem(t, []int{6, 5, 7}, kernels.Float64, "tttttt")
+			for i := range p.Walls {
+				p.Walls[i].Value = parse(t, "cos(900*t)*"+variable)
+			}
+			for _, cut := range []domain.Vec{{1, 1, 1}, {2, 1, 2}} {
+				solved(t, set, p, how{Baseline, LeftRight, p2p.Staged, cut}, Options{Steps: 5})
+			}
+		})
+	}
+}
+
+// Kernels give the bits and norms of the reference on GPUs that the CPU plays: of scheme ranks with several tiles per
+// GPU, of whole groups and of single points, and of others that sweep ghosts, and store several layers into those of
+// neighbours.
+func TestOneAnswerOnCPU(t *testing.T) {
+	testdevices.InTurn(t, 2, 8)
+	others := []how{
+		{scheme: Fused, path: p2p.Direct}, {scheme: TwoStream, order: LeftRight, path: p2p.Peer},
+		{scheme: Assisted, order: LeftRight, path: p2p.Direct}, {scheme: Graph, path: p2p.Staged},
+		{scheme: Blocked, path: p2p.Peer}, {scheme: Resident, path: p2p.Direct},
+	}
+	ranks := []how{{scheme: Ranks, path: p2p.Direct}}
+	stars, boxes := stencil.Kind{Points: 13, Shape: stencil.StarShape}, stencil.Kind{Points: 27, Shape: stencil.BoxShape}
+	steep := conformances(t, kernels.Float64)[10]
+	for place, c := range []struct {
+		conformance
+		ways   []how
+		groups bool
+	}{
+		{conformance{"plane", problem(t, []int{70, 9}, kernels.Float64, "dnpp"), []domain.Vec{{1, 1, 1}, {2, 2, 1}}}, ranks, false},
+		{conformance{"cuboid", problem(t, []int{66, 6, 7}, kernels.Float32, "dddnpp"), []domain.Vec{{1, 1, 3}, {2, 1, 2}}}, ranks, false},
+		{conformance{"all periodic", problem(t, []int{33, 6, 5}, kernels.Float64, "pppppp"), []domain.Vec{{1, 1, 1}, {1, 2, 2}}}, ranks, false},
+		{conformance{"more columns than threads", problem(t, []int{66, 40, 33}, kernels.Float64, "dnppdn"), []domain.Vec{{1, 1, 1}, {1, 1, 2}}}, ranks, false},
+		{conformance{"tiny", problem(t, []int{3, 1, 2}, kernels.Float64, "dnppdn"), []domain.Vec{{3, 1, 1}, {1, 1, 2}}}, ranks, false},
+		{steep, append(ranks, others...), false},
+		{conformance{"groups of a plane", problem(t, []int{40, 13}, kernels.Float64, "dntt"), []domain.Vec{{2, 1, 1}}}, others, true},
+		{conformance{"groups of fourth order", of(t, problem(t, []int{19, 16, 17}, kernels.Float32, "dtnnpp"), stars), []domain.Vec{{2, 1, 2}}}, others, true},
+		{conformance{"groups of a box", of(t, problem(t, []int{14, 12, 13}, kernels.Float64, "ddnnpp"), boxes), []domain.Vec{{1, 2, 2}}}, others, true},
+	} {
+		for i, h := range c.ways {
+			h.parts = testdevices.Some(1, c.cuts)[0]
+			p := c.problem
+			if c.groups {
+				p = inGroupsOf(p, max(2, 4-i))
+			}
+			if len(c.ways) > 1 && !testdevices.Turn(place+i, 2, 2) {
+				continue
+			}
+			t.Run(fmt.Sprintf("%s/group=%d/%v", c.name, p.Group, h), func(t *testing.T) {
+				set := testdevices.CPU(t, int(h.parts.Product()))
+				if unsuited(set, h.scheme, p) {
+					t.Skip("SKIPPED: the scheme refuses the problem")
+				}
+				solved(t, set, p, h, Options{Steps: 9, CheckEvery: 4})
+			})
+		}
+	}
+}
+
+// Several steps between two exchanges give the bits and the norms of the reference: every kind of stencil, type, kind of
+// wall, cut, scheme, order and path, chosen at random.
+func TestGroupsGiveOneAnswer(t *testing.T) {
+	testdevices.InTurn(t, 7, 8)
+	testdevices.Each(t, 8, func(t *testing.T, set *testdevices.Set) {
+		r, made := rand.New(rand.NewPCG(1, 7)), 0
+		for _, c := range testdevices.Again(80, testdevices.Some(120, testdevices.Numbers(480))) {
+			p := inGroupsOf(randomProblem(t, r, stencil.Kinds, 22, true), 2+r.IntN(6))
+			for range 2 {
+				h := inGroups()[r.IntN(len(inGroups()))]
+				h.parts = randomParts(r, p, domain.Vec{3, 2, 2})
+				o := Options{Steps: int64(3 + r.IntN(9)), CheckEvery: int64(1 + r.IntN(5))}
+				if !fits(set, p, h.parts) || unsuited(set, h.scheme, p) {
+					continue
+				}
+				made++
+				t.Run(fmt.Sprintf("%d/%v of %d points/type=%s/group=%d/%v", c, p.Grid.Size, p.Stencil.Points(), p.Real, p.Group, h),
+					func(t *testing.T) { solved(t, set, p, h, o) })
+			}
+		}
+		if len(set.Devices) > 1 && made < 20 {
+			t.Errorf("%d cases were made", made)
+		}
+	})
+}
+
+// Scheme resident with several steps between two exchanges gives the bits and the norms of the reference, by runs of any
+// number of steps one after the other: of any size, walls, type and cut, chosen at random.
+func TestResidentGroups(t *testing.T) {
+	testdevices.InTurn(t, 6, 8)
+	testdevices.EachKernel(t, 4, func(t *testing.T, set *testdevices.Set) {
+		r := rand.New(rand.NewPCG(4, 2+uint64(testdevices.Seed())))
+		cases, most, made := 40, 22, 0
+		if testdevices.OnCPU(set.Devices[0]) { // which compiles some programs for each
+			cases, most = 4, 14
+		}
+		for c := 0; c < 40*cases && made < len(testdevices.Again(cases/2, testdevices.Numbers(cases))); c++ {
+			p := inGroupsOf(randomProblem(t, r, smallStars, most, false), 2+r.IntN(3))
+			h := how{scheme: Resident, path: p2p.Direct, parts: randomParts(r, p, domain.Vec{2, 3, 2})}
+			if !fits(set, p, h.parts) || h.parts.Product() == 1 && r.IntN(3) > 0 {
+				continue
+			}
+			made++
+			every := int64(1 + r.IntN(5))
+			runs := []Options{{Steps: int64(1 + r.IntN(9)), CheckEvery: every}, {Steps: int64(1 + r.IntN(14)), CheckEvery: every}}
+			t.Run(fmt.Sprintf("%d/size=%v/type=%s/group=%d/parts=%v/runs=%v", c, p.Grid.Size, p.Real, p.Group, h.parts, runs),
+				func(t *testing.T) { solved(t, set, p, h, runs...) })
+		}
+		if len(set.Devices) > 1 && made == 0 {
+			t.Error("no cases were made")
+		}
+	})
+}
+
+// Without neighbours scheme blocked makes passes over as many steps as there are between two norms, and gives the
+// bits and the norms of the reference.
+func TestPassesGiveOneAnswer(t *testing.T) {
+	testdevices.InTurn(t, 7, 8)
+	testdevices.EachKernel(t, 1, func(t *testing.T, set *testdevices.Set) {
+		r := rand.New(rand.NewPCG(5, 9+uint64(testdevices.Seed())))
+		cases := len(testdevices.Again(4, testdevices.Some(16, testdevices.Numbers(40))))
+		if testdevices.OnCPU(set.Devices[0]) { // which compiles a program or two for each
+			cases = len(testdevices.Some(3, testdevices.Numbers(12)))
+		}
+		h := how{scheme: Blocked, path: p2p.Staged, parts: domain.Vec{1, 1, 1}}
+		for c := 0; c < cases; {
+			p := randomProblem(t, r, stencil.Kinds, 22, true)
+			if p.Grid.Periodic != [3]bool{} || !fits(set, p, h.parts) {
+				continue
+			}
+			c++
+			o := Options{Steps: int64(1 + r.IntN(40)), CheckEvery: int64(1 + r.IntN(30))}
+			t.Run(fmt.Sprintf("%d/%v of %d points/type=%s/steps=%d/every=%d", c, p.Grid.Size, p.Stencil.Points(), p.Real, o.Steps, o.CheckEvery),
+				func(t *testing.T) { solved(t, set, p, h, o) })
+		}
+	})
+}
+
+// Large grids of odd sizes have the bits of plain sweeps: in groups, and by passes over many tiles of the stars that have
+// kernels of their own, between walls of all kinds.
+func TestLargeGrids(t *testing.T) {
+	testdevices.InTurn(t, 6, 8)
+	testdevices.Once(t)
+	testdevices.Each(t, 4, func(t *testing.T, set *testdevices.Set) {
+		size, parts := []int{517, 259, 131}, domain.Vec{1, 1, 1}
+		if set.Devices[0].HostCores {
+			size = []int{131, 67, 61}
+		}
+		for axis := 2; axis > 0 && int(parts.Product())*2 <= len(set.Devices); axis-- {
+			parts[axis] = 2
+		}
+		var all []how
+		for _, h := range testdevices.Again(2, testdevices.Some(6, inGroups())) {
+			h.parts = parts
+			all = append(all, h)
+		}
+		largeGrid(t, set, problem(t, size, kernels.Float32, "dtnnpp"), all, func(i int) int { return 2 + i%8 })
+		if set.Devices[0].GoKernels {
+			return
+		}
+		passes := []how{{scheme: Blocked, path: p2p.Staged, parts: domain.Vec{1, 1, 1}}}
+		for _, c := range []struct {
+			size  []int
+			walls string
+		}{
+			{[]int{517, 259, 131}, "ddnndn"}, {[]int{512, 256, 64}, "dddddd"}, {[]int{2047, 1025}, "ndnn"},
+			{[]int{4096, 512}, "dddd"}, {[]int{512, 256, 64}, "dtndtn"},
+		} {
+			for _, real := range []kernels.Real{kernels.Float32, kernels.Float64} {
+				largeGrid(t, set, problem(t, c.size, real, c.walls), passes, func(int) int { return 0 })
+			}
+		}
+	})
+}
+
+// largeGrid compares ways to run a problem, in groups of steps, with TwoStream, which the reference would take too long for.
+func largeGrid(t *testing.T, set *testdevices.Set, p *Problem, all []how, group func(i int) int) {
+	o := Options{Steps: 47, CheckEvery: 23}
+	plain, want := solve(t, set, p, how{TwoStream, LeftRight, p2p.Staged, all[0].parts}, o)
+	for i, h := range all {
+		of := inGroupsOf(p, group(i))
+		if unsuited(set, h.scheme, of) {
+			continue
+		}
+		t.Run(fmt.Sprintf("size=%v/%s/group=%d/%v", p.Grid.Size, p.Real, of.Group, h), func(t *testing.T) {
+			s, res := solve(t, set, of, h, o)
+			compare(t, p.Grid, read(t, s), read(t, plain))
+			if res.Norms != want.Norms {
+				t.Errorf("norms %+v, not %+v", res.Norms, want.Norms)
+			}
+		})
+	}
+}
+
+// toleranceAt returns the change of a step of the problem by a norm, which ends a run there.
+func toleranceAt(p *Problem, step int, norm Norm) float64 {
+	history, _ := newOracle(p).run(Options{Steps: int64(step)})
+	if last := history[step-1]; norm == L2Norm {
+		return last.L2Change
+	} else {
+		return last.MaxChange
+	}
+}
+
+// A run ends with the very step whose change is small enough, and its field is
+// that of this step, although the devices were given more to do.
+func TestToleranceEndsAtItsStep(t *testing.T) {
+	testdevices.InTurn(t, 4, 8)
+	testdevices.Each(t, 2, func(t *testing.T, set *testdevices.Set) {
+		p := problem(t, []int{7, 6, 8}, kernels.Float64, "dddddd")
+		for _, norm := range []Norm{MaxNorm, L2Norm} {
+			tolerance := toleranceAt(p, 20, norm)
+			for i, every := range []int64{1, 2, 7, 20, 40} {
+				for j, name := range scheme.All() {
+					if !testdevices.Turn(i+j, 1, 4) {
+						continue
+					}
+					t.Run(fmt.Sprintf("norm=%s/every=%d/scheme=%s", norm, every, name), func(t *testing.T) {
+						h := how{name, LeftRight, pathOf(name), domain.Vec{1, 1, min(2, len(set.Devices))}}
+						solved(t, set, p, h, Options{Steps: 40, Tolerance: tolerance, Norm: norm, CheckEvery: every})
+					})
+				}
+			}
+		}
+	})
+}
+
+// A run in groups of steps ends by its tolerance at the step at which one without groups does, wherever in a group that
+// is, and the next one goes on from there.
+func TestGroupsEndAtAnyStep(t *testing.T) {
+	set := testdevices.Host(t, 4)
+	p := inGroupsOf(problem(t, []int{11, 12, 13}, kernels.Float64, "dndtpp"), 4)
+	for _, h := range []how{{scheme: TwoStream, order: LeftRight, path: p2p.Staged}, {scheme: Assisted, path: p2p.Peer}, {scheme: Fused, path: p2p.Direct}} {
+		h.parts = domain.Vec{1, 2, 2}
+		for every := int64(1); every < 4; every++ {
+			t.Run(fmt.Sprintf("%v/every=%d", h, every), func(t *testing.T) {
+				solved(t, set, p, h, Options{Steps: 100, Tolerance: 1.1, CheckEvery: every}, Options{Steps: 3},
+					Options{Steps: 100, Tolerance: 1, CheckEvery: every}, Options{Steps: 5})
+			})
+		}
+	}
+}
+
+// A run by scheme resident, of which a launch takes the norms of many steps, ends at the step at which the reference does,
+// by both norms, on one device and several; and the next run goes on from there. Unless tests are long, GPUs that the CPU
+// plays take a third of all cases, of groups of steps a sixth: each interval on each grid, by one of the norms.
+func TestResidentEndsAtAnyStep(t *testing.T) {
+	testdevices.InTurn(t, 1, 8)
+	testdevices.EachKernel(t, 3, func(t *testing.T, set *testdevices.Set) {
+		for i, c := range []struct {
+			size  []int
+			walls string
+			parts domain.Vec
+			group int
+		}{
+			{[]int{33, 47}, "dndd", domain.Vec{1, 1, 1}, 1}, {[]int{64, 48}, "pppp", domain.Vec{1, 3, 1}, 1},
+			{[]int{12, 10, 16}, "dndnpp", domain.Vec{1, 1, 2}, 1}, {[]int{33, 47}, "dndd", domain.Vec{1, 3, 1}, 3},
+			{[]int{12, 10, 16}, "dndnpp", domain.Vec{1, 1, 2}, 2}, {[]int{7, 9, 8}, "pppppp", domain.Vec{1, 1, 1}, 4},
+		} {
+			p := inGroupsOf(problem(t, c.size, kernels.Float64, c.walls), c.group)
+			for j, every := range []int64{1, 2, 7} {
+				for k, norm := range []Norm{MaxNorm, L2Norm} {
+					if testdevices.OnCPU(set.Devices[0]) && !testdevices.Turn(i+j+k, 3, 3*min(c.group, 2)) {
+						continue
+					}
+					t.Run(fmt.Sprintf("size=%v/group=%d/every=%d/norm=%s", c.size, c.group, every, norm), func(t *testing.T) {
+						o := Options{Norm: norm, CheckEvery: every}
+						first, second, rest := o, o, o
+						first.Steps, first.Tolerance = 100, toleranceAt(p, 13, norm)
+						second.Steps, second.Tolerance = 100, toleranceAt(p, 27, norm)
+						rest.Steps = 3
+						h := how{scheme: Resident, path: p2p.Direct, parts: c.parts}
+						solved(t, set, p, h, first, rest, second, rest)
+					})
+				}
+			}
+		}
+	})
+}
+
+// Runs that follow each other, by any schemes, give what one run of all their steps gives.
+func TestRunsFollowEachOther(t *testing.T) {
+	testdevices.Each(t, 2, func(t *testing.T, set *testdevices.Set) {
+		p := problem(t, []int{7, 6, 8}, kernels.Float64, "ddnnpp")
+		s := prepare(t, set, p, how{path: p2p.Direct, parts: domain.Vec{1, 1, min(2, len(set.Devices))}})
+		r := newOracle(p)
+		schemes := scheme.All()[1:] // the baseline goes through the host
+		for i, name := range append(schemes, schemes...) {
+			r.verify(t, s, how{scheme: name, order: Pairwise}, Options{Steps: int64(1 + i%3)})
+		}
+	})
+}
+
+// Graphs of many steps, after graphs of one and between norms, give what single steps
+// give: also where several subdomains share a device.
+func TestGraphsOfManySteps(t *testing.T) {
+	testdevices.Each(t, 2, func(t *testing.T, set *testdevices.Set) {
+		p := problem(t, []int{6, 7, 9}, kernels.Float64, "dnddpp")
+		crowded := *set // the devices twice
+		crowded.Devices = append(set.Devices[:len(set.Devices):len(set.Devices)], set.Devices...)
+		for i, every := range []int64{1 << 30, 37, 36, 17, 5} {
+			for j, path := range p2p.Paths() {
+				if !testdevices.Turn(i+j, 1, 3) {
+					continue
+				}
+				h := how{scheme: Graph, path: path, parts: domain.Vec{1, 2, 2}}
+				t.Run(fmt.Sprintf("every=%d/%v", every, h), func(t *testing.T) {
+					solved(t, &crowded, p, h, Options{Steps: 203, CheckEvery: every})
+				})
+			}
+		}
+	})
+}
+
+// Fast sums are right up to rounding.
+func TestFastNorms(t *testing.T) {
+	testdevices.InTurn(t, 6, 8)
+	p := problem(t, []int{13, 10, 9}, kernels.Float64, "ddnndd")
+	every := Options{Steps: 7, History: true} // enough for what is found within a launch to be read there
+	want, _ := newOracle(p).run(every)
+	p.Sums = sums.Fast
+	near := func(a, b float64) bool { return a != 0 && math.Abs(a-b) <= 1e-13*b }
+	for backend, open := range map[string]func(testing.TB, int) *testdevices.Set{"host": testdevices.Host, "cuda-on-cpu": testdevices.CPU} {
+		t.Run("backend="+backend, func(t *testing.T) {
+			set := open(t, 3)
+			for _, name := range scheme.All() {
+				_, got := solve(t, set, p, how{name, LeftRight, pathOf(name), domain.Vec{1, 1, 3}}, every)
+				if len(got.History) != len(want) {
+					t.Fatalf("%s: norms of %d steps, not %d", name, len(got.History), len(want))
+				}
+				for i, w := range want {
+					if g := got.History[i]; g.MaxChange != w.MaxChange || !near(g.L2Change, w.L2Change) || !near(g.L2, w.L2) {
+						t.Errorf("%s: %+v, not %+v", name, g, w)
+					}
+				}
+			}
+		})
+	}
+}
+
+// At the end of an interval the devices have made its steps, all and no more. The intervals change
+// nothing about the run.
+func TestIntervals(t *testing.T) {
+	testdevices.InTurn(t, 2, 8)
+	testdevices.EachKernel(t, 2, func(t *testing.T, set *testdevices.Set) {
+		for i, name := range scheme.All() {
+			if name == Blocked && !set.Devices[0].GoKernels {
+				continue // passes leave a level in either field until the run ends
+			}
+			for j, every := range []int64{3, 1 << 30} {
+				if testdevices.Turn(i+j, 1, 2) || name == Resident && every == 3 { // whose launches take norms of many steps
+					t.Run(fmt.Sprintf("scheme=%s/every=%d", name, every), func(t *testing.T) { inIntervals(t, set, name, every) })
+				}
+			}
+		}
+	})
+}
+
+func inIntervals(t *testing.T, set *testdevices.Set, name Scheme, every int64) {
+	p := problem(t, []int{7, 6, 8}, kernels.Float64, "ddnndd")
+	h := how{name, LeftRight, pathOf(name), domain.Vec{1, 1, min(2, len(set.Devices))}}
+	s, r := prepare(t, set, p, h), newOracle(p)
+	plan, done := []int64{5, 1, 64, 2, 0}, int64(0)
+	o := h.options(Options{Steps: 1 << 40, CheckEvery: every, History: true})
+	o.Interval = func(steps int64, took time.Duration) int64 {
+		if done += steps; done > 0 && took <= 0 {
+			t.Errorf("%d steps took %v", steps, took)
+		}
+		r.run(Options{Steps: steps})
+		got := make([]float64, p.Grid.Points())
+		if err := halo.Read(got, s.u.Level(done), p.Grid.Box()); err != nil {
+			t.Error(err)
+		}
+		for i, want := range r.values() {
+			if got[i] != want {
+				t.Errorf("after %d steps point %d is %v, want %v", done, i, got[i], want)
+				break
+			}
+		}
+		next := plan[0]
+		plan = plan[1:]
+		return next
+	}
+	res, err := s.Run(t.Context(), o)
+	const all = 5 + 1 + 64 + 2
+	if err != nil || done != all || res.Steps != all+1 || res.Stopped != StoppedSteps || len(plan) > 0 {
+		t.Fatalf("%d steps in intervals, %d in all, stopped by %s: %v", done, res.Steps, res.Stopped, err)
+	}
+	if want := int(res.Steps / every); len(res.History) != want+1 {
+		t.Errorf("norms of %d steps", len(res.History))
+	}
+	r.step()
+	compare(t, p.Grid, read(t, s), r.values())
+}

@@ -1,0 +1,63 @@
+package solvers
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/internal/testdevices"
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/solvers/scheme"
+	"github.com/halox/halox/stencil"
+)
+
+// Trials of the number of steps between two exchanges, on GPUs that the CPU plays, are of all numbers that fit, are remembered,
+// and begin anew where one of them is not. A scheme that makes no groups is tried without.
+func TestFastestGroup(t *testing.T) {
+	testdevices.InTurn(t, 5, 8)
+	t.Setenv("HALOX_CACHE", t.TempDir())
+	set := testdevices.CPUBesideThreads(t, 2)
+	p := problem(t, []int{12, 8, 13}, kernels.Float64, "dnddnn")
+	place := placed(t, set, p, domain.Vec{1, 1, 2})
+	for name, want := range map[Scheme][]int{TwoStream: {1, 2, 4}, Resident: {1, 2, 4}, Ranks: {1}} {
+		search := scheme.Search{Links: set.Links, Compiler: set.Compiler, Scheme: name, Path: p2p.Direct}
+		if trials, _, err := eachGroup(t.Context(), p, place, search, Options{}, recallTrials); err != nil || len(trials) > 0 {
+			t.Errorf("%s: remembered before it was tried: %v, %v", name, trials, err)
+		}
+		trials, known, err := eachGroup(t.Context(), p, place, search, Options{}, Fastest)
+		if err != nil || known {
+			t.Fatalf("%s: %v, known %v", name, err, known)
+		}
+		var groups []int
+		for i, one := range trials {
+			if groups = append(groups, one.Group); one.Scheme != name || i > 0 && one.Step < trials[i-1].Step {
+				t.Errorf("%s: trials %v", name, trials)
+			}
+		}
+		if slices.Sort(groups); !slices.Equal(groups, want) {
+			t.Errorf("%s: tried %v, not %v", name, groups, want)
+		}
+		again, _, err := eachGroup(t.Context(), p, place, search, Options{}, recallTrials)
+		if err != nil || !slices.Equal(again, trials) {
+			t.Errorf("%s: remembered %v, not %v: %v", name, again, trials, err)
+		}
+	}
+}
+
+// On GPUs that cannot have tiles with ghosts so wide, scheme resident refuses and says why.
+func TestResidentGroupsThatDoNotFit(t *testing.T) {
+	set := testdevices.CPU(t, 2)
+	for name, c := range map[string]struct {
+		p    *Problem
+		says string
+	}{
+		"a large grid":  {problem(t, []int{60, 60, 60}, kernels.Float64, "dddddd"), "do not fit twice into the shared memory"},
+		"another shape": {of(t, problem(t, []int{19, 16, 17}, kernels.Float32, "dddddd"), stencil.Kind{Points: 13, Shape: stencil.StarShape}), "tiles are of stars of radius 1"},
+	} {
+		h := how{scheme: Resident, path: p2p.Direct, parts: domain.Vec{1, 1, 2}}
+		s := prepare(t, set, inGroupsOf(c.p, 2), h)
+		_, err := s.Run(t.Context(), h.options(Options{Steps: 3}))
+		t.Run(name, func(t *testing.T) { wants(t, err, scheme.ErrUnsuited, c.says) })
+	}
+}

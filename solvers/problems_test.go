@@ -1,0 +1,312 @@
+package solvers
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/halo"
+	"github.com/halox/halox/internal/testdevices"
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/solvers/scheme"
+	"github.com/halox/halox/stencil"
+	"github.com/halox/halox/streams"
+)
+
+// Names of package scheme, as the tests use them.
+type (
+	Scheme  = scheme.Scheme
+	Order   = scheme.Order
+	Norm    = scheme.Norm
+	Options = scheme.Options
+)
+
+const (
+	Baseline  = scheme.Baseline
+	TwoStream = scheme.TwoStream
+	Assisted  = scheme.Assisted
+	Graph     = scheme.Graph
+	Blocked   = scheme.Blocked
+	Fused     = scheme.Fused
+	Ranks     = scheme.Ranks
+	Resident  = scheme.Resident
+
+	LeftRight = scheme.LeftRight
+	Pairwise  = scheme.Pairwise
+
+	MaxNorm = scheme.MaxNorm
+	L2Norm  = scheme.L2Norm
+
+	StoppedSteps       = scheme.StoppedSteps
+	StoppedTolerance   = scheme.StoppedTolerance
+	StoppedInterrupted = scheme.StoppedInterrupted
+	StoppedDiverged    = scheme.StoppedDiverged
+)
+
+const testLimit = 60 * time.Second
+
+// how is one way to run a problem.
+type how struct {
+	scheme Scheme
+	order  Order
+	path   p2p.Path
+	parts  domain.Vec
+}
+
+func (h how) String() string {
+	return fmt.Sprintf("scheme=%s/order=%s/path=%s/parts=%dx%dx%d", h.scheme, h.order, h.path, h.parts[0], h.parts[1], h.parts[2])
+}
+
+// options adds the way to run to what is to be run.
+func (h how) options(o Options) Options {
+	o.Scheme, o.Order, o.Limit = h.scheme, h.order, testLimit
+	if o.CheckEvery == 0 {
+		o.CheckEvery = 1
+	}
+	return o
+}
+
+// ways returns every scheme, order and path.
+func ways() (all []how) {
+	for _, name := range scheme.All() {
+		for _, path := range p2p.Paths() {
+			if name.Needs().CheckPath(name, path) != nil {
+				continue
+			}
+			all = append(all, how{scheme: name, order: LeftRight, path: path})
+			if name == TwoStream && path != p2p.Direct {
+				all = append(all, how{scheme: name, order: Pairwise, path: path})
+			}
+		}
+	}
+	return all
+}
+
+// inGroups returns the ways to run in which several steps go between two exchanges.
+func inGroups() (all []how) {
+	for _, h := range ways() {
+		if groups(h.scheme) {
+			all = append(all, h)
+		}
+	}
+	return all
+}
+
+// pathOf returns a path that the scheme has.
+func pathOf(name Scheme) p2p.Path {
+	if path := name.Needs().Path; path != "" {
+		return path
+	}
+	return p2p.Staged
+}
+
+func parse(t testing.TB, src string) *stencil.Expression {
+	t.Helper()
+	e := must(stencil.Parse(src))(t)
+	return e
+}
+
+// problem builds a test problem: a field without symmetries and walls of the
+// given kinds, Dirichlet walls with a value that varies along them.
+func problem(t testing.TB, size []int, real kernels.Real, kinds string) *Problem {
+	t.Helper()
+	var periodic [3]bool
+	p := &Problem{Real: real, Initial: parse(t, "sin(1.3*i+0.7)*cos(2.1*j)+0.01*k*k-0.003*i*j"), TimeStep: 1e-3}
+	for i, face := range domain.Faces(len(size)) {
+		switch kinds[i] {
+		case 'd':
+			p.Walls[i] = Wall{Dirichlet, parse(t, fmt.Sprintf("%d+x*y-2*z+0.1*i", i))}
+		case 't':
+			p.Walls[i] = Wall{Dirichlet, parse(t, fmt.Sprintf("%d+x*y-2*z+0.1*i+sin(900*t+x)", i))}
+		case 'n':
+			p.Walls[i].Kind = Neumann
+		case 'p':
+			p.Walls[i].Kind = Periodic
+			periodic[face.Axis()] = true
+		}
+	}
+	g := must(domain.NewGrid(size, periodic))(t)
+	p.Grid = g
+	for a := range size {
+		p.Spacing = append(p.Spacing, 0.1*float64(a+1))
+	}
+	p.Stencil = must(starOf(stencil.Heat(p.Spacing, 1, p.TimeStep)))(t)
+	return p
+}
+
+// equalSpacing gives the problem the paper's stencil with two coefficients.
+func equalSpacing(p *Problem) *Problem {
+	for a := range p.Spacing {
+		p.Spacing[a] = 0.1
+	}
+	p.Stencil, _ = starOf(stencil.Heat(p.Spacing, 1, p.TimeStep))
+	return p
+}
+
+// of gives the problem the heat step of a kind, on equal spacings where it needs them.
+func of(t testing.TB, p *Problem, k stencil.Kind) *Problem {
+	t.Helper()
+	if k.Shape == stencil.BoxShape {
+		equalSpacing(p)
+	}
+	p.Stencil = must(stencil.HeatOf(k, p.Spacing, 1, p.TimeStep))(t)
+	return p
+}
+
+// inGroupsOf returns the problem with so many steps between two exchanges.
+func inGroupsOf(p *Problem, steps int) *Problem {
+	grouped := *p
+	grouped.Group = steps
+	return &grouped
+}
+
+// randomProblem is a problem of any of some kinds of stencil, of up to so many points an axis, between walls of any kind;
+// those that change with time only if moving.
+func randomProblem(t *testing.T, r *rand.Rand, kinds func(dims int) []stencil.Kind, most int, moving bool) *Problem {
+	dims := 2 + r.IntN(2)
+	size, walls := make([]int, dims), ""
+	kind := kinds(dims)[r.IntN(len(kinds(dims)))]
+	for a := range size {
+		size[a] = 1 + r.IntN(most)
+		pairs := []string{"dd", "nn", "pp", "dn", "nd", "td", "nt", "tt"}
+		if kind.Shape == stencil.BoxShape || !moving {
+			pairs = pairs[:5]
+		}
+		pair := pairs[r.IntN(len(pairs))]
+		if pair != "dd" {
+			size[a] = max(2, size[a])
+		}
+		walls += pair
+	}
+	real := []kernels.Real{kernels.Float64, kernels.Float32}[r.IntN(2)]
+	return of(t, problem(t, size, real, walls), kind)
+}
+
+// smallStars returns the star of radius 1.
+func smallStars(dims int) []stencil.Kind { return stencil.Kinds(dims)[:1] }
+
+// randomParts cuts a grid into up to so many parts along each axis.
+func randomParts(r *rand.Rand, p *Problem, most domain.Vec) domain.Vec {
+	parts := domain.Vec{1, 1, 1}
+	for a := range p.Grid.Dims {
+		parts[a] = 1 + r.IntN(most[a])
+	}
+	return parts
+}
+
+// fits reports whether the set has a device for each part, and subdomains own as many layers as their neighbours need.
+func fits(set *testdevices.Set, p *Problem, parts domain.Vec) bool {
+	cut, err := domain.Decompose(p.Grid, parts)
+	return err == nil && len(cut.Subdomains) <= len(set.Devices) && cut.CheckWidth(p.Width()) == nil
+}
+
+// unsuited reports whether a scheme refuses the problem on such devices: walls that change with time, and, by resident on
+// GPUs, groups of steps but of stars of radius 1. Any other that it refuses fails a test.
+func unsuited(set *testdevices.Set, s Scheme, p *Problem) bool {
+	_, star := p.Stencil.AsStar()
+	return s.Needs().Steady && changes(p) ||
+		s == Resident && p.Group > 1 && !star && set.Devices[0].Backend == streams.CUDA
+}
+
+// changes reports whether a wall of the problem changes with time.
+func changes(p *Problem) bool {
+	for _, w := range p.Walls {
+		if w.Kind == Dirichlet && w.Value != nil && w.moves() {
+			return true
+		}
+	}
+	return false
+}
+
+// solve runs the problem on the first devices of the set and returns its
+// solver, which is closed with the test.
+func solve(t testing.TB, set *testdevices.Set, p *Problem, h how, o Options) (*Solver, Result) {
+	t.Helper()
+	s := prepare(t, set, p, h)
+	res := must(s.Run(t.Context(), h.options(o)))(t)
+	return s, res
+}
+
+// prepare makes a solver, closed with the test. The test is skipped where the
+// set has too few devices.
+func prepare(t testing.TB, set *testdevices.Set, p *Problem, h how) *Solver {
+	t.Helper()
+	s := must(New(t.Context(), p, planFor(t, set, p, h), set.Compiler))(t)
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// placed cuts the grid of a problem over the first devices. It skips the test where there are too few.
+func placed(t testing.TB, set *testdevices.Set, p *Problem, parts domain.Vec) *halo.Placement {
+	t.Helper()
+	d := must(domain.Decompose(p.Grid, parts))(t)
+	n := len(d.Subdomains)
+	if n > len(set.Devices) {
+		t.Skipf("SKIPPED: needs %d devices, there are %d", n, len(set.Devices))
+	}
+	place := must(halo.Place(d, set.Devices[:n]))(t)
+	return place
+}
+
+// planFor plans the exchanges of a problem on the devices of a set.
+func planFor(t testing.TB, set *testdevices.Set, p *Problem, h how) *scheme.Plan {
+	t.Helper()
+	plan := must(p.NewPlan(placed(t, set, p, h.parts), set.Links, h.path))(t)
+	return plan
+}
+
+// read returns all owned points.
+func read(t testing.TB, s *Solver) []float64 {
+	t.Helper()
+	v := make([]float64, s.problem.Grid.Points())
+	succeeds(t, s.Read(v, s.problem.Grid.Box()))
+	return v
+}
+
+// compare fails the test at the first point whose bits differ.
+func compare(t testing.TB, g domain.Grid, got, want []float64) {
+	t.Helper()
+	for i := range want {
+		if math.Float64bits(got[i]) != math.Float64bits(want[i]) {
+			x, y, z := i%g.Size[0], i/g.Size[0]%g.Size[1], i/g.Size[0]/g.Size[1]
+			t.Fatalf("at (%d, %d, %d): got %v, want %v", x, y, z, got[i], want[i])
+		}
+	}
+}
+
+// wants fails the test unless an error is one of a kind, if that is not nil, and says something.
+func wants(t testing.TB, err, kind error, says string) {
+	t.Helper()
+	if err == nil || kind != nil && !errors.Is(err, kind) || !strings.Contains(err.Error(), says) {
+		t.Errorf("got %v, want %v with %q", err, kind, says)
+	}
+}
+
+// must returns a value that was made without an error.
+func must[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+// succeeds fails the test if something failed.
+func succeeds(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
