@@ -94,12 +94,9 @@ func Fastest(ctx context.Context, step *Step, s Search, o Options) (trials []Tri
 		return nil, false, err
 	}
 	m := s.memory(step, o)
-	known, err = s.recall(step, m, &trials)
-	if known || err != nil {
-		return trials, known, err
-	}
-	if s.Known {
-		return nil, false, nil
+	trials, err = s.recall(step, m)
+	if err != nil || len(trials) > 0 || s.Known {
+		return trials, len(trials) > 0, err
 	}
 	trials, all, err := s.try(ctx, step, o)
 	if err != nil || len(trials) == 0 {
@@ -111,20 +108,20 @@ func Fastest(ctx context.Context, step *Step, s Search, o Options) (trials []Tri
 	return trials, false, nil
 }
 
-// recall finds the trials that are remembered, if the fastest can still be.
-func (s Search) recall(step *Step, m cache.Store[[]Trial], trials *[]Trial) (known bool, err error) {
+// recall returns the trials that are remembered, if the fastest is still possible.
+func (s Search) recall(step *Step, m cache.Store[[]Trial]) (trials []Trial, err error) {
 	place := step.placement()
 	if isFirst(place) {
-		*trials, _ = m.Get()
+		trials, _ = m.Get()
 	}
-	if *trials, err = mpi.Broadcast(context.Background(), place.Processes, "scheme: remember trials", *trials,
-		0); err != nil || len(*trials) == 0 {
-		return false, err
+	trials, err = mpi.Broadcast(context.Background(), place.Processes, "scheme: remember trials", trials, 0)
+	if err != nil || len(trials) == 0 {
+		return nil, err
 	}
-	if _, failed := step.Plan(s.Links, (*trials)[0].Path); Agreed(place, failed) != nil {
-		*trials = nil
+	if _, failed := step.Plan(s.Links, trials[0].Path); Agreed(place, failed) != nil {
+		return nil, nil
 	}
-	return len(*trials) > 0, nil
+	return trials, nil
 }
 
 // try times all schemes.
