@@ -36,21 +36,10 @@ func badJSON(data []byte) error {
 	return fmt.Errorf("no JSON, from byte %d: %w", syntax.Offset, err)
 }
 
-// CheckWritable reports whether a file of this package can be written at path, by beginning one. What is there stays as
-// it is, and nothing new is left.
-//
-// The files of this package are there whole or not at all. Where path is a symbolic link, the file that it leads to is
-// written; a file that is there is replaced and keeps its mode; a folder, a device, a pipe or a socket is an error.
-func CheckWritable(path string) error {
-	if err := files.CheckWritable(path); err != nil {
-		return fmt.Errorf("results: %s cannot be written: %w", path, err)
-	}
-	return nil
-}
-
-// Write puts the record into the file at path as JSON, a row a line, whole or not at
-// all. Floats are written with the fewest digits that give the same float64 back. A
-// kind or a metric that this halox doesn't know is an error.
+// Write puts the record into the file at path as JSON, a row a line, whole or not at all. If path is a symbolic link, the
+// file that it leads to is written; a file that is there is replaced and keeps its mode; a folder, a device, a pipe or a
+// socket is an error. Floats are written with the fewest digits that give the same float64 back. A kind or a metric that
+// this halox doesn't know is an error.
 func (r *Record) Write(path string) error {
 	data, err := r.encode()
 	if err == nil {

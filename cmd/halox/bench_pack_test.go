@@ -142,7 +142,7 @@ func TestBenchPackRefuses(t *testing.T) {
 		{"a device before the first", "--device -1: devices are counted from 0", []string{"--device", "-1"}},
 		{"fewer blocks than none", "--blocks -2", []string{"--blocks", "-2"}},
 		{"no time", "--budget 0s: give a positive time", []string{"--budget", "0"}},
-		{"no such plot", "must end in .png, .svg or .pdf", []string{"--plot", "p.gif"}},
+		{"no such plot", "must end in .png, .svg, .pdf", []string{"--plot", "p.gif"}},
 		{"a plot that is a folder", "cannot be written: it is a folder", []string{"--plot", folder}},
 		{"a record that is a folder", "cannot be written: it is a folder", []string{"--record", records}},
 		{"no name of a record", "must end in .json", []string{"--record", "p.yaml"}},

@@ -131,7 +131,7 @@ func TestBenchPingPongRefuses(t *testing.T) {
 		{"a figure's suites", "--figure wu-9 has its own --suites", []string{"--figure", "wu-9", "--suites", "wu"}},
 		{"a figure's engines", "--figure jenkins-6 has its own --engine", []string{"--figure", "jenkins-6", "--engine", "tree"}},
 		{"no such parameter", "--over edge: the layouts have no such parameter", []string{"--suites", "hacc", "--over", "edge"}},
-		{"no such plot", "must end in .png, .svg or .pdf", []string{"--plot", "p.gif"}},
+		{"no such plot", "must end in .png, .svg, .pdf", []string{"--plot", "p.gif"}},
 		{"nothing matches", "no layout of hacc fits", []string{"--suites", "hacc", "--match", "vector"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

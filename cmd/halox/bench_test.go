@@ -105,7 +105,7 @@ func TestBenchFilesAreTwo(t *testing.T) {
 		t.Skip("SKIPPED: no symbolic links here: ", err)
 	}
 	code, _, errs := cli("bench", "exchange", "--backend", "host", "--devices", "2", "--points", "4", "--record", file, "--plot", other)
-	if code != exitFailed || !strings.Contains(errs, "is the record: name another file") {
+	if code != exitFailed || !strings.Contains(errs, "is --record: name another file") {
 		t.Errorf("exit %d: %s", code, errs)
 	}
 }

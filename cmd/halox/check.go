@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/halox/halox/configs"
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
-	"github.com/halox/halox/internal/files"
-	"github.com/halox/halox/results/output"
+	"github.com/halox/halox/internal/bench/option"
 	"github.com/halox/halox/solvers"
 	"github.com/halox/halox/solvers/scheme"
 	"github.com/halox/halox/stencil"
@@ -20,7 +18,8 @@ import (
 // checkRun rejects what a run of the config rejects after it was loaded, as far as that can be told
 // without the devices and their memory: all at once.
 func checkRun(ctx context.Context, file string, c *configs.Run) error {
-	return errors.Join(checkProblem(ctx, file, c), checkOutputs(file, c.Output, possible))
+	return errors.Join(checkProblem(ctx, file, c),
+		option.CheckFiles(outputFiles(c.Output), option.File{Name: "the config", Path: file}))
 }
 
 // checkProblem is checkRun without the outputs, for commands that write none.
@@ -59,14 +58,6 @@ func checkExact(ctx context.Context, c *configs.Run, p *solvers.Problem) error {
 		return first
 	}
 	return last
-}
-
-// possible rejects a file that could not be written, without creating its folder.
-func possible(file string) error {
-	if err := files.CheckWritable(file); err != nil {
-		return fmt.Errorf("%s cannot be written: %w", file, err)
-	}
-	return nil
 }
 
 // checkCut rejects a number of devices, or parts, that the grid is too small for, as a run does.
@@ -153,33 +144,8 @@ func under(key string, err error) error {
 	return fmt.Errorf("%s: %w", key, err)
 }
 
-// outputFile is a file that a run leaves, with the key that names it.
-type outputFile struct {
-	key, file string
-	kind      output.Kind // "" for a record
-}
-
-// outputs returns the files that the config names.
-func outputs(o configs.Output) []outputFile {
-	all := []outputFile{
-		{"output.picture", o.Picture, output.Picture}, {"output.field", o.Field, output.Field},
-		{"output.record", o.Record, ""},
-	}
-	return slices.DeleteFunc(all, func(o outputFile) bool { return o.file == "" })
-}
-
-// checkOutputs rejects files that could not be written, as writable says, and the config itself,
-// before a run is spent on them.
-func checkOutputs(config string, c configs.Output, writable func(file string) error) error {
-	var errs []error
-	for _, o := range outputs(c) {
-		if files.Same(config, o.file) {
-			errs = append(errs, fmt.Errorf("%s: %s is the config: name another file", o.key, o.file))
-			continue
-		}
-		if err := writable(o.file); err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", o.key, err))
-		}
-	}
-	return errors.Join(errs...)
+// outputFiles returns the files that a config names, by their keys.
+func outputFiles(o configs.Output) []option.File {
+	return []option.File{{Name: "output.picture", Path: o.Picture}, {Name: "output.field", Path: o.Field},
+		{Name: "output.record", Path: o.Record}}
 }

@@ -16,15 +16,18 @@ import (
 func (j *solverRun) writeFields(ctx context.Context, r *record) error {
 	var errs []error
 	keep := j.recordWriter(r.clone(), nil)
-	for _, o := range outputs(j.config.Output) {
-		if o.kind == "" {
+	for _, f := range []struct {
+		file string
+		kind output.Kind
+	}{{j.config.Output.Picture, output.Picture}, {j.config.Output.Field, output.Field}} {
+		if f.file == "" {
 			continue
 		}
-		during(ctx, "writing "+o.file, keep)
-		errs = append(errs, output.Write(o.file, o.kind, j.ended(r), output.Destination{
+		during(ctx, "writing "+f.file, keep)
+		errs = append(errs, output.Write(f.file, f.kind, j.ended(r), output.Destination{
 			Discard: !j.writes(), Failed: j.tell,
 			Began: func(abort func()) {
-				during(ctx, "writing "+o.file, func() string {
+				during(ctx, "writing "+f.file, func() string {
 					abort()
 					return keep()
 				})

@@ -423,7 +423,7 @@ func TestOutputsThatCannotBeWritten(t *testing.T) {
 	if code != exitFailed || out != "" {
 		t.Errorf("exit %d: %s", code, out)
 	}
-	for _, says := range []string{"output.field: results: " + folder + " cannot be written: it is a folder", "output.record: results: " + below} {
+	for _, says := range []string{"output.field: " + folder + " cannot be written: it is a folder", "output.record: " + below} {
 		if !strings.Contains(stderr, says) {
 			t.Errorf("%q is not in:\n%s", says, stderr)
 		}

@@ -50,20 +50,18 @@ grows with them. Schemes for a single process are left out.`,
   halox plan heat3d.yaml --hosts 1024 --network hdr200,ndr400x4 --measured schemes.json --plot hosts.svg`,
 		Args: oneFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if cmd.Flags().Changed("hosts") {
-				return runTogether(cmd, func(g *processGroup, out, _ io.Writer) error {
-					if err := g.checkAlone("plan --hosts", "it predicts steps of hosts that are not there, and needs "+
-						"no launcher"); err != nil {
+			return runTogether(cmd, func(g *processGroup, out, notes io.Writer) error {
+				if !cmd.Flags().Changed("hosts") {
+					if err := hosts.unused(cmd.Flags()); err != nil {
 						return err
 					}
-					return planHostsOf(cmd.Context(), out, args[0], set, &hosts)
-				})
-			}
-			return runTogether(cmd, func(g *processGroup, out, notes io.Writer) error {
-				if err := hosts.unused(cmd.Flags()); err != nil {
+					return planFile(cmd.Context(), g, out, notes, args[0], set, dot)
+				}
+				if err := g.checkAlone("plan --hosts", "it predicts steps of hosts that are not there, and needs no "+
+					"launcher"); err != nil {
 					return err
 				}
-				return planFile(cmd.Context(), g, out, notes, args[0], set, dot)
+				return planHosts(cmd.Context(), out, args[0], set, cmd.Flags(), &hosts)
 			})
 		},
 	}

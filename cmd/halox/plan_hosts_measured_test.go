@@ -45,10 +45,7 @@ func recordOfProcesses(t *testing.T, hosts, processes, devices int, step func(po
 // Steps of processes are taken as cut over the hosts that their devices are in, joined by the network that is named.
 func TestMeasuredStepsOfProcesses(t *testing.T) {
 	testdevices.Once(t)
-	c, err := loadConfig(1, heatSample, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	wanted := wantedOf(t)
 	us := func(points, devices int) float64 { return float64(points * points * points / devices) }
 	one, line := domain.Vec{1, 1, 1}, domain.Vec{1, 1, 2}
 	for _, tc := range []struct {
@@ -74,7 +71,7 @@ func TestMeasuredStepsOfProcesses(t *testing.T) {
 				t.Fatal(err)
 			}
 			p := forecast.Problem{Width: domain.UniformRadius(3, 1), Element: 8}
-			samples := wanted(c).Samples(p, append(all, all...))[tc.by] // of two measurements one counts
+			samples := wanted.Samples(p, append(all, all...))[tc.by] // of two measurements one counts
 			if len(samples) != 5*len(tc.want) {
 				t.Errorf("%d steps, want %d", len(samples), 5*len(tc.want))
 			}

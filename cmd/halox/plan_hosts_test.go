@@ -93,15 +93,12 @@ func TestPlanHostsByOneScheme(t *testing.T) {
 // Where the config names a scheme that has orders, the steps in its order count, and those of a device alone.
 func TestPlanHostsByTheOrder(t *testing.T) {
 	testdevices.Once(t)
-	c, err := loadConfig(1, heatSample, []string{"exchange.scheme=two-stream", "exchange.order=pairwise"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	wanted := wantedOf(t, "exchange.scheme=two-stream", "exchange.order=pairwise")
 	all, err := forecast.ReadMeasured([]string{measuredSchemes})
 	if err != nil {
 		t.Fatal(err)
 	}
-	steps := wanted(c).Samples(forecast.Problem{Width: domain.UniformRadius(3, 1), Element: 8}, all)
+	steps := wanted.Samples(forecast.Problem{Width: domain.UniformRadius(3, 1), Element: 8}, all)
 	if len(steps) == 0 {
 		t.Error("no steps")
 	}
@@ -110,6 +107,20 @@ func TestPlanHostsByTheOrder(t *testing.T) {
 			t.Errorf("%s: %v", by, some)
 		}
 	}
+}
+
+// wantedOf returns which measured steps a config asks for.
+func wantedOf(t *testing.T, set ...string) forecast.Wanted {
+	t.Helper()
+	c, err := loadConfig(1, heatSample, set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := (&hostsFlags{hosts: 1, devices: 1}).forecast(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f.Wanted
 }
 
 // rowsOf returns the line of a table for each number of hosts, one grid on all of them.
@@ -166,7 +177,7 @@ func TestPlanHostsRefuses(t *testing.T) {
 		{"--hosts 4 --measured " + measuredSchemes, "--network: name one"},
 		{"--hosts 4 --network hdr200", "--measured: name records"},
 		{"--hosts 4 --network token-ring --measured " + measuredSchemes, `no network "token-ring"`},
-		{"--hosts 4 --network " + network + " --measured " + measuredSchemes, "bandwidth_gb_s: 0 GB/s"},
+		{"--hosts 4 --network " + network + " --measured " + measuredSchemes, "bandwidth_gb_s: 0; "},
 		{"--hosts 4 --network hdr200 --measured nowhere.json", "nowhere.json"},
 		{"--hosts 4 --network hdr200 --devices-per-host 0 --measured " + measuredSchemes, "--devices-per-host: 0"},
 		{"--hosts 4 --network hdr200 --record hosts.yaml --measured " + measuredSchemes, "--record hosts.yaml: the name must end in .json"},
@@ -216,7 +227,7 @@ func TestPlanHostsKeepsWhatItReads(t *testing.T) {
 		{config, "--network " + network + " --record " + network, "--record: " + network + " is the file of a network"},
 		{config, "--measured " + measured + "@" + network + " --record " + network, "--record: " + network + " is the file of a network"},
 		{config, "--measured " + folder + "/none.json@hdr200 --record " + folder + "/none.json", "is one of --measured"},
-		{config, "--record " + filepath.Join(folder, "new.json") + " --plot " + linked, "new.svg is the record"},
+		{config, "--record " + filepath.Join(folder, "new.json") + " --plot " + linked, "new.svg is --record"},
 	} {
 		args := append([]string{"plan", tc.config, "--hosts", "2", "--network", "hdr200", "--measured", measured}, strings.Fields(tc.args)...)
 		code, out, errs := cli(args...)

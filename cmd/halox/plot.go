@@ -49,7 +49,7 @@ records and traces, the traces are left out.`,
   halox plot pack.json -o wu-6.svg --kind wu-6`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, files []string) error {
-			return f.run(withoutTraces(files, cmd.ErrOrStderr()), cmd.OutOrStdout())
+			return f.run(files, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	flags := cmd.Flags()
@@ -65,7 +65,7 @@ records and traces, the traces are left out.`,
 }
 
 // run draws the files.
-func (f *plotFlags) run(names []string, out io.Writer) error {
+func (f *plotFlags) run(names []string, out, notes io.Writer) error {
 	if f.kind == "list" {
 		return listPlots(out)
 	}
@@ -75,84 +75,54 @@ func (f *plotFlags) run(names []string, out io.Writer) error {
 	if f.out == "" {
 		return errors.New("-o: name the file to draw into, such as -o plot.svg")
 	}
-	if slices.ContainsFunc(names, func(file string) bool { return files.Same(file, f.out) }) {
-		return fmt.Errorf("-o %s is one of the files to draw: name another", f.out)
+	var read []option.File
+	for _, name := range names {
+		read = append(read, option.File{Name: "one of the files to draw", Path: name})
 	}
-	if err := option.Drawable("-o", f.out); err != nil {
+	if err := option.CheckFiles([]option.File{option.Drawing("-o", f.out)}, read...); err != nil {
 		return err
 	}
-	in, err := inputOf(names)
-	if err != nil {
-		return err
+	names, traces := withoutTraces(names, notes)
+	draw := f.recordChart
+	if traces {
+		draw = f.traceChart
 	}
-	chart, err := in.chart(names, f)
+	chart, err := draw(names)
 	if err != nil {
 		return err
 	}
 	return plot.Write(f.out, chart)
 }
 
-// input is a kind of file that halox plot draws.
-type input struct {
-	name  string
-	is    func(head []byte) bool // by how the file begins
-	chart func(files []string, f *plotFlags) (plot.Chart, error)
-}
-
-// inputs returns the kinds of files. What no other kind knows is read as a record,
-// whose reader says what is wrong with it.
-func inputs() []input {
-	return []input{
-		{"trace", isTrace, traceChart},
-		{"record", func([]byte) bool { return true }, recordChart},
-	}
-}
-
 // traceChart draws the timeline of a trace.
-func traceChart(files []string, f *plotFlags) (plot.Chart, error) {
-	if len(files) > 1 {
-		return nil, fmt.Errorf("%s and %s are traces: draw them one by one", files[0], files[1])
+func (f *plotFlags) traceChart(names []string) (plot.Chart, error) {
+	if len(names) > 1 {
+		return nil, fmt.Errorf("%s and %s are traces: draw them one by one", names[0], names[1])
 	}
 	if f.kind != "" || f.x != "" || f.y != "" || len(f.by)+len(f.where) > 0 {
 		return nil, fmt.Errorf("%s is a trace, which has one plot: leave --kind, --x, --y, --by and --where out",
-			files[0])
+			names[0])
 	}
-	t, err := trace.Read(files[0])
+	t, err := trace.Read(names[0])
 	if err != nil {
 		return nil, err
 	}
 	chart, err := plot.Timeline(t)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", files[0], err)
+		return nil, fmt.Errorf("%s: %w", names[0], err)
 	}
 	return chart, nil
 }
 
-// inputOf returns the kind that all the files are of.
-func inputOf(files []string) (in input, err error) {
-	for i, name := range files {
-		head, err := headOf(name)
-		if err != nil {
-			return in, err
-		}
-		all := inputs()
-		next := all[slices.IndexFunc(all, func(k input) bool { return k.is(head) })]
-		if i > 0 && next.name != in.name {
-			return in, fmt.Errorf("%s is a %s and %s a %s: draw them one by one", files[0], in.name, name, next.name)
-		}
-		in = next
-	}
-	return in, nil
-}
-
-// recordChart draws records: a paper's figure, or the plot of a kind.
-func recordChart(files []string, f *plotFlags) (plot.Chart, error) {
-	all, err := results.ReadAll(files...)
+// recordChart draws the records of some files.
+func (f *plotFlags) recordChart(names []string) (plot.Chart, error) {
+	all, err := results.ReadAll(names...)
 	if err != nil {
 		return nil, err
 	}
-	if figure, ok := findPaper(f.kind); ok {
-		return figure.chart(all, f)
+	figures := datatypes.Figures()
+	if i := slices.IndexFunc(figures, func(g datatypes.Figure) bool { return g.Name == f.kind }); i >= 0 {
+		return f.paperChart(figures[i], all)
 	}
 	where, err := conditions(f.where)
 	if err != nil {
@@ -180,34 +150,21 @@ func (f *plotFlags) parsedPeaks() (peaks map[string]float64, err error) {
 	return peaks, nil
 }
 
-// paper is a figure of a paper.
-type paper struct{ datatypes.Figure }
-
-func findPaper(name string) (paper, bool) {
-	for _, figure := range datatypes.Figures() {
-		if figure.Name == name {
-			return paper{figure}, true
-		}
-	}
-	return paper{}, false
-}
-
-// chart draws the figure of the one record that there has to be.
-func (p paper) chart(all []results.Source, f *plotFlags) (plot.Chart, error) {
+// paperChart draws a paper's figure, of one record.
+func (f *plotFlags) paperChart(figure datatypes.Figure, all []results.Source) (plot.Chart, error) {
 	if len(all) != 1 {
-		return nil, fmt.Errorf("--kind %s draws one record, not %d", p.Name, len(all))
+		return nil, fmt.Errorf("--kind %s draws one record, not %d", f.kind, len(all))
 	}
 	if f.x != "" || f.y != "" || f.by != nil || f.where != nil {
-		return nil, fmt.Errorf("--kind %s has its own --x, --y, --by and --where: leave them out", p.Name)
+		return nil, fmt.Errorf("--kind %s has its own --x, --y, --by and --where: leave them out", f.kind)
 	}
-	if all[0].Kind != p.Of {
-		return nil, fmt.Errorf("--kind %s draws records of kind %s; %s is of kind %s", p.Name, p.Of, all[0].Name,
+	if all[0].Kind != figure.Of {
+		return nil, fmt.Errorf("--kind %s draws records of kind %s; %s is of kind %s", f.kind, figure.Of, all[0].Name,
 			all[0].Kind)
 	}
-	c := p.Draw(all[0].Record)
+	c := figure.Draw(all[0].Record)
 	if len(c.Curves) == 0 {
-		return nil, fmt.Errorf("--kind %s: %s has none of the layouts and contenders that it shows", p.Name,
-			all[0].Name)
+		return nil, fmt.Errorf("--kind %s: %s has none of the layouts and contenders that it shows", f.kind, all[0].Name)
 	}
 	return c, nil
 }
@@ -248,7 +205,8 @@ and --metrics which numbers and in which order.`,
   halox results pack.json --format csv > pack.csv`,
 		Args: someFiles,
 		RunE: func(cmd *cobra.Command, files []string) error {
-			return f.run(withoutTraces(files, cmd.ErrOrStderr()), cmd.OutOrStdout())
+			records, _ := withoutTraces(files, cmd.ErrOrStderr())
+			return f.run(records, cmd.OutOrStdout())
 		},
 	}
 	cmd.Flags().StringVar(&f.format, "format", "text", strings.Join(results.Formats(), ", "))
@@ -292,42 +250,33 @@ func conditions(where []string) (all []results.Condition, err error) {
 	return all, nil
 }
 
-// withoutTraces returns the files that are no traces, of which notes tell, as the files of a folder may be of both
-// kinds. Where there are traces alone it returns all.
-func withoutTraces(names []string, notes io.Writer) []string {
-	var others, traces []string
+// withoutTraces leaves traces out of the names of files, and notes which, because the files of a folder may be of both
+// kinds. If there are only traces, it returns them all, and true.
+func withoutTraces(names []string, notes io.Writer) (some []string, traces bool) {
+	var others, left []string
 	for _, name := range names {
-		if head, err := headOf(name); err == nil && isTrace(head) {
-			traces = append(traces, name)
+		if isTrace(name) {
+			left = append(left, name)
 		} else {
 			others = append(others, name)
 		}
 	}
-	if len(others) == 0 || len(traces) == 0 {
-		return names
+	if len(others) > 0 && len(left) > 0 {
+		fmt.Fprintf(notes, "left out, as they are traces, which halox plot draws one by one: %s\n",
+			strings.Join(left, ", "))
+		return others, false
 	}
-	fmt.Fprintf(notes, "left out, as they are traces, which halox plot draws one by one: %s\n",
-		strings.Join(traces, ", "))
-	return others
+	return names, len(left) > 0
 }
 
 // isTrace reports whether a file begins as a trace does.
-func isTrace(head []byte) bool { return bytes.Contains(head, []byte(`"traceEvents"`)) }
-
-// headBytes is how much of a file its kind is told by.
-const headBytes = 512
-
-// headOf reads how a file begins.
-func headOf(name string) ([]byte, error) {
+func isTrace(name string) bool {
 	file, err := files.Open(name)
 	if err != nil {
-		return nil, err
+		return false // whoever reads it as a record says what is wrong
 	}
 	defer file.Close()
-	head := make([]byte, headBytes)
-	n, err := io.ReadFull(file, head)
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		err = nil
-	}
-	return head[:n], err
+	head := make([]byte, 512)
+	n, _ := io.ReadFull(file, head) // most are shorter or longer
+	return bytes.Contains(head[:n], []byte(`"traceEvents"`))
 }

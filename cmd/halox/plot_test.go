@@ -136,7 +136,7 @@ func TestPlotRefuses(t *testing.T) {
 	}{
 		{"no file", "name the files to draw", []string{"-o", svg}},
 		{"nowhere", "-o: name the file to draw into", []string{kept("run")}},
-		{"another format", "must end in .png, .svg or .pdf", []string{kept("run"), "-o", "p.gif"}},
+		{"another format", "must end in .png, .svg, .pdf", []string{kept("run"), "-o", "p.gif"}},
 		{"over itself", "is one of the files to draw", []string{cut, "-o", cut}},
 		{"missing", "no such file", []string{"missing.json", "-o", svg}},
 		{"a device", "it is a device, not a regular file", []string{os.DevNull, "-o", svg}},

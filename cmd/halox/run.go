@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/halox/halox/configs"
+	"github.com/halox/halox/internal/bench/option"
 	"github.com/halox/halox/p2p/mpi"
 	"github.com/halox/halox/results"
 	"github.com/halox/halox/solvers/scheme"
@@ -72,8 +73,9 @@ func (f *runFlags) read(cmd *cobra.Command, file string, processes int) (*config
 	if err != nil {
 		return nil, err
 	}
-	return config, errors.Join(checkOutputs(file, config.Output, results.CheckWritable),
-		f.trace.check(cmd.Flags(), file, config.Output))
+	written := append(outputFiles(config.Output), option.File{Name: "--trace", Path: f.trace.file})
+	return config, errors.Join(f.trace.check(cmd.Flags()),
+		option.CheckFiles(written, option.File{Name: "the config", Path: file}))
 }
 
 // solveFile is the command as one of a group of processes.
@@ -140,8 +142,10 @@ func (j *solverRun) run(ctx context.Context, begin time.Time, out, notes io.Writ
 		return err
 	}
 	j.tracing.report(out)
-	for _, o := range outputs(j.config.Output) {
-		fmt.Fprintln(out, "wrote", o.file)
+	for _, f := range outputFiles(j.config.Output) {
+		if f.Path != "" {
+			fmt.Fprintln(out, "wrote", f.Path)
+		}
 	}
 	if result.Stopped == scheme.StoppedInterrupted {
 		return errInterrupted

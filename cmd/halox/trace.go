@@ -11,10 +11,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/halox/halox/configs"
-	"github.com/halox/halox/internal/files"
 	"github.com/halox/halox/p2p/mpi"
-	"github.com/halox/halox/results"
 	"github.com/halox/halox/results/trace"
 	"github.com/halox/halox/streams"
 )
@@ -52,32 +49,17 @@ func (f *traceFlags) add(flags *pflag.FlagSet) {
 	flags.Int64Var(&f.skip, "trace-skip", 5, "how many steps come before these, fewer where the run is short")
 }
 
-// check rejects impossible values, and a file that could not be written.
-func (f *traceFlags) check(flags *pflag.FlagSet, config string, others configs.Output) error {
-	if f.file == "" {
-		for _, name := range []string{"trace-steps", "trace-skip"} {
-			if flags.Changed(name) {
-				return fmt.Errorf("--%s: name a file with --trace", name)
-			}
-		}
-		return nil
-	}
-	if f.steps < 1 || f.steps > streams.MaxTracedSteps {
+// check rejects impossible values.
+func (f *traceFlags) check(flags *pflag.FlagSet) error {
+	switch {
+	case f.file == "" && flags.Changed("trace-steps"):
+		return errors.New("--trace-steps: name a file with --trace")
+	case f.file == "" && flags.Changed("trace-skip"):
+		return errors.New("--trace-skip: name a file with --trace")
+	case f.steps < 1 || f.steps > streams.MaxTracedSteps:
 		return fmt.Errorf("--trace-steps: %d; 1 to %d are possible", f.steps, streams.MaxTracedSteps)
-	}
-	if f.skip < 0 {
+	case f.skip < 0:
 		return fmt.Errorf("--trace-skip: %d is negative", f.skip)
-	}
-	if files.Same(config, f.file) {
-		return fmt.Errorf("--trace: %s is the config: name another file", f.file)
-	}
-	for _, o := range outputs(others) {
-		if files.Same(o.file, f.file) {
-			return fmt.Errorf("--trace: %s is %s too: name another file", f.file, o.key)
-		}
-	}
-	if err := results.CheckWritable(f.file); err != nil {
-		return fmt.Errorf("--trace: %w", err)
 	}
 	return nil
 }

@@ -153,8 +153,8 @@ func TestTraceFlagsThatMakeNoSense(t *testing.T) {
 		{"too many", []string{"--trace", "t.json", "--trace-steps", "1001"}, "--trace-steps: 1001"},
 		{"a negative number", []string{"--trace", "t.json", "--trace-skip", "-1"}, "--trace-skip: -1 is negative"},
 		{"the config", []string{"--trace", good}, "is the config: name another file"},
-		{"the record", []string{"--trace", both, "--record", filepath.Dir(good) + "/./r.json"}, "is output.record too: name another file"},
-		{"the picture", []string{"--trace", picture, "--set", "output.picture=" + picture}, "is output.picture too: name another file"},
+		{"the record", []string{"--trace", both, "--record", filepath.Dir(good) + "/./r.json"}, "is output.record: name another file"},
+		{"the picture", []string{"--trace", picture, "--set", "output.picture=" + picture}, "is output.picture: name another file"},
 		{"a folder", []string{"--trace", filepath.Dir(good)}, "cannot be written: it is a folder"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

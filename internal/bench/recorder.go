@@ -23,7 +23,6 @@ import (
 	"time"
 
 	"github.com/halox/halox/internal/bench/option"
-	"github.com/halox/halox/internal/files"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/p2p/mpi"
 	"github.com/halox/halox/results"
@@ -40,26 +39,11 @@ type Files struct {
 
 // check returns an error unless the files can be written.
 func (f Files) check() error {
-	if f.Plot != "" {
-		if err := option.Drawable("--plot", f.Plot); err != nil {
-			return err
-		}
+	record := option.Record("--record", f.Record)
+	if f.Record == f.Resume { // it is continued under the name that it has
+		record.Ends = nil
 	}
-	if f.Record == "" {
-		return nil
-	}
-	if f.Record != f.Resume { // which goes on under the name that it has
-		if err := option.Recordable("--record", f.Record); err != nil {
-			return err
-		}
-	}
-	if err := results.CheckWritable(f.Record); err != nil {
-		return err
-	}
-	if f.Plot != "" && files.Same(f.Record, f.Plot) {
-		return fmt.Errorf("--plot %s is the record: name another file", f.Plot)
-	}
-	return nil
+	return option.CheckFiles([]option.File{record, option.Drawing("--plot", f.Plot)})
 }
 
 // measured reports whether a row has numbers. One without has a note that says why.

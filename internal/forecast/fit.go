@@ -3,6 +3,7 @@ package forecast
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -12,59 +13,50 @@ import (
 	"github.com/halox/halox/domain"
 )
 
-// Errors say how far predicted times are from measured ones, as parts of these.
-type Errors struct {
-	Median, Worst float64
-	Samples       int
+// deviations say how far predicted times are from measured ones, as fractions of these.
+type deviations struct {
+	median, worst float64
+	samples       int
 }
 
-// ErrorsOf compares a model with what it was fitted to.
-func (m Model) ErrorsOf(p Problem, samples []Sample) Errors {
+// deviationsFrom compares a model with samples.
+func (m model) deviationsFrom(p Problem, samples []Sample) deviations {
 	var off []float64
 	for _, s := range samples {
-		off = append(off, m.off(p, s))
+		off = append(off, math.Abs(m.step(s.load(p), s.Network)/s.Step.Seconds()-1))
 	}
-	return summed(off)
+	return summarize(off)
 }
 
-// ErrorsOfUnseen compares measured steps with models that were fitted without any of their size, but for the smallest
-// and the largest: nobody has said how a step ends beyond these. There are no samples where too few are left.
-func ErrorsOfUnseen(p Problem, samples []Sample) Errors {
-	var sizes []int64
+// deviationsUnseen compares measured steps with models that were fitted without any of their size. It leaves out the
+// smallest and the largest size: a model is not asked beyond what it was fitted to. It has no samples if too few are
+// left to fit a model to.
+func deviationsUnseen(p Problem, samples []Sample) deviations {
+	bySize := map[int64][]Sample{}
 	for _, s := range samples {
-		if n := s.Grid.Points(); !slices.Contains(sizes, n) {
-			sizes = append(sizes, n)
-		}
+		bySize[s.Grid.Points()] = append(bySize[s.Grid.Points()], s)
 	}
-	slices.Sort(sizes)
+	sizes := slices.Sorted(maps.Keys(bySize))
 	var off []float64
 	for _, size := range sizes[min(1, len(sizes)):max(1, len(sizes)-1)] {
 		seen := slices.DeleteFunc(slices.Clone(samples), func(s Sample) bool { return s.Grid.Points() == size })
-		m, err := Fit(p, seen)
+		m, err := fit(p, seen)
 		if err != nil {
 			continue
 		}
-		for _, s := range samples {
-			if s.Grid.Points() == size {
-				off = append(off, m.off(p, s))
-			}
+		for _, s := range bySize[size] {
+			off = append(off, math.Abs(m.step(s.load(p), s.Network)/s.Step.Seconds()-1))
 		}
 	}
-	return summed(off)
+	return summarize(off)
 }
 
-// off returns how far the model is from a sample.
-func (m Model) off(p Problem, s Sample) float64 {
-	return math.Abs(m.step(s.load(p), s.Network)/s.Step.Seconds() - 1)
-}
-
-func summed(off []float64) Errors {
+func summarize(off []float64) deviations {
 	if len(off) == 0 {
-		return Errors{}
+		return deviations{}
 	}
 	slices.Sort(off)
-	middle := (off[(len(off)-1)/2] + off[len(off)/2]) / 2
-	return Errors{middle, off[len(off)-1], len(off)}
+	return deviations{(off[(len(off)-1)/2] + off[len(off)/2]) / 2, off[len(off)-1], len(off)}
 }
 
 // Sample is a step that was measured.
@@ -75,17 +67,14 @@ type Sample struct {
 	Step    time.Duration
 }
 
-// errTooFew is wrapped by the errors of Fit for samples that say too little.
-var errTooFew = errors.New("too few measured steps")
-
 // fewest is how many samples a fit needs: as many as the model has parameters.
 const fewest = 8
 
-// Fit fits a model to steps that were measured: it minimises the squares of the logarithms of predicted over measured
+// fit fits a model to steps that were measured: it minimizes the squares of the logarithms of predicted over measured
 // times. It needs steps of one device of two sizes, and of several devices.
-func Fit(p Problem, samples []Sample) (Model, error) {
+func fit(p Problem, samples []Sample) (model, error) {
 	if err := sufficient(samples); err != nil {
-		return Model{}, err
+		return model{}, err
 	}
 	var loads []load
 	least, rate, most := math.Inf(1), 0., int64(0)
@@ -125,7 +114,7 @@ func Fit(p Problem, samples []Sample) (Model, error) {
 		}
 	}
 	if best == nil {
-		return Model{}, errors.New("the measured steps fit no model")
+		return model{}, errors.New("the measured steps fit no model")
 	}
 	return modelOf(best), nil
 }
@@ -137,7 +126,8 @@ func begins(least, point, most float64) (all [][]float64) {
 		for _, hidden := range []float64{-1, 2} {
 			for _, cached := range []float64{most / 256, most / 16} {
 				all = append(all, []float64{
-					math.Log(least), math.Log(point), math.Log(sent.message), math.Log(sent.message), math.Log(sent.rate), hidden, math.Log(cached), math.Log(1.5),
+					math.Log(least), math.Log(point), math.Log(sent.message), math.Log(sent.message), math.Log(sent.rate),
+					hidden, math.Log(cached), math.Log(1.5),
 				})
 			}
 		}
@@ -147,11 +137,12 @@ func begins(least, point, most float64) (all [][]float64) {
 
 // modelOf returns the model of an unbounded vector: times and rates are above 0, a share is from 0 to 1, and a point
 // from memory takes no less than one from the caches.
-func modelOf(x []float64) Model {
+func modelOf(x []float64) model {
 	bounded := func(v float64) float64 { return math.Exp(min(max(v, -60), 60)) }
-	return Model{
-		Least: bounded(x[0]), Near: bounded(x[1]), Together: bounded(x[2]), Message: bounded(x[3]), Within: bounded(x[4]), Hidden: 1 / (1 + bounded(-x[5])),
-		Cached: bounded(x[6]), Point: bounded(x[1]) * max(1, bounded(x[7])),
+	return model{
+		Least: bounded(x[0]), Near: bounded(x[1]), Together: bounded(x[2]), Message: bounded(x[3]),
+		Within: bounded(x[4]), Hidden: 1 / (1 + bounded(-x[5])), Cached: bounded(x[6]),
+		Point: bounded(x[1]) * max(1, bounded(x[7])),
 	}
 }
 
@@ -164,8 +155,8 @@ func sufficient(samples []Sample) error {
 		if s.Step <= 0 || hosts*s.Cut.Devices.Product() < 1 {
 			return fmt.Errorf("a step of %v on %v devices of %v hosts", s.Step, s.Cut.Devices, s.Cut.Hosts)
 		}
-		if hosts > 1 && s.Network.check() != nil {
-			return fmt.Errorf("a step on %v hosts, joined by no network: %w", s.Cut.Hosts, s.Network.check())
+		if hosts > 1 && s.Network.Bandwidth <= 0 {
+			return fmt.Errorf("a step on %v hosts, joined by no network", s.Cut.Hosts)
 		}
 		if hosts*s.Cut.Devices.Product() > 1 {
 			several++
@@ -174,10 +165,8 @@ func sufficient(samples []Sample) error {
 		}
 	}
 	if len(samples) < fewest || len(alone) < 2 || several < 2 {
-		return fmt.Errorf(
-			"%w: %d, of %d sizes on one device and %d of several devices; %d, 2 and 2 are needed", errTooFew,
-			len(samples), len(alone), several, fewest,
-		)
+		return fmt.Errorf("too few measured steps: %d, of %d sizes on one device and %d of several devices; %d, 2 and 2 "+
+			"are needed", len(samples), len(alone), several, fewest)
 	}
 	return nil
 }
@@ -186,18 +175,4 @@ func sufficient(samples []Sample) error {
 func (s Sample) load(p Problem) load {
 	p.Grid = s.Grid
 	return p.loadOf(s.Cut)
-}
-
-// Alone reports whether no host of some samples had several devices: they say nothing of hosts that do.
-func Alone(samples []Sample) bool {
-	return !slices.ContainsFunc(samples, func(s Sample) bool { return s.Cut.Devices.Product() > 1 })
-}
-
-// FewestPoints returns the least that the busiest device had in any of some samples.
-func FewestPoints(samples []Sample) int64 {
-	fewest := int64(math.MaxInt64)
-	for _, s := range samples {
-		fewest = min(fewest, s.load(Problem{}).points)
-	}
-	return fewest
 }

@@ -21,7 +21,7 @@ func heat(size ...int) Problem {
 }
 
 // measured returns what a model takes for cubes on one, two and four devices, off by a little.
-func measured(m Model, noise float64, sizes ...int) (all []Sample) {
+func measured(m model, noise float64, sizes ...int) (all []Sample) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for _, n := range sizes {
 		p := heat(n, n, n)
@@ -33,12 +33,12 @@ func measured(m Model, noise float64, sizes ...int) (all []Sample) {
 	return all
 }
 
-var known = Model{Least: 3e-6, Near: 3e-12, Cached: 2e6, Point: 4e-12, Together: 2e-6, Message: 5e-6, Within: 60e9, Hidden: 0.8}
+var known = model{Least: 3e-6, Near: 3e-12, Cached: 2e6, Point: 4e-12, Together: 2e-6, Message: 5e-6, Within: 60e9, Hidden: 0.8}
 
 // Steps of a model that is known are predicted at sizes that the fit has not seen, on as many devices and on others.
 func TestAKnownModelIsFound(t *testing.T) {
 	p := heat(64, 64, 64)
-	found, err := Fit(p, measured(known, 0.02, 32, 64, 128, 256, 512))
+	found, err := fit(p, measured(known, 0.02, 32, 64, 128, 256, 512))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +68,7 @@ func TestStepsOfSeveralHosts(t *testing.T) {
 			samples = append(samples, Sample{q.Grid, c, network(rate), seconds(known.step(q.loadOf(c), network(rate)))})
 		}
 	}
-	found, err := Fit(p, samples)
+	found, err := fit(p, samples)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,26 +80,27 @@ func TestStepsOfSeveralHosts(t *testing.T) {
 			}
 		}
 	}
-	if Alone(samples) || !Alone(samples[16:]) {
-		t.Error("hosts with several devices were measured, and in the last samples were not")
+	several := Forecast{Problem: p, Devices: 4}
+	if _, err := several.candidates(map[string][]Sample{"mpi": samples[16:]}); err == nil || !strings.Contains(err.Error(), "no steps of several devices of a host") {
+		t.Errorf("hosts with one device each: %v", err)
 	}
 	samples[len(samples)-1].Network = Network{}
-	if m, err := Fit(p, samples); err == nil || !strings.Contains(err.Error(), "joined by no network") {
+	if m, err := fit(p, samples); err == nil || !strings.Contains(err.Error(), "joined by no network") {
 		t.Errorf("two hosts without a network: %+v, %v", m, err)
 	}
 }
 
 func TestErrorsTellOfNoise(t *testing.T) {
 	p, s := heat(64, 64, 64), measured(known, 0.05, 32, 64, 128, 256, 512)
-	m, err := Fit(p, s)
+	m, err := fit(p, s)
 	if err != nil {
 		t.Fatal(err)
 	}
-	fit, unseen := m.ErrorsOf(p, s), ErrorsOfUnseen(p, s)
-	if fit.Samples != 20 || fit.Worst > 0.1 || fit.Median > fit.Worst || fit.Worst == 0 {
-		t.Errorf("errors of the fit: %+v", fit)
+	seen, unseen := m.deviationsFrom(p, s), deviationsUnseen(p, s)
+	if seen.samples != 20 || seen.worst > 0.1 || seen.median > seen.worst || seen.worst == 0 {
+		t.Errorf("errors of the fit: %+v", seen)
 	}
-	if unseen.Samples != 12 || unseen.Worst > 0.2 {
+	if unseen.samples != 12 || unseen.worst > 0.2 {
 		t.Errorf("errors at sizes that were not seen: %+v", unseen)
 	}
 }
@@ -111,7 +112,7 @@ func TestTooFewSamples(t *testing.T) {
 		"none": nil, "one size": measured(known, 0, 64, 64), "one device": {all[0], all[4], all[0], all[4], all[0], all[4]}, "five": all[:5],
 		"no time": append([]Sample{{all[0].Grid, all[0].Cut, Network{}, 0}}, all...),
 	} {
-		if m, err := Fit(p, s); err == nil {
+		if m, err := fit(p, s); err == nil {
 			t.Errorf("%s: %+v", name, m)
 		}
 	}
@@ -168,30 +169,27 @@ func TestCurves(t *testing.T) {
 	}
 	free := Network{Bandwidth: math.Inf(1), Adapters: 1}
 	slow := Network{Bandwidth: 1e9, Adapters: 1, Latency: 30 * time.Microsecond, Message: 15 * time.Microsecond}
-	p := heat(1024, 1024, 1024)
-	by := []Candidate{{"slow", Model{Least: 1e-3, Point: 1e-9, Within: 1e9}, 0}, {"fast", known, 64 * 64 * 64}}
-	for name, curve := range map[string]func(Problem, Machine, []int, []Candidate) ([]Step, error){"strong": Strong, "weak": Weak} {
-		fast, err := curve(p, Machine{Devices: 4, Network: free}, hosts, by)
-		if err != nil {
-			t.Fatal(err)
-		}
-		late, err := curve(p, Machine{Devices: 4, Network: slow}, hosts, by)
-		if err != nil {
-			t.Fatal(err)
+	f := Forecast{Problem: heat(1024, 1024, 1024), Hosts: hosts, Devices: 4}
+	by := []candidate{{name: "slow", model: model{Least: 1e-3, Point: 1e-9, Within: 1e9}}, {name: "fast", model: known, fewest: 64 * 64 * 64}}
+	for _, weak := range []bool{false, true} {
+		fast, err1 := f.curve(free, by, weak)
+		late, err2 := f.curve(slow, by, weak)
+		if err1 != nil || err2 != nil {
+			t.Fatal(err1, err2)
 		}
 		for i, s := range fast {
-			if s.Hosts != hosts[i] || s.Devices != 4*hosts[i] || s.Time < s.Sweep || s.By != "fast" || s.Efficiency > 1.001 || late[i].Time < s.Time {
-				t.Errorf("%s: %+v; on the slow network %+v", name, s, late[i])
+			if s.hosts != hosts[i] || s.time < s.sweep || s.by != "fast" || s.efficiency > 1.001 || late[i].time < s.time {
+				t.Errorf("weak %t: %+v; on the slow network %+v", weak, s, late[i])
 			}
 		}
-		if first := fast[0]; first.Efficiency != 1 || first.Bytes != 0 || first.Beyond {
-			t.Errorf("%s: one host: %+v", name, first)
+		if first := fast[0]; first.efficiency != 1 || first.load.fromHost != 0 || first.beyond {
+			t.Errorf("weak %t: one host: %+v", weak, first)
 		}
-		if last := fast[14]; name == "strong" && !last.Beyond || name == "weak" && last.Efficiency < 0.9 {
-			t.Errorf("%s: 10000 hosts: %+v", name, last)
+		if last := fast[14]; !weak && !last.beyond || weak && last.efficiency < 0.9 {
+			t.Errorf("weak %t: 10000 hosts: %+v", weak, last)
 		}
-		if n, found := Below(late, 0.9); !found || n < 2 {
-			t.Errorf("%s: below 90%% at %d, %v", name, n, found)
+		if n, found := below(late, 0.9); !found || n < 2 {
+			t.Errorf("weak %t: below 90%% at %d, %v", weak, n, found)
 		}
 	}
 }
@@ -200,13 +198,14 @@ func TestCurves(t *testing.T) {
 func TestSlowLinksWithinHosts(t *testing.T) {
 	slow := known
 	slow.Within = 1e6
-	steps, err := Weak(heat(64, 64, 64), Machine{Devices: 4, Network: Network{Bandwidth: 1e9, Adapters: 1}}, Doubled(64), []Candidate{{"slow", slow, 0}})
+	f := Forecast{Problem: heat(64, 64, 64), Hosts: Doubled(64), Devices: 4}
+	steps, err := f.curve(Network{Bandwidth: 1e9, Adapters: 1}, []candidate{{name: "slow", model: slow}}, true)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, s := range steps {
-		if s.Efficiency > 1 {
-			t.Errorf("%d hosts, cut %v: efficiency %v", s.Hosts, s.Cut, s.Efficiency)
+		if s.efficiency > 1 {
+			t.Errorf("%d hosts, cut %v: efficiency %v", s.hosts, s.cut, s.efficiency)
 		}
 	}
 }
@@ -221,18 +220,18 @@ func TestSecondsAreBounded(t *testing.T) {
 }
 
 func TestBelow(t *testing.T) {
-	steps := []Step{{Hosts: 1, Efficiency: 1}, {Hosts: 2, Efficiency: 0.95}, {Hosts: 8, Efficiency: 0.85}}
-	if n, found := Below(steps, 0.9); n != 4 || !found {
+	steps := []step{{hosts: 1, efficiency: 1}, {hosts: 2, efficiency: 0.95}, {hosts: 8, efficiency: 0.85}}
+	if n, found := below(steps, 0.9); n != 4 || !found {
 		t.Errorf("%d, %v", n, found)
 	}
-	if n, found := Below(steps, 0.5); found {
+	if n, found := below(steps, 0.5); found {
 		t.Errorf("%d", n)
 	}
 }
 
 func TestNetworks(t *testing.T) {
 	for _, n := range Names() {
-		if got, err := FindNetwork(n); err != nil || got.Name != n || got.check() != nil {
+		if got, err := FindNetwork(n); err != nil || got.Name != n {
 			t.Errorf("%s: %+v, %v", n, got, err)
 		}
 	}
@@ -249,15 +248,15 @@ func TestNetworks(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"latency: 1":                           `line 1: "latency" is not a key: latency_us`,
+		"latency: 1":                           "line 1: field latency not found",
 		"":                                     "it has no keys with values",
-		"[1]":                                  "it has no keys with values",
-		"bandwidth_gb_s: 1\nadapters: 1.5":     "adapters: 1.5; whole numbers from 1 to 1024",
-		"bandwidth_gb_s: 1\nadapters: .nan":    "adapters: NaN; whole numbers",
-		"latency_us: abc":                      `line 1: latency_us: "abc" is not`,
-		"latency_us: [1]":                      "line 1: latency_us:",
-		"bandwidth_gb_s: 1\nbandwidth_gb_s: 2": "line 2: bandwidth_gb_s is given twice",
-		"bandwidth_gb_s: 1\nlatency_us: &a [*a]\n": "latency_us",
+		"[1]":                                  "cannot unmarshal",
+		"bandwidth_gb_s: 1\nadapters: 1.5":     "adapters: 1.5; only whole numbers",
+		"bandwidth_gb_s: 1\nadapters: .nan":    "adapters: NaN; 1 to 1024 are possible",
+		"latency_us: abc":                      "line 1: cannot unmarshal !!str `abc`",
+		"latency_us: [1]":                      "line 1: cannot unmarshal !!seq",
+		"bandwidth_gb_s: 1\nbandwidth_gb_s: 2": "line 2: mapping key \"bandwidth_gb_s\" already defined",
+		"bandwidth_gb_s: 1\nlatency_us: &a [*a]\n": "line 2: cannot unmarshal !!seq",
 	} {
 		if _, err := readNetwork([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)

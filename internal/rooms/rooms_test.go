@@ -47,7 +47,7 @@ var may = map[string][]string{
 	"solvers":                       {"solvers/scheme", "halo", "halo/boundary", "p2p", "kernels", "kernels/sweep", "stencil", "streams", "domain"},
 	"configs":                       {"solvers", "solvers/scheme", "halo/boundary", "p2p", "p2p/mpi", "stencil", "results/output"},
 	"internal/measure":              {},
-	"internal/forecast":             {"domain", "results"},
+	"internal/forecast":             {"domain", "p2p", "results", "streams"},
 	"internal/files":                {},
 	"internal/cache":                {"internal/files"},
 	"internal/testmpi":              {},

@@ -3,6 +3,7 @@
 package option
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"path/filepath"
@@ -11,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/halox/halox/results"
+	"github.com/halox/halox/internal/files"
 )
 
 // OneOf returns an error unless the value is one of some.
@@ -68,20 +69,42 @@ func Time(name string, d time.Duration) error {
 	return nil
 }
 
-// Drawable returns an error unless the name is of a file that can be drawn into. The flag is written
-// as it is given, with its dashes.
-func Drawable(flag, file string) error {
-	if ext := strings.ToLower(filepath.Ext(file)); !slices.Contains([]string{".png", ".svg", ".pdf"}, ext) {
-		return fmt.Errorf("%s %s: the name must end in .png, .svg or .pdf", flag, file)
-	}
-	return results.CheckWritable(file)
+// File is a file that a command writes or reads.
+type File struct {
+	Name, Path string   // what errors call it: a flag, a key of a config or "the config"; "" is no file
+	Ends       []string // what the path of a file that is written must end in, if that matters
 }
 
-// Recordable returns an error unless the name is one of a record, as run wants it too. The flag is written as it is
-// given, with its dashes.
-func Recordable(flag, file string) error {
-	if strings.ToLower(filepath.Ext(file)) != ".json" {
-		return fmt.Errorf("%s %s: the name must end in .json", flag, file)
+// Record returns the file that a record is written to.
+func Record(name, path string) File { return File{name, path, []string{".json"}} }
+
+// Drawing returns the file that something is drawn into.
+func Drawing(name, path string) File { return File{name, path, []string{".png", ".svg", ".pdf"}} }
+
+// CheckFiles returns an error for each file that cannot be written, that has another ending or that is also read, or
+// written before it. It makes no folder.
+func CheckFiles(written []File, read ...File) error {
+	var errs []error
+	for _, f := range written {
+		if f.Path != "" {
+			errs = append(errs, f.check(read))
+			read = append(read, f)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (f File) check(others []File) error {
+	for _, o := range others {
+		if o.Path != "" && files.Same(o.Path, f.Path) {
+			return fmt.Errorf("%s: %s is %s: name another file", f.Name, f.Path, o.Name)
+		}
+	}
+	if len(f.Ends) > 0 && !slices.Contains(f.Ends, strings.ToLower(filepath.Ext(f.Path))) {
+		return fmt.Errorf("%s %s: the name must end in %s", f.Name, f.Path, strings.Join(f.Ends, ", "))
+	}
+	if err := files.CheckWritable(f.Path); err != nil {
+		return fmt.Errorf("%s: %s cannot be written: %w", f.Name, f.Path, err)
 	}
 	return nil
 }
