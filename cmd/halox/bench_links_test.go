@@ -10,32 +10,6 @@ import (
 	"github.com/halox/halox/results"
 )
 
-// measure runs a bench that must succeed, and returns what it printed and its record.
-func measure(t *testing.T, args ...string) (out string, r *results.Record) {
-	t.Helper()
-	t.Setenv("HALOX_CACHE", t.TempDir())
-	file := filepath.Join(t.TempDir(), "r.json")
-	code, out, errs := cli(append(append([]string{"bench"}, args...), "--record", file)...)
-	if code != 0 || errs != "" {
-		t.Fatalf("%v: exit %d: %s", args, code, errs)
-	}
-	r, err := results.Read(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out, r
-}
-
-// count says how many rows have these labels.
-func count(r *results.Record, labels results.Row) (n int) {
-	for _, row := range r.Rows {
-		if row.Has(labels) {
-			n++
-		}
-	}
-	return n
-}
-
 // All pairs, paths and modes of three devices are measured, beside what bounds them.
 func TestBenchLinks(t *testing.T) {
 	dir := t.TempDir()
@@ -91,6 +65,10 @@ func TestBenchLinksOfOneDevice(t *testing.T) {
 	if len(r.Rows) != 4 || count(r, results.NewRow().Label("path", "device")) != 1 {
 		t.Errorf("%+v", r.Rows)
 	}
+	code, _, errs := cli("bench", "links", "--backend", "host", "--devices", "0", "--sizes", "65536GiB")
+	if code != exitFailed || !strings.Contains(errs, "allocate device memory: 70368744177664 bytes: out of memory") {
+		t.Errorf("exit %d, %q", code, errs)
+	}
 }
 
 // What was measured is not measured again, and ceilings are found in it.
@@ -108,37 +86,5 @@ func TestBenchLinksResumes(t *testing.T) {
 	if len(r.Rows) != len(whole.Rows) || r.Rows[0].Median(results.Time) != whole.Rows[0].Median(results.Time) ||
 		last.Median(results.CopyTime) != whole.Rows[len(whole.Rows)-1].Median(results.CopyTime) {
 		t.Errorf("%d rows, the last %+v", len(r.Rows), last)
-	}
-}
-
-func TestBenchLinksRefuses(t *testing.T) {
-	for _, tc := range []struct {
-		says string
-		args []string
-	}{
-		{`--paths: there is no "tunnel": take peer, direct, staged`, []string{"--paths", "tunnel"}},
-		{`--modes: there is no "sideways": take one-way`, []string{"--modes", "sideways"}},
-		{`--modes names none`, []string{"--modes="}},
-		{`--sizes: "0" is no size`, []string{"--sizes", "0"}},
-		{`--sizes: "-1KiB" is no size`, []string{"--sizes", "-1KiB"}},
-		{`--sizes: "many" is no size`, []string{"--sizes", "1K,many"}},
-		{`--sizes: "0.3" is no size`, []string{"--sizes", "0.3"}},
-		{`--sizes: "NaN" is no size`, []string{"--sizes", "NaN"}},
-		{`--sizes: "1e300GiB" is no size`, []string{"--sizes", "1e300GiB"}},
-		{`--sizes names none`, []string{"--sizes="}},
-		{`--devices 0,0: name each device once`, []string{"--devices", "0,0"}},
-		{`--devices -1: name each device once`, []string{"--devices", "-1"}},
-		{`--budget 0s: give a positive time`, []string{"--budget", "0"}},
-		{`--backend: there is no "gpu"`, []string{"--backend", "gpu"}},
-		{`allocate device memory: 70368744177664 bytes: out of memory`, []string{"--sizes", "65536GiB"}},
-		{`--resume: results: read record`, []string{"--resume", "nowhere.json"}},
-	} {
-		args := append([]string{"bench", "links", "--backend", "host", "--devices", "0,1"}, tc.args...)
-		if tc.args[0] == "--devices" {
-			args = append([]string{"bench", "links", "--backend", "host"}, tc.args...)
-		}
-		if code, _, errs := cli(args...); code != 1 || !strings.Contains(errs, tc.says) {
-			t.Errorf("%v: exit %d, %q, want %q", tc.args, code, errs, tc.says)
-		}
 	}
 }

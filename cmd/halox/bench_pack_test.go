@@ -1,9 +1,7 @@
 package main
 
 import (
-	"errors"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -15,24 +13,6 @@ import (
 	"github.com/halox/halox/results"
 )
 
-// packs runs halox bench pack on host devices, and returns what it printed and its
-// record.
-func packs(t *testing.T, args ...string) (out string, r *results.Record) {
-	t.Helper()
-	t.Setenv("HALOX_CACHE", t.TempDir())
-	record := filepath.Join(t.TempDir(), "p.json")
-	args = append([]string{"bench", "pack", "--backend", "host", "--budget", "100us", "--record", record}, args...)
-	code, out, errs := cli(args...)
-	if code != 0 || errs != "" {
-		t.Fatalf("exit %d: %s", code, errs)
-	}
-	r, err := results.Read(record)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out, r
-}
-
 // contended returns what a record says that it measured.
 func contended(r *results.Record) (names []string) {
 	for _, name := range r.Settings.(map[string]any)["contenders"].([]any) {
@@ -41,19 +21,11 @@ func contended(r *results.Record) (names []string) {
 	return names
 }
 
-// drawn fails unless a plot was written.
-func drawn(t *testing.T, plot string) {
-	t.Helper()
-	if info, err := os.Stat(plot); err != nil || info.Size() < 1000 {
-		t.Errorf("plot: %v, %v", info, err)
-	}
-}
-
 // A small bench on a host device leaves its table, its record and its plot.
 func TestBenchPack(t *testing.T) {
 	testdevices.InTurn(t, 6, 8)
 	plot := filepath.Join(t.TempDir(), "p.png")
-	out, r := packs(t, "--suites", "jenkins,ddtbench", "--match", "vector-512|LAMMPS_atomic", "--most", "20000", "--unpack", "--plot", plot)
+	out, r := measure(t, "pack", "--backend", "host", "--budget", "100us", "--suites", "jenkins,ddtbench", "--match", "vector-512|LAMMPS_atomic", "--most", "20000", "--unpack", "--plot", plot)
 	drawn(t, plot)
 	groups := r.Groups()
 	if len(groups) != 2*(3*2+3) || r.Kind != results.KindPack || r.Devices[0].Backend != "host" || r.Rows[0].Text("memory") != datatypes.ToDevice || r.Interrupted || r.Failure != "" {
@@ -106,54 +78,12 @@ func labelled(row results.Row, label string) float64 {
 func TestBenchPackUnsuited(t *testing.T) {
 	testdevices.InTurn(t, 1, 2)
 	testdevices.Once(t)
-	out, r := packs(t, "--engines", "targeted", "--match", "LAMMPS_atomic/d=1217", "--to", "pinned", "--blocks", "3", "--no-check")
+	out, r := measure(t, "pack", "--backend", "host", "--budget", "100us", "--engines", "targeted", "--match", "LAMMPS_atomic/d=1217", "--to", "pinned", "--blocks", "3", "--no-check")
 	if len(r.Rows) != 1 || r.Rows[0].Text("engine") != "copies" || r.Rows[0].Checked || r.Rows[0].Text("memory") != datatypes.ToPinned || labelled(r.Rows[0], "thread_blocks") != 3 {
 		t.Errorf("%+v", r)
 	}
 	if !slices.Equal(contended(r), []string{"copies", "targeted"}) || strings.Contains(out, "auto") || !strings.Contains(out, "pinned host memory") {
 		t.Errorf("%v:\n%s", contended(r), out)
-	}
-}
-
-func TestBenchPackRefuses(t *testing.T) {
-	testdevices.InTurn(t, 1, 8)
-	testdevices.Once(t)
-	folder, records := filepath.Join(t.TempDir(), "folder.png"), filepath.Join(t.TempDir(), "folder.json")
-	if err := errors.Join(os.Mkdir(folder, 0o755), os.Mkdir(records, 0o755)); err != nil {
-		t.Fatal(err)
-	}
-	for _, tc := range []struct {
-		name, want string
-		args       []string
-	}{
-		{"no engine", `--engines: there is no "warp": take all, auto, copies`, []string{"--engines", "tree,warp"}},
-		{"no suite", `--suites: there is no "nas": take ddtbench, tempi`, []string{"--suites", "nas"}},
-		{"no suites", "--suites names none", []string{"--suites", ""}},
-		{"no figure", `--figure: there is no "wu-99": take wu-6`, []string{"--figure", "wu-99"}},
-		{"a figure's suites", "--figure wu-6 has its own --suites: leave --suites out", []string{"--figure", "wu-6", "--suites", "wu"}},
-		{"a figure's engines", "leave --engines out", []string{"--figure", "wu-6", "--engines", "tree"}},
-		{"no memory", `--to: there is no "host": take device, pinned`, []string{"--to", "host"}},
-		{"no backend", `--backend: there is no "gpu": take auto, cuda, host`, []string{"--backend", "gpu"}},
-		{"half an expression", "--match: error parsing regexp", []string{"--match", "(vector"}},
-		{"nothing matches", "no layout of hacc fits", []string{"--suites", "hacc", "--match", "vector"}},
-		{"nothing so large", "no layout of hacc fits", []string{"--suites", "hacc", "--least", "1000000000000"}},
-		{"limits the wrong way round", "--least 9 is more than --most 8", []string{"--least", "9", "--most", "8"}},
-		{"less than nothing", "--least -1", []string{"--least", "-1"}},
-		{"a device before the first", "--device -1: devices are counted from 0", []string{"--device", "-1"}},
-		{"fewer blocks than none", "--blocks -2", []string{"--blocks", "-2"}},
-		{"no time", "--budget 0s: give a positive time", []string{"--budget", "0"}},
-		{"no such plot", "must end in .png, .svg, .pdf", []string{"--plot", "p.gif"}},
-		{"a plot that is a folder", "cannot be written: it is a folder", []string{"--plot", folder}},
-		{"a record that is a folder", "cannot be written: it is a folder", []string{"--record", records}},
-		{"no name of a record", "must end in .json", []string{"--record", "p.yaml"}},
-		{"no such parameter", "--over edge: the layouts have no such parameter", []string{"--suites", "hacc", "--over", "edge"}},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			args := append([]string{"bench", "pack", "--backend", "host", "--budget", "1us"}, tc.args...)
-			if code, out, errs := cli(args...); code != exitFailed || out != "" || !strings.Contains(errs, tc.want) {
-				t.Errorf("exit %d, %q, %q, want %q", code, out, errs, tc.want)
-			}
-		})
 	}
 }
 
@@ -183,7 +113,7 @@ func TestBenchPackFigure(t *testing.T) {
 	} {
 		t.Run(tc.figure, func(t *testing.T) {
 			plot := filepath.Join(t.TempDir(), "p.svg")
-			_, r := packs(t, append([]string{"--figure", tc.figure, "--most", "2000", "--plot", plot}, tc.args...)...)
+			_, r := measure(t, append([]string{"pack", "--backend", "host", "--budget", "100us", "--figure", tc.figure, "--most", "2000", "--plot", plot}, tc.args...)...)
 			drawn(t, plot)
 			if r.Rows[0].Text("memory") != tc.to || !slices.Equal(contended(r), tc.contenders) || len(r.Rows) != len(r.Groups())*len(tc.contenders) {
 				t.Errorf("to %s, %v, %d rows of %d groups", r.Rows[0].Text("memory"), contended(r), len(r.Rows), len(r.Groups()))

@@ -13,22 +13,10 @@ import (
 	"github.com/halox/halox/results"
 )
 
-// pings runs halox bench pingpong on host devices, and returns what it printed and its
-// record.
+// pings is measure of halox bench pingpong on host devices.
 func pings(t *testing.T, args ...string) (out string, r *results.Record) {
 	t.Helper()
-	t.Setenv("HALOX_CACHE", t.TempDir())
-	record := filepath.Join(t.TempDir(), "p.json")
-	args = append([]string{"bench", "pingpong", "--backend", "host", "--budget", "100us", "--record", record}, args...)
-	code, out, errs := cli(args...)
-	if code != 0 || errs != "" && !strings.HasPrefix(errs, "--fragment and --ring do not apply to ") {
-		t.Fatalf("exit %d: %s", code, errs)
-	}
-	r, err := results.Read(record)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out, r
+	return measure(t, append([]string{"pingpong", "--backend", "host", "--budget", "100us"}, args...)...)
 }
 
 // A small bench between host devices leaves its table, its record and its plot.
@@ -107,39 +95,6 @@ func TestBenchPingPongOnOneBusyDevice(t *testing.T) {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q:\n%s", want, out)
 		}
-	}
-}
-
-func TestBenchPingPongRefuses(t *testing.T) {
-	testdevices.Once(t)
-	for _, tc := range []struct {
-		name, want string
-		args       []string
-	}{
-		{"no path", `--paths: there is no "auto": take direct, peer, staged`, []string{"--paths", "auto"}},
-		{"no engine", `--engine: there is no "warp": take all, auto, copies`, []string{"--engine", "warp"}},
-		{"one device", "--devices 1: name two devices", []string{"--devices", "1"}},
-		{"a device before the first", "--devices -1,0: name two devices, counted from 0", []string{"--devices", "-1,0"}},
-		{"no such fragment", "--fragment -1: ", []string{"--fragment", "-1"}},
-		{"no such ring", "--ring -1: ", []string{"--ring", "-1"}},
-		{"more than busy", "--busy 1.5: give a fraction from 0 to 1", []string{"--busy", "1.5"}},
-		{"no fraction", "--busy NaN: ", []string{"--busy", "nan"}},
-		{"nothing remote", "--remote is for path peer", []string{"--remote", "--paths", "direct"}},
-		{"nothing remote in a figure", "--remote is for path peer", []string{"--remote", "--figure", "jenkins-6"}},
-		{"no suite", `--suites: there is no "nas"`, []string{"--suites", "nas"}},
-		{"no figure", `--figure: there is no "wu-6": take wu-9, wu-10`, []string{"--figure", "wu-6"}},
-		{"a figure's suites", "--figure wu-9 has its own --suites", []string{"--figure", "wu-9", "--suites", "wu"}},
-		{"a figure's engines", "--figure jenkins-6 has its own --engine", []string{"--figure", "jenkins-6", "--engine", "tree"}},
-		{"no such parameter", "--over edge: the layouts have no such parameter", []string{"--suites", "hacc", "--over", "edge"}},
-		{"no such plot", "must end in .png, .svg, .pdf", []string{"--plot", "p.gif"}},
-		{"nothing matches", "no layout of hacc fits", []string{"--suites", "hacc", "--match", "vector"}},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			args := append([]string{"bench", "pingpong", "--backend", "host", "--budget", "1us"}, tc.args...)
-			if code, out, errs := cli(args...); code != exitFailed || out != "" || !strings.Contains(errs, tc.want) {
-				t.Errorf("exit %d, %q, %q, want %q", code, out, errs, tc.want)
-			}
-		})
 	}
 }
 

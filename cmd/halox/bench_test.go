@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"math"
 	"os"
 	"path/filepath"
@@ -16,17 +17,8 @@ import (
 // A small bench on host devices leaves its table, its record and its plot.
 func TestBenchExchange(t *testing.T) {
 	testdevices.InTurn(t, 3, 8)
-	dir := t.TempDir()
-	record, plot := filepath.Join(dir, "e.json"), filepath.Join(dir, "e.png")
-	code, out, errs := cli("bench", "exchange", "--backend", "host", "--devices", "2", "--points", "4,8", "--radius", "1,2",
-		"--fields", "2", "--record", record, "--plot", plot)
-	if code != 0 {
-		t.Fatalf("exit %d: %s", code, errs)
-	}
-	r, err := results.Read(record)
-	if err != nil {
-		t.Fatal(err)
-	}
+	plot := filepath.Join(t.TempDir(), "e.png")
+	out, r := measure(t, "exchange", "--backend", "host", "--devices", "2", "--points", "4,8", "--radius", "1,2", "--fields", "2", "--plot", plot)
 	if len(r.Rows) != 2*2*3 || strings.Count(out, "direct") != 2*2 || r.Kind != results.KindExchange || len(r.Devices) != 2 || r.Command[1] != "exchange" {
 		t.Errorf("%d rows of %+v:\n%s", len(r.Rows), r, out)
 	}
@@ -50,39 +42,7 @@ func TestBenchExchange(t *testing.T) {
 			t.Errorf("row %+v", row)
 		}
 	}
-	if info, err := os.Stat(plot); err != nil || info.Size() < 1000 {
-		t.Errorf("plot: %v, %v", info, err)
-	}
-	for _, bad := range [][]string{{"--backend", "gpu"}, {"--plot", "times.gif"}, {"--record", t.TempDir()}, {"--radius", "9", "--points", "4"}} {
-		if code, _, errs := cli(append([]string{"bench", "exchange", "--backend", "host", "--devices", "2"}, bad...)...); code == 0 || errs == "" {
-			t.Errorf("%v: exit %d, %q", bad, code, errs)
-		}
-	}
-}
-
-// Flags that make no sense are refused before a record is touched.
-func TestBenchExchangeRefuses(t *testing.T) {
-	file := write(t, "e.json", "an older record")
-	for says, args := range map[string][]string{
-		`--paths: there is no "tunnel": take direct`:   {"--paths", "tunnel"},
-		`--paths names none`:                           {"--paths="},
-		`--points 0: give points along an axis`:        {"--points", "4,0"},
-		`--points 9000000000000000000: give points`:    {"--points", "9000000000000000000"},
-		`--radius: 0 is none`:                          {"--radius", "0"},
-		`--fields: -1 is none`:                         {"--fields", "-1"},
-		`--fields: 1000000000 is too many`:             {"--fields", "1000000000"},
-		`--radius: 5000 is too many`:                   {"--radius", "5000"},
-		`--devices -1: give a number of devices`:       {"--devices", "-1"},
-		`2000 host devices: at most 1024 are possible`: {"--devices", "2000"},
-	} {
-		code, out, errs := cli(append([]string{"bench", "exchange", "--backend", "host", "--record", file}, args...)...)
-		if code != exitFailed || !strings.Contains(errs, says) || out != "" {
-			t.Errorf("%v: exit %d, %q, %q", args, code, errs, out)
-		}
-	}
-	if text, err := os.ReadFile(file); err != nil || string(text) != "an older record" {
-		t.Errorf("%q, %v", text, err)
-	}
+	drawn(t, plot)
 }
 
 // What is named twice is measured once.
@@ -110,37 +70,127 @@ func TestBenchFilesAreTwo(t *testing.T) {
 	}
 }
 
-// A record has the name of one: that of a config was taken too, and written over.
-func TestBenchRecordIsJSON(t *testing.T) {
+// Options that cannot be are refused before a record is touched. What all flags refuse is tested in package option.
+func TestBenchRefuses(t *testing.T) {
 	testdevices.InTurn(t, 6, 8)
-	file := write(t, "la.yaml", small)
-	for _, bench := range []string{"latency", "exchange", "links", "pack", "pingpong", "sweep", "schemes", "scaling", "ranks"} {
-		code, out, errs := cli("bench", bench, "--backend", "host", "--record", file)
-		if code != exitFailed || out != "" || errs != "--record "+file+": the name must end in .json\n" {
-			t.Errorf("%s: exit %d: %s%s", bench, code, out, errs)
+	testdevices.Once(t)
+	dir := t.TempDir()
+	folder, records := filepath.Join(dir, "folder.png"), filepath.Join(dir, "folder.json")
+	if err := errors.Join(os.Mkdir(folder, 0o755), os.Mkdir(records, 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	record := write(t, "r.json", "an older record")
+	for _, tc := range []struct{ args, want string }{
+		{"exchange --paths tunnel", `--paths: there is no "tunnel": take direct, peer, staged`},
+		{"exchange --points 4,0", "--points 0: want 1 to 1048576"},
+		{"exchange --points 9000000000000000000", "--points 9000000000000000000: want"},
+		{"exchange --radius 5000", "--radius 5000: want 1 to 1024"},
+		{"exchange --fields -1", "--fields -1: want 1 to 1024"},
+		{"exchange --devices -1", "--devices -1: want 0 or more"},
+		{"exchange --devices 2000", "2000 host devices: at most 1024 are possible"},
+		{"exchange --backend gpu", `--backend: there is no "gpu": take auto, cuda, host`},
+		{"exchange --record p.yaml", "--record p.yaml: the name must end in .json\n"},
+		{"exchange --record " + records, "cannot be written: it is a folder"},
+		{"exchange --plot p.gif", "must end in .png, .svg, .pdf"},
+		{"exchange --plot " + folder, "cannot be written: it is a folder"},
+		{"links --paths tunnel", "take peer, direct, staged"},
+		{"links --modes sideways", `--modes: there is no "sideways": take one-way`},
+		{"links --sizes 0", `--sizes: "0" is no size`},
+		{"links --devices 0,0", "--devices 0,0: name each device once"},
+		{"links --devices -1", "--devices -1: name each device once"},
+		{"links --resume nowhere.json", "--resume: results: read record"},
+		{"latency --devices 1,1", "--devices 1,1: name each"},
+		{"latency --budget -1s", "--budget -1s: give a positive"},
+		{"ranks --threads 33", "--threads 33: want a multiple of 32 up to 1024"},
+		{"ranks --threads -32", "--threads -32: want a multiple of 32"},
+		{"ranks --vectors 12", "--vectors 12: want a multiple of 8"},
+		{"ranks --compute newton,Copy", `--compute: there is no "Copy": take newton, copy`},
+		{"ranks --apart 2", "--apart 2: want 0 to 1"},
+		{"sweep --stencils 6-point", `--stencils: there is no "6-point": take 5-point`},
+		{"sweep --stencils 5-point --points-3d 8", "--points-3d: none of the stencils 5-point has 3"},
+		{"sweep --stencils 7-point --points-2d 8", "--points-2d: none of the stencils 7-point has 2"},
+		{"sweep --device -1", "--device -1: want 0 or more"},
+		{"schemes --devices 0,1", "--devices 0: want 1 to 1024"},
+		{"schemes --dims 4", "--dims 4: want 2 to 3"},
+		{"schemes --precisions half", `--precisions: there is no "half": take float64, float32`},
+		{"schemes --norms 0,-2", "--norms -2: want 0 or more"},
+		{"schemes --sums exact", `--sums: there is no "exact"`},
+		{"schemes --cut thin", `--cut: there is no "thin": take auto, slabs`},
+		{"schemes --exchange-steps 1,17", "--exchange-steps 17: want 1 to"},
+		{"schemes more", "unknown command"},
+		{"scaling --mode none", `--mode: there is no "none": take strong, weak, both`},
+		{"scaling --order random", `--order: there is no "random"`},
+		{"scaling --scheme baseline --path peer", "--path peer: scheme baseline has a path of its own"},
+		{"scaling --scheme fused,ranks --exchange-steps 2", "--exchange-steps 2: scheme ranks exchanges after each step"},
+		{"scaling --scheme fused --order pairwise", "none of the schemes fused has an order"},
+		{"pack --engines tree,warp", `--engines: there is no "warp": take all, auto, copies`},
+		{"pack --suites=", "--suites names none: take ddtbench, tempi"},
+		{"pack --figure wu-99", `--figure: there is no "wu-99": take wu-6`},
+		{"pack --figure wu-6 --suites wu", "--figure wu-6 has its own --suites: leave --suites out"},
+		{"pack --figure wu-6 --engines tree", "leave --engines out"},
+		{"pack --to host", `--to: there is no "host": take device, pinned`},
+		{"pack --match (vector", "--match: error parsing regexp"},
+		{"pack --suites hacc --match vector", "no layout of hacc fits"},
+		{"pack --suites hacc --least 1000000000000", "no layout of hacc fits"},
+		{"pack --least 9 --most 8", "--least 9 is more than --most 8"},
+		{"pack --least -1", "--least -1"},
+		{"pack --blocks -2", "--blocks -2"},
+		{"pack --suites hacc --over edge", "--over edge: the layouts have no such parameter"},
+		{"pingpong --paths auto", `--paths: there is no "auto": take direct, peer, staged`},
+		{"pingpong --engine warp", `--engine: there is no "warp": take all, auto, copies`},
+		{"pingpong --devices 1", "--devices 1: name two devices"},
+		{"pingpong --devices -1,0", "--devices -1,0: name two devices, counted from 0"},
+		{"pingpong --fragment -1", "--fragment -1: "},
+		{"pingpong --ring -1", "--ring -1: want 0 to 1024"},
+		{"pingpong --busy 1.5", "--busy 1.5: give a fraction from 0 to 1"},
+		{"pingpong --busy nan", "--busy NaN: "},
+		{"pingpong --remote --paths direct", "--remote is for path peer"},
+		{"pingpong --remote --figure jenkins-6", "--remote is for path peer"},
+		{"pingpong --figure wu-6", `--figure: there is no "wu-6": take wu-9, wu-10`},
+		{"pingpong --figure wu-9 --suites wu", "--figure wu-9 has its own --suites"},
+		{"pingpong --figure jenkins-6 --engine tree", "--figure jenkins-6 has its own --engine"},
+	} {
+		args := strings.Fields(tc.args)
+		args = append([]string{"bench", args[0], "--backend", "host", "--record", record}, args[1:]...)
+		if code, out, errs := cli(args...); code != exitFailed || out != "" || !strings.Contains(errs, tc.want) {
+			t.Errorf("%s: exit %d, %q, %q, want %q", tc.args, code, out, errs, tc.want)
 		}
 	}
-	if text, err := os.ReadFile(file); err != nil || string(text) != small {
-		t.Errorf("%q, %v", text, err)
+	if text := content(t, record); string(text) != "an older record" {
+		t.Errorf("%q", text)
 	}
 }
 
-// A number of threads that no rank can have, and what no rank can compute, are refused before a record is touched.
-func TestBenchRanksRefuses(t *testing.T) {
-	file := write(t, "r.json", "an older record")
-	for _, threads := range []string{"0", "33", "100000", "-32"} {
-		code, out, errs := cli("bench", "ranks", "--backend", "host", "--record", file, "--threads", threads)
-		if code != exitFailed || !strings.Contains(errs, "--threads "+threads+": want a multiple of 32 up to 1024") || out != "" {
-			t.Errorf("%s: exit %d, %q, %q", threads, code, errs, out)
+// drawn fails unless a plot was written.
+func drawn(t *testing.T, plot string) {
+	t.Helper()
+	if info, err := os.Stat(plot); err != nil || info.Size() < 1000 {
+		t.Errorf("plot: %v, %v", info, err)
+	}
+}
+
+// measure runs a bench that must succeed, and returns what it printed and its record.
+func measure(t *testing.T, args ...string) (out string, r *results.Record) {
+	t.Helper()
+	t.Setenv("HALOX_CACHE", t.TempDir())
+	file := filepath.Join(t.TempDir(), "r.json")
+	code, out, errs := cli(append(append([]string{"bench"}, args...), "--record", file)...)
+	if code != 0 || errs != "" && !strings.HasPrefix(errs, "--fragment and --ring do not apply to ") && !strings.Contains(errs, "left out") && !strings.HasPrefix(errs, "not measured: ") {
+		t.Fatalf("%v: exit %d: %s", args, code, errs)
+	}
+	r, err := results.Read(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out, r
+}
+
+// count says how many rows have these labels.
+func count(r *results.Record, labels results.Row) (n int) {
+	for _, row := range r.Rows {
+		if row.Has(labels) {
+			n++
 		}
 	}
-	for compute, says := range map[string]string{"sums": `--compute: there is no "sums": take newton, copy`, "newton,Copy": `--compute: there is no "Copy"`, "": "--compute names none"} {
-		code, out, errs := cli("bench", "ranks", "--backend", "host", "--record", file, "--compute", compute)
-		if code != exitFailed || !strings.Contains(errs, says) || out != "" {
-			t.Errorf("%q: exit %d, %q, %q", compute, code, errs, out)
-		}
-	}
-	if text := content(t, file); string(text) != "an older record" {
-		t.Errorf("%q", text)
-	}
+	return n
 }

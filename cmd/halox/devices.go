@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/halox/halox/configs"
 	"github.com/halox/halox/halo"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/p2p/mpi"
@@ -36,7 +35,7 @@ Started by mpirun, it lists those that each process would take.`,
 
 // showDevices is the command as one of the launched processes.
 func showDevices(ctx context.Context, g *processGroup, out io.Writer) (err error) {
-	s, err := openSession(ctx, configs.Devices{Backend: configs.Auto}, g.Processes, "", out)
+	s, err := openSession(ctx, halo.Devices{Processes: g.Processes}, out)
 	if err != nil {
 		return err
 	}

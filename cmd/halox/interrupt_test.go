@@ -18,8 +18,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/halox/halox/configs"
 	"github.com/halox/halox/internal/bench"
+	"github.com/halox/halox/internal/bench/option"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/p2p/mpi"
 	"github.com/halox/halox/results"
@@ -255,12 +255,12 @@ func TestABenchThatIsForced(t *testing.T) {
 // What a bench has measured is kept too where it is ended by force while it writes that.
 func TestABenchThatIsForcedWhileItWrites(t *testing.T) {
 	record := filepath.Join(t.TempDir(), "r.json")
-	b := &benchFlags{backend: string(streams.Host), network: configs.Auto, files: bench.Files{Record: record, Plot: "p.svg"}}
 	writing := make(chan error, 1)
-	leave := benchOutput{chart: func(*results.Record) (plot.Chart, error) {
+	b := newBench(bench.Command{Options: oneRow{}, Chart: func(*results.Record) (plot.Chart, error) {
 		writing <- os.Remove(record) // as if it were not written yet
 		select {}
-	}}
+	}})
+	b.backend, b.files = string(streams.Host), bench.Files{Record: record, Plot: "p.svg"}
 	var notes printed
 	i := catchInterrupts(t.Context(), &notes)
 	go func() {
@@ -275,7 +275,7 @@ func TestABenchThatIsForcedWhileItWrites(t *testing.T) {
 	err := i.run(func(ctx context.Context) error {
 		cmd := &cobra.Command{}
 		cmd.SetContext(ctx)
-		return b.measure(cmd, &processGroup{mpi.Alone()}, oneRow{}, b.count(1), leave, io.Discard, io.Discard)
+		return b.measure(cmd, &processGroup{mpi.Alone()}, io.Discard, io.Discard)
 	})
 	r, read := results.Read(record)
 	if err != errInterrupted || read != nil || len(r.Rows) != 1 {
@@ -286,7 +286,11 @@ func TestABenchThatIsForcedWhileItWrites(t *testing.T) {
 // oneRow is a benchmark of nothing.
 type oneRow struct{}
 
+func (oneRow) Flags() []option.Flag { return nil }
+
 func (oneRow) Check() error { return nil }
+
+func (oneRow) Wants(*mpi.Processes) (bench.Wanted, error) { return bench.Wanted{Count: 1}, nil }
 
 func (oneRow) Run(ctx context.Context, on *bench.Machine, to *bench.Recorder) error {
 	if err := to.Begin(results.KindPack, nil); err != nil {

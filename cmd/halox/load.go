@@ -37,14 +37,6 @@ func addSet(cmd *cobra.Command, set *[]string) {
 	}
 }
 
-// texts returns names as a config has them.
-func texts[T ~string](names []T) (all []string) {
-	for _, name := range names {
-		all = append(all, string(name))
-	}
-	return all
-}
-
 // newProblem translates the config.
 func newProblem(c *configs.Run) (*solvers.Problem, error) {
 	var periodic [3]bool

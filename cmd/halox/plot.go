@@ -217,8 +217,8 @@ and --metrics which numbers and in which order.`,
 
 // run prints the table of the files.
 func (f *resultsFlags) run(files []string, out io.Writer) error {
-	if err := option.OneOf("format", f.format, results.Formats()...); err != nil {
-		return err
+	if !slices.Contains(results.Formats(), f.format) {
+		return fmt.Errorf("--format: there is no %q: take %s", f.format, strings.Join(results.Formats(), ", "))
 	}
 	where, err := conditions(f.where)
 	if err != nil {

@@ -18,22 +18,13 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// openSession opens the devices that a config asks for; network carries messages to other processes. Notes for the
-// user, such as that there is no GPU, or that the cache cannot be written, go to notes.
-func openSession(
-	ctx context.Context, c configs.Devices, processes *mpi.Processes, network mpi.Network, notes io.Writer,
-) (*halo.Session, error) {
+// openSession opens devices. Notes for the user, such as that there is no GPU, or that the cache cannot be written, go
+// to notes.
+func openSession(ctx context.Context, devices halo.Devices, notes io.Writer) (*halo.Session, error) {
 	if err := cmp.Or(cache.At("").Check(), cache.At("").Keeps()); err != nil {
 		fmt.Fprintln(notes, err)
 	}
 	during(ctx, "opening the devices", nil)
-	devices := halo.Devices{
-		Backend: streams.Backend(c.Backend), Count: int(c.Count), IDs: c.IDs,
-		Processes: processes, Network: network,
-	}
-	if c.Backend == configs.Auto {
-		devices.Backend = ""
-	}
 	s, err := halo.Open(ctx, devices)
 	if err != nil {
 		return nil, inConfig(err)
@@ -42,6 +33,14 @@ func openSession(
 		fmt.Fprintln(notes, s.Note)
 	}
 	return s, nil
+}
+
+// backendOf returns the backend that a config or a flag names, "" for auto.
+func backendOf(name string) streams.Backend {
+	if name == configs.Auto {
+		return ""
+	}
+	return streams.Backend(name)
 }
 
 // optionKeys are the keys of a config that set the options of a session.
@@ -68,7 +67,10 @@ type setup struct {
 // newSetup opens the devices of a config and plans on them. With ahead, it begins to compile what a run needs before
 // links are measured. Notes for the user go to notes, which also shows how compiling goes if it is a status.
 func newSetup(ctx context.Context, c *configs.Run, p *mpi.Processes, notes io.Writer, ahead bool) (*setup, error) {
-	session, err := openSession(ctx, c.Devices, p, mpi.Network(c.Exchange.Network), notes)
+	session, err := openSession(ctx, halo.Devices{
+		Backend: backendOf(c.Devices.Backend), Count: int(c.Devices.Count), IDs: c.Devices.IDs, Processes: p,
+		Network: mpi.Network(c.Exchange.Network),
+	}, notes)
 	if err != nil {
 		return nil, err
 	}

@@ -1,14 +1,6 @@
 // Package bench runs benchmarks: it measures what a record lacks, writes the record from time to
-// time, and draws it. What is measured is in the packages below it, one a group of benchmarks. Each
-// benchmark has a struct of options with the methods
-//
-//	Check() error
-//	Run(ctx context.Context, on *bench.Machine, to *bench.Recorder) error
-//
-// Check rejects impossible options and fills in those that were left open; it comes before
-// Run. Its messages name an option as the command line does: --paths for Paths. Run measures on open
-// devices and returns the error of the context where that ends, when a measurement that is under way
-// has come to its end.
+// time, and draws it. What is measured is in the packages below it, one a group of benchmarks, each of
+// which is a [Command] with a struct of options.
 package bench
 
 import (
@@ -264,6 +256,11 @@ func (k *Recorder) Part() *results.Record {
 	part := *k.Record
 	part.Interrupted = true
 	return &part
+}
+
+// WriteTable prints a record as halox results does.
+func WriteTable(w io.Writer, r *results.Record) error {
+	return results.WriteTable(w, "text", results.Source{Record: r})
 }
 
 // Keep writes the record, draws what was measured and notes what was left out. It is an error if

@@ -1,6 +1,6 @@
 // Package datatypes measures the engines that pack MPI datatypes, on the layouts of benchmarks and
-// papers: on one device by [PackOptions], and on their way from one device to another and back by
-// [PingPongOptions]. It draws the papers' figures of what was measured.
+// papers: on one device by [PackCommand], and on their way from one device to another and back by
+// [PingPongCommand]. It draws the papers' figures of what was measured.
 package datatypes
 
 import (
@@ -19,55 +19,71 @@ import (
 	"github.com/halox/halox/results/plot"
 )
 
-// Layouts say which layouts are measured, and for how long. What is left out is as the figure has
+// layouts say which layouts are measured, and for how long. What is left out is as the figure has
 // it, where one is named.
-type Layouts struct {
-	Suites      []string // nil for all of Suites
+type layouts struct {
+	Suites      []string // nil for all
 	Match       string   // a regular expression that the names fit
 	Least, Most int64    // packed bytes; 0 for no limit
-	Over        string   // the parameter that is drawn over; "" for PackedBytes
+	Over        string   // the parameter that is drawn over; "" for packedBytes
 	Figure      string   // of a paper, by its name; "" for bandwidth over the parameter
 	Blocks      int      // thread blocks of a kernel at most; 0 for as many as suit
 	Budget      time.Duration
 	NoCheck     bool // what is written is not compared with the host's
+	Listed      bool // the layouts are listed, and not measured
+}
+
+func (l *layouts) flags() []option.Flag {
+	return []option.Flag{
+		{Name: "suites", Value: &l.Suites, Help: "suites of layouts", Open: true, Choices: suiteNames()},
+		{Name: "match", Value: &l.Match, Help: "only layouts whose name, suite/name/parameters, matches this `regexp`"},
+		{Name: "least", Value: &l.Least, Help: "only layouts of at least so many packed `bytes`"},
+		{Name: "most", Value: &l.Most, Help: "only layouts of at most so many packed `bytes`; 0 for no limit"},
+		{Name: "list", Value: &l.Listed, Help: "list the layouts, with their packed bytes, and measure nothing"},
+		{Name: "blocks", Value: &l.Blocks, Help: "most thread blocks that a kernel may take; 0 for as many as suit",
+			To: option.NoLimit},
+		{Name: "budget", Value: &l.Budget, Help: "how long to take for each measurement of a layout"},
+		{Name: "over", Value: &l.Over, Help: "draw over this `parameter` of the layouts, such as block", Open: true},
+		{Name: "figure", Value: &l.Figure, Help: "measure and draw what a paper's figure shows, by its `name`; list " +
+			"prints the names"},
+	}
+}
+
+// newLayouts returns the layouts that flags show as the default.
+func newLayouts() layouts {
+	return layouts{Suites: suiteNames(), Over: packedBytes, Budget: 20 * time.Millisecond}
 }
 
 // check refuses values that make no sense.
-func (l *Layouts) check() error {
-	var err error
+func (l *layouts) check() error {
 	switch {
-	case l.Blocks < 0:
-		err = fmt.Errorf("--blocks %d: give a positive number, or 0 for as many as suit", l.Blocks)
 	case l.Least < 0 || l.Most < 0:
-		err = fmt.Errorf("--least %d --most %d: give positive numbers of bytes, or 0 for no limit", l.Least, l.Most)
+		return fmt.Errorf("--least %d --most %d: give positive numbers of bytes, or 0 for no limit", l.Least, l.Most)
 	case l.Most > 0 && l.Least > l.Most:
-		err = fmt.Errorf("--least %d is more than --most %d: no layout has so many bytes", l.Least, l.Most)
+		return fmt.Errorf("--least %d is more than --most %d: no layout has so many bytes", l.Least, l.Most)
 	}
-	if l.Suites != nil {
-		err = cmp.Or(err, option.EachOf("suites", l.Suites, Suites()...))
-	}
-	return cmp.Or(err, option.Time("budget", l.Budget))
+	return nil
 }
 
 // generalAxes fills in what was left open, and returns the axes of a plot of bandwidth over packed
 // size, or another parameter.
-func (l *Layouts) generalAxes(title string) axes {
-	l.Over = cmp.Or(l.Over, PackedBytes)
+func (l *layouts) generalAxes(title string) axes {
+	l.Over = cmp.Or(l.Over, packedBytes)
 	if l.Suites == nil {
-		l.Suites = Suites()
+		l.Suites = suiteNames()
 	}
 	a := axes{title: title, x: l.Over, xLabel: l.Over}
 	if l.Match != "" {
 		a.title += " of " + l.Match
 	}
-	if l.Over == PackedBytes {
+	if l.Over == packedBytes {
 		a.xLabel = "packed bytes"
 	}
 	return a
 }
 
 // take takes the suite and the parameter of a figure, and refuses those that it has of its own.
-func (l *Layouts) take(a *axes) error {
+func (l *layouts) take(a *axes) error {
 	if l.Suites != nil {
 		return ownOption(a, "suites")
 	}
@@ -84,7 +100,7 @@ func ownOption(a *axes, name string) error {
 }
 
 // choose returns the layouts that the options choose and the figure shows. No layout is an error.
-func (l *Layouts) choose(shows func(workload string) bool) (chosen []workloads.Workload, err error) {
+func (l *layouts) choose(shows func(workload string) bool) (chosen []workloads.Workload, err error) {
 	wanted, err := regexp.Compile(l.Match)
 	if err != nil {
 		return nil, fmt.Errorf("--match: %w", err)
@@ -112,7 +128,7 @@ func (l *Layouts) choose(shows func(workload string) bool) (chosen []workloads.W
 }
 
 // checkAxis returns an error unless one of the layouts has the parameter to be drawn over.
-func (l *Layouts) checkAxis(a *axes, work []workloads.Workload) error {
+func (l *layouts) checkAxis(a *axes, work []workloads.Workload) error {
 	if slices.ContainsFunc(work, a.has) {
 		return nil
 	}
@@ -133,8 +149,7 @@ func suites() []suite {
 	}
 }
 
-// Suites returns the names of the suites of layouts.
-func Suites() (names []string) {
+func suiteNames() (names []string) {
 	for _, s := range suites() {
 		names = append(names, s.name)
 	}
@@ -154,22 +169,18 @@ func positive[N int | int64 | float64](n N) any {
 	return n
 }
 
-// AllEngines names all engines among the values of an option.
-const AllEngines = "all"
+// allEngines names all engines among the values of an option.
+const allEngines = "all"
 
-// Engines returns what an option that names engines may hold: all, auto and the names of engines.
-func Engines() []string {
-	names := []string{AllEngines, string(packing.Auto)}
-	for _, e := range packing.Engines() {
-		names = append(names, string(e))
-	}
-	return names
+// engines returns what an option that names engines may hold: all, auto and the names of engines.
+func engines() []string {
+	return append([]string{allEngines, string(packing.Auto)}, option.Texts(packing.Engines())...)
 }
 
-// chosenEngines returns those that names of Engines choose, auto last.
+// chosenEngines returns those that the names of an option choose, auto last.
 func chosenEngines(names []string) (all []packing.Engine) {
 	for _, e := range append(packing.Engines(), packing.Auto) {
-		if slices.Contains(names, string(e)) || e != packing.Auto && slices.Contains(names, AllEngines) {
+		if slices.Contains(names, string(e)) || e != packing.Auto && slices.Contains(names, allEngines) {
 			all = append(all, e)
 		}
 	}
@@ -205,14 +216,14 @@ const (
 	ToPinned = "pinned" // host memory mapped into the device
 )
 
-// PackedBytes is the parameter that every layout has.
-const PackedBytes = "bytes"
+// packedBytes is the parameter that every layout has.
+const packedBytes = "bytes"
 
 // axes is what all figures have in common: curves over a parameter of the layouts.
 type axes struct {
 	name, title string
 	suite       string // that all its layouts are of; "" for any
-	x           string // the parameter, or PackedBytes
+	x           string // the parameter, or packedBytes
 	xLabel      string
 }
 
@@ -221,7 +232,7 @@ func matrixAxes(name, title string) axes { return axes{name, title, "wu", "n", "
 
 // bytesAxes is time or rate over packed bytes.
 func bytesAxes(name, suite, title string) axes {
-	return axes{name, title, suite, PackedBytes, "packed bytes"}
+	return axes{name, title, suite, packedBytes, "packed bytes"}
 }
 
 // has reports whether the workload has the parameter that the figure is over, above 0.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/halox/halox/halo/datatype"
@@ -15,15 +16,17 @@ import (
 	"github.com/halox/halox/internal/bench/trial"
 	"github.com/halox/halox/internal/measure"
 	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/p2p/mpi"
 	"github.com/halox/halox/results"
 	"github.com/halox/halox/results/plot"
 	"github.com/halox/halox/streams"
 )
 
-// PackOptions say which engines pack which layouts.
-type PackOptions struct {
-	Layouts
-	Engines []string // nil for all and auto, see Engines; the driver's copies are always among them
+// packOptions say which engines pack which layouts.
+type packOptions struct {
+	layouts
+	Device  int
+	Engines []string // nil for all and auto; the driver's copies are always among them
 	To      string   // where the packed bytes go and come from, ToDevice or ToPinned; "" for the figure's, or ToDevice
 	Unpack  bool     // unpacking is measured too
 
@@ -31,31 +34,66 @@ type PackOptions struct {
 	work   []workloads.Workload
 }
 
-// List fills in what was left open and returns the layouts that the options choose.
-func (p *PackOptions) List() ([]workloads.Workload, error) {
-	err := p.check()
-	if p.Engines != nil {
-		err = cmp.Or(err, option.EachOf("engines", p.Engines, Engines()...))
+// PackCommand returns halox bench pack.
+func PackCommand() bench.Command {
+	o := &packOptions{layouts: newLayouts(), Engines: []string{allEngines, string(packing.Auto)}, To: ToDevice}
+	return bench.Command{
+		Name: "pack", Short: "Time the engines that pack MPI datatypes, on the layouts of benchmarks and papers",
+		Options: o, Alone: true, Chart: o.draw,
+		List: func(w io.Writer) (bool, error) { return o.list(w, results.KindPack, o.choose) },
+		Table: func(w io.Writer, r *results.Record) error {
+			return bench.Measured(r).WriteComparison(w, o.contenderNames())
+		},
+		PlotHelp: "draw bandwidth of packing over packed size, the median of layouts of one size, or the figure, to " +
+			"this `file` (.png, .svg, .pdf)",
+		About: `Every engine that supports a layout packs it on one device. The driver's contiguous copy of
+as many bytes, and its 2-D and 3-D copies of the same layout (engine copies), are measured
+too. Times are medians of batches, by the device's clock, with warm caches as in the papers.
+Rates count packed bytes. What an engine writes is first compared with what the host packs,
+once for each layout that spans at most 64 MiB.
+
+Ctrl-C keeps what was measured.`,
+		Example: `  halox bench pack --suites ddtbench --unpack --record ddtbench.json
+  halox bench pack --match tempi/2d-vector/bytes=4194304 --over block --plot tempi.png
+  halox bench pack --figure list
+  halox bench pack --figure wu-8 --to pinned --plot wu-8.svg`,
 	}
-	if p.To != "" {
-		err = cmp.Or(err, option.OneOf("to", p.To, ToDevice, ToPinned))
-	}
-	if err != nil {
+}
+
+// Flags returns the flags.
+func (p *packOptions) Flags() []option.Flag {
+	return append(p.flags(),
+		option.Flag{Name: "device", Value: &p.Device, Help: "the device, counted from 0", To: option.NoLimit},
+		option.Flag{Name: "engines", Value: &p.Engines, Help: "engines: all, auto or the name of one", Open: true,
+			Choices: engines()},
+		option.Flag{Name: "unpack", Value: &p.Unpack, Help: "time unpacking too, of what the layout's receiver has"},
+		option.Flag{Name: "to", Value: &p.To, Help: "where the packed bytes go, and are unpacked from: device memory, or " +
+			"pinned host memory mapped into it (zero copy)", Open: true, Choices: []string{ToDevice, ToPinned}},
+		option.Flag{Name: "no-check", Value: &p.NoCheck, Help: "do not compare what engines write with what the host " +
+			"packs"})
+}
+
+// Wants returns the device.
+func (p *packOptions) Wants(*mpi.Processes) (bench.Wanted, error) {
+	return bench.Wanted{IDs: []int{p.Device}}, nil
+}
+
+// choose fills in what was left open and returns the layouts that the options choose.
+func (p *packOptions) choose() ([]workloads.Workload, error) {
+	if err := cmp.Or(p.check(), p.setFigure()); err != nil {
 		return nil, err
 	}
-	if err := p.setFigure(); err != nil {
-		return nil, err
-	}
-	p.work, err = p.choose(p.figure.shows)
+	var err error
+	p.work, err = p.layouts.choose(p.figure.shows)
 	return p.work, err
 }
 
 // setFigure finds the figure, and takes what it has of its own.
-func (p *PackOptions) setFigure() (err error) {
+func (p *packOptions) setFigure() (err error) {
 	if p.Figure == "" {
 		p.To = cmp.Or(p.To, ToDevice)
 		if p.Engines == nil {
-			p.Engines = []string{AllEngines, string(packing.Auto)}
+			p.Engines = []string{allEngines, string(packing.Auto)}
 		}
 		p.figure = generalPackFigure(p.generalAxes("Packing"), p.contenders())
 		return nil
@@ -77,7 +115,7 @@ func (p *PackOptions) setFigure() (err error) {
 }
 
 // contenders returns the engines that are asked for, the driver's copies always.
-func (p *PackOptions) contenders() (all []contender) {
+func (p *packOptions) contenders() (all []contender) {
 	for _, e := range chosenEngines(append([]string{string(packing.Copies)}, p.Engines...)) {
 		all = append(all, contender{engine: e})
 	}
@@ -85,23 +123,23 @@ func (p *PackOptions) contenders() (all []contender) {
 }
 
 // Check refuses options that make no sense, and fills in those that were left open.
-func (p *PackOptions) Check() error {
-	work, err := p.List()
+func (p *packOptions) Check() error {
+	work, err := p.choose()
 	if err != nil {
 		return err
 	}
 	return p.checkAxis(&p.figure.axes, work)
 }
 
-// Contenders returns what is measured, as results name it.
-func (p *PackOptions) Contenders() []string { return namesOf(p.figure.contenders()) }
+// contenderNames returns what is measured, as results name it.
+func (p *packOptions) contenderNames() []string { return namesOf(p.figure.contenders()) }
 
-// Draw draws the figure of a record. It is plot.ErrNothing where the record has nothing of it.
-func (p *PackOptions) Draw(r *results.Record) (plot.Chart, error) { return chartOf(p.figure.draw(r)) }
+// draw draws the figure of a record. It is plot.ErrNothing where the record has nothing of it.
+func (p *packOptions) draw(r *results.Record) (plot.Chart, error) { return chartOf(p.figure.draw(r)) }
 
 // Run measures packing on the first device.
-func (p *PackOptions) Run(ctx context.Context, on *bench.Machine, to *bench.Recorder) error {
-	to.Settings["contenders"] = p.Contenders()
+func (p *packOptions) Run(ctx context.Context, on *bench.Machine, to *bench.Recorder) error {
+	to.Settings["contenders"] = p.contenderNames()
 	if err := to.Begin(results.KindPack, nil); err != nil {
 		return err
 	}

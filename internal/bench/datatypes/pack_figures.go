@@ -75,7 +75,7 @@ func (f *packFigure) draw(p *results.Record) plot.Curves {
 		what = "time of packing and unpacking (us)"
 	}
 	c := plot.Curves{Title: fmt.Sprintf("%s\n%s, %s", f.title, firstDevice(p), packedInto(p)), XLabel: f.xLabel,
-		YLabel: what, BytesX: f.x == PackedBytes}
+		YLabel: what, BytesX: f.x == packedBytes}
 	groups := p.Groups()
 	for _, curve := range f.curves {
 		c.Curves = append(c.Curves, f.curve(curve, groups))
@@ -127,7 +127,7 @@ func (f *packFigure) value(by contender, g results.Group) (float64, bool) {
 		return 0, false
 	}
 	us := g.Rows[0].Median(results.CopyTime)
-	bytes, _ := g.Rows[0].Float(PackedBytes)
+	bytes, _ := g.Rows[0].Float(packedBytes)
 	if by.engine != "" {
 		row, ok := g.Of(by.String())
 		if !ok {

@@ -1,10 +1,10 @@
 package datatypes
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -19,16 +19,18 @@ import (
 	"github.com/halox/halox/internal/measure"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/p2p/mpi"
 	"github.com/halox/halox/results"
 	"github.com/halox/halox/results/plot"
 	"github.com/halox/halox/streams"
 )
 
-// PingPongOptions say which messages go from one device to another and back.
-type PingPongOptions struct {
-	Layouts
+// pingPongOptions say which messages go from one device to another and back.
+type pingPongOptions struct {
+	layouts
+	Devices  []int    // two, which may be the same
 	Paths    []string // nil for the figure's, or direct and peer
-	Engines  []string // nil for the figure's, or auto; see Engines
+	Engines  []string // nil for the figure's, or auto
 	Fragment int64    // bytes of a fragment; 0 for what suits
 	Ring     int      // fragments under way at once; 0 for what suits
 	Remote   bool     // by path peer, unpack from the sender's memory
@@ -38,53 +40,88 @@ type PingPongOptions struct {
 	work   []workloads.Workload
 }
 
-// PingPongPaths returns the paths that can be measured.
-func PingPongPaths() []string {
-	paths := option.Texts(p2p.Paths())
-	slices.Reverse(paths)
-	return paths
+// PingPongCommand returns halox bench pingpong.
+func PingPongCommand() bench.Command {
+	o := &pingPongOptions{layouts: newLayouts(), Devices: []int{0, 1}, Engines: []string{string(packing.Auto)},
+		Paths: []string{string(p2p.Direct), string(p2p.Peer)}}
+	return bench.Command{
+		Name: "pingpong", Short: "Time MPI datatypes on their way from one device to another and back",
+		Options: o, Alone: true, Chart: o.draw,
+		List: func(w io.Writer) (bool, error) { return o.list(w, results.KindPingPong, o.choose) },
+		Table: func(w io.Writer, r *results.Record) error {
+			return bench.Measured(r).WriteComparison(w, namesOf(o.channels()))
+		},
+		PlotHelp: "draw bandwidth over packed size, the median of layouts of one size, or the figure, to this `file` " +
+			"(.png, .svg, .pdf)",
+		About: `One device packs a layout and sends it; the other unpacks it as its receiver has it, packs
+that, and sends it back. Times are of one way, half of a round trip, by the host's clock:
+medians of batches of queued round trips. A contiguous message of as many bytes, by the
+driver's peer copy, is measured too. Rates count packed bytes. What arrives is first compared
+with what the host packs and unpacks, for each layout that spans at most 64 MiB.
+
+With --busy a stream of either device repeats a kernel of arithmetic and some memory traffic
+on that fraction of the thread blocks that can run at once (on CPU devices: for that fraction
+of the time); the table says how much the best contender slows it down.
+
+Ctrl-C keeps what was measured.`,
+		Example: `  halox bench pingpong --suites ddtbench --paths direct,peer,staged --record ddtbench.json
+  halox bench pingpong --devices 0,0 --match wu/V/
+  halox bench pingpong --match wu/V/n=2048 --busy 0.5 --fragment 1048576
+  halox bench pingpong --figure wu-10 --plot wu-10.svg`,
+	}
 }
 
-// maxRing bounds the fragments under way: each has events and a buffer of its own.
-const maxRing = 1024
+// Flags returns the flags.
+func (p *pingPongOptions) Flags() []option.Flag {
+	paths := option.Texts(p2p.Paths())
+	slices.Reverse(paths)
+	return append(p.flags(),
+		option.Flag{Name: "devices", Value: &p.Devices, Repeated: true, Help: "the two devices, counted from 0; the same " +
+			"twice sends within it"},
+		option.Flag{Name: "paths", Value: &p.Paths, Help: "paths: {}", Open: true, Choices: paths},
+		option.Flag{Name: "engine", Value: &p.Engines, Help: "engines that pack and unpack: all, auto or the name of one",
+			Open: true, Choices: engines()},
+		option.Flag{Name: "fragment", Value: &p.Fragment, Help: "`bytes` of the fragments that messages go in; 0 for " +
+			"what suits"},
+		option.Flag{Name: "ring", Value: &p.Ring, Help: "fragments under way at once; 0 for what suits", To: 1024},
+		option.Flag{Name: "remote", Value: &p.Remote, Help: "unpack from the sender's memory, over the link, with path " +
+			"peer"},
+		option.Flag{Name: "busy", Value: &p.Busy, Help: "keep this `fraction` of each device busy with a kernel of " +
+			"something else"},
+		option.Flag{Name: "no-check", Value: &p.NoCheck, Help: "do not compare what arrives with what the host packs " +
+			"and unpacks"})
+}
 
-// List fills in what was left open and returns the layouts that the options choose.
-func (p *PingPongOptions) List() ([]workloads.Workload, error) {
+// Wants returns the two devices.
+func (p *pingPongOptions) Wants(*mpi.Processes) (bench.Wanted, error) {
+	return bench.Wanted{IDs: p.Devices}, nil
+}
+
+// choose fills in what was left open and returns the layouts that the options choose.
+func (p *pingPongOptions) choose() ([]workloads.Workload, error) {
 	err := p.check()
-	if p.Paths != nil {
-		err = cmp.Or(err, option.EachOf("paths", p.Paths, PingPongPaths()...))
+	switch {
+	case err != nil:
+	case p.Fragment < 0:
+		err = fmt.Errorf("--fragment %d: give a positive number of bytes, or 0 for what suits", p.Fragment)
+	case !(p.Busy >= 0 && p.Busy <= 1):
+		err = fmt.Errorf("--busy %v: give a fraction from 0 to 1", p.Busy)
+	default:
+		err = p.setFigure()
 	}
-	if p.Engines != nil {
-		err = cmp.Or(err, option.EachOf("engine", p.Engines, Engines()...))
-	}
-	if err = cmp.Or(err, p.checkNumbers()); err != nil {
-		return nil, err
-	}
-	if err := p.setFigure(); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	if p.Remote && !slices.Contains(p.Paths, string(p2p.Peer)) {
 		return nil, errors.New("--remote is for path peer, which is not among --paths")
 	}
-	p.work, err = p.choose(p.figure.shows)
+	p.work, err = p.layouts.choose(p.figure.shows)
 	return p.work, err
-}
-
-func (p *PingPongOptions) checkNumbers() error {
-	switch {
-	case p.Fragment < 0:
-		return fmt.Errorf("--fragment %d: give a positive number of bytes, or 0 for what suits", p.Fragment)
-	case p.Ring < 0 || p.Ring > maxRing:
-		return fmt.Errorf("--ring %d: give a positive number up to %d, or 0 for what suits", p.Ring, maxRing)
-	case !(p.Busy >= 0 && p.Busy <= 1):
-		return fmt.Errorf("--busy %v: give a fraction from 0 to 1", p.Busy)
-	}
-	return nil
 }
 
 // setFigure finds the figure, and takes what it has of its own and what its paper did where the
 // options say nothing.
-func (p *PingPongOptions) setFigure() (err error) {
+func (p *pingPongOptions) setFigure() (err error) {
 	if p.Figure == "" {
 		p.figure = generalPingFigure(p.generalAxes("Ping-pong"))
 	} else {
@@ -109,8 +146,11 @@ func firstOf(all ...[]string) []string {
 }
 
 // Check refuses options that make no sense, and fills in those that were left open.
-func (p *PingPongOptions) Check() error {
-	work, err := p.List()
+func (p *pingPongOptions) Check() error {
+	if len(p.Devices) != 2 || slices.Min(p.Devices) < 0 {
+		return fmt.Errorf("--devices %s: name two devices, counted from 0, such as 0,1", option.List(p.Devices))
+	}
+	work, err := p.choose()
 	if err != nil {
 		return err
 	}
@@ -118,25 +158,22 @@ func (p *PingPongOptions) Check() error {
 }
 
 // channels returns those to be measured.
-func (p *PingPongOptions) channels() []channel { return channelsOf(p.Paths, p.Engines, p.Remote) }
+func (p *pingPongOptions) channels() []channel { return channelsOf(p.Paths, p.Engines, p.Remote) }
 
-// Contenders returns what is measured, as results name it.
-func (p *PingPongOptions) Contenders() []string { return namesOf(p.channels()) }
-
-// Draw draws the figure of a record. It is plot.ErrNothing where the record has nothing of it.
-func (p *PingPongOptions) Draw(r *results.Record) (plot.Chart, error) {
+// draw draws the figure of a record. It is plot.ErrNothing where the record has nothing of it.
+func (p *pingPongOptions) draw(r *results.Record) (plot.Chart, error) {
 	return chartOf(p.figure.draw(r))
 }
 
 // Run measures messages from the first device to the last, which may be the same, and back.
-func (p *PingPongOptions) Run(ctx context.Context, on *bench.Machine, to *bench.Recorder) error {
+func (p *pingPongOptions) Run(ctx context.Context, on *bench.Machine, to *bench.Recorder) error {
 	r := p.newRun(on)
 	for _, l := range r.channels {
 		if err := r.passable(on.Links, l); err != nil {
 			return err
 		}
 	}
-	to.Settings["contenders"] = p.Contenders()
+	to.Settings["contenders"] = namesOf(p.channels())
 	if p.Busy > 0 {
 		busy, err := newBusy(ctx, on.Compiler, on.Devices, p.Busy)
 		if err != nil {
@@ -156,7 +193,7 @@ func (p *PingPongOptions) Run(ctx context.Context, on *bench.Machine, to *bench.
 }
 
 // newRun says how messages are timed.
-func (p *PingPongOptions) newRun(on *bench.Machine) *pingRun {
+func (p *pingPongOptions) newRun(on *bench.Machine) *pingRun {
 	from, to := on.Devices[0], on.Devices[len(on.Devices)-1]
 	r := &pingRun{
 		from: from, to: to, compiler: on.Compiler, channels: p.channels(), check: !p.NoCheck, budget: p.Budget,

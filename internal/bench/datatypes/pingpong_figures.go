@@ -1,9 +1,13 @@
 package datatypes
 
 import (
+	"fmt"
+	"io"
 	"regexp"
 	"slices"
+	"text/tabwriter"
 
+	"github.com/halox/halox/halo/datatype/workloads"
 	"github.com/halox/halox/halo/packing"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/results"
@@ -102,7 +106,7 @@ func carriers(r *results.Record) (all []carrier) {
 // driver's copies are dashed, beside an engine over the same path.
 func (f *pingFigure) draw(p *results.Record) plot.Curves {
 	c := plot.Curves{Title: f.title + "\n" + p.Between(), XLabel: f.xLabel, YLabel: f.shown.label,
-		BytesX: f.x == PackedBytes}
+		BytesX: f.x == packedBytes}
 	if len(p.Rows) > 0 && p.Rows[0].Limits() != "" {
 		c.Title += ", " + p.Rows[0].Limits()
 	}
@@ -147,7 +151,7 @@ func (f *pingFigure) plain(groups []results.Group) medians {
 	for _, g := range groups {
 		first := g.Rows[0]
 		if plain, ok := first.Get(results.CopyTime); ok && f.layouts[0].has(first.Workload()) {
-			bytes, _ := first.Float(PackedBytes)
+			bytes, _ := first.Float(packedBytes)
 			m.add(&f.axes, first, f.shown.of(results.NewRow().Transfer(int64(bytes), plain, plain)))
 		}
 	}
@@ -170,4 +174,25 @@ func Figures() (all []Figure) {
 		all = append(all, Figure{f.name, f.title, results.KindPingPong, f.draw})
 	}
 	return all
+}
+
+// list prints the figures of a kind of record, or the layouts, if that was asked for.
+func (l *layouts) list(w io.Writer, kind results.Kind, chosen func() ([]workloads.Workload, error)) (bool, error) {
+	if l.Figure == "list" {
+		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+		for _, f := range Figures() {
+			if f.Of == kind {
+				fmt.Fprintf(t, "%s\t%s\n", f.Name, f.Title)
+			}
+		}
+		return true, t.Flush()
+	}
+	if !l.Listed {
+		return false, nil
+	}
+	all, err := chosen()
+	for _, one := range all {
+		fmt.Fprintln(w, one, one.Bytes)
+	}
+	return true, err
 }

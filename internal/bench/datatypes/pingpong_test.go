@@ -58,7 +58,7 @@ func TestPingFigureValues(t *testing.T) {
 		row("V", "n=2000", "direct", "auto", 100), row("V", "n=2000", "direct", "copies", 160),
 		row("T", "n=2000", "direct", "auto", 50), row("V", "n=1000", "direct", "auto", 80),
 	}}
-	general := generalPingFigure((&Layouts{Over: "n"}).generalAxes("Ping-pong"))
+	general := generalPingFigure((&layouts{Over: "n"}).generalAxes("Ping-pong"))
 	figures := append(pingFigures(), general)
 	for name, want := range map[string][]plot.Curve{
 		"wu-9": {

@@ -2,7 +2,6 @@
 package exchange
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,41 +14,51 @@ import (
 	"github.com/halox/halox/internal/bench/option"
 	"github.com/halox/halox/internal/bench/timing"
 	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/p2p/mpi"
 	"github.com/halox/halox/results"
 	"github.com/halox/halox/streams"
 )
 
 // Options say which exchanges are measured: every combination.
 type Options struct {
-	Points []int // of a device, along each axis
-	Radius []int // layers of ghosts
-	Fields []int // exchanged together
-	Paths  []string
+	Devices int   // of each process; 0 for all
+	Points  []int // of a device, along each axis
+	Radius  []int // layers of ghosts
+	Fields  []int // exchanged together
+	Paths   []string
 }
 
-// The limits of options: what is beyond serves no measurement, and takes long to find out that
-// there is no memory for it.
-const (
-	maxFields = 1024
-	maxRadius = 1024
-)
+// Command returns halox bench exchange.
+func Command() bench.Command {
+	return bench.Command{
+		Name: "exchange", Short: "Time halo exchanges of cubes of float64, all six faces, over every path",
+		Options: &Options{Points: []int{64, 128, 256}, Radius: []int{1}, Fields: []int{1}, Paths: paths()},
+	}
+}
 
-// Paths returns the paths that can be measured.
-func Paths() []string {
+func paths() []string {
 	paths := option.Texts(p2p.Paths())
 	slices.Reverse(paths)
 	return paths
 }
 
-// Check refuses options that make no sense. What is named twice is measured once.
-func (o *Options) Check() error {
-	o.Points, o.Radius = option.Distinct(o.Points), option.Distinct(o.Radius)
-	o.Fields, o.Paths = option.Distinct(o.Fields), option.Distinct(o.Paths)
-	return cmp.Or(
-		option.Points("points", o.Points),
-		option.Numbers("radius", o.Radius, maxRadius), option.Numbers("fields", o.Fields, maxFields),
-		option.EachOf("paths", o.Paths, Paths()...),
-	)
+// Flags returns the flags.
+func (o *Options) Flags() []option.Flag {
+	return []option.Flag{
+		{Name: "devices", Value: &o.Devices, Help: "how many devices; 0 for all", To: option.NoLimit},
+		{Name: "points", Value: &o.Points, Help: "points a device, along each axis", From: 1, To: option.MaxPoints},
+		{Name: "radius", Value: &o.Radius, Help: "ghost layers", From: 1, To: 1024},
+		{Name: "fields", Value: &o.Fields, Help: "fields exchanged together", From: 1, To: 1024},
+		{Name: "paths", Value: &o.Paths, Help: "paths: {}", Choices: paths()},
+	}
+}
+
+// Check accepts all options.
+func (*Options) Check() error { return nil }
+
+// Wants returns the devices of each process.
+func (o *Options) Wants(*mpi.Processes) (bench.Wanted, error) {
+	return bench.Wanted{Count: o.Devices}, nil
 }
 
 // combination is one exchange to be timed.
@@ -79,9 +88,7 @@ func (o *Options) combinations() (all []combination) {
 }
 
 // run is the devices that exchanges are timed on.
-type run struct {
-	*bench.Machine
-}
+type run struct{ *bench.Machine }
 
 // Run measures the exchanges of all devices.
 func (o *Options) Run(ctx context.Context, on *bench.Machine, to *bench.Recorder) error {

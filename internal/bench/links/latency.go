@@ -26,7 +26,7 @@ type latencyRun struct {
 }
 
 // Run measures the smallest pieces of work of all devices, and of every two of them.
-func (o *LatencyOptions) Run(ctx context.Context, on *bench.Machine, to *bench.Recorder) error {
+func (o *latencyOptions) Run(ctx context.Context, on *bench.Machine, to *bench.Recorder) error {
 	if err := to.Begin(results.KindLatency, on.Links); err != nil {
 		return err
 	}

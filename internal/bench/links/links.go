@@ -1,5 +1,5 @@
 // Package links measures the links between devices: messages of all sizes over every path, by
-// [Options], and the smallest pieces of work, by [LatencyOptions].
+// [Command], and the smallest pieces of work, by [LatencyCommand].
 package links
 
 import (
@@ -35,24 +35,24 @@ func (o *Options) Run(ctx context.Context, on *bench.Machine, to *bench.Recorder
 		fabric: newFabric(on.Links, on.Compiler, slices.Max(o.Sizes)), devices: on.Devices, sizes: o.Sizes,
 		pace: measure.Pace{First: 2, Max: maxMessages, Batch: o.Budget / measure.MinBatches}, record: to.Record,
 	}
-	return to.Measure(ctx, r.tasks(o.Paths, o.Modes))
+	return to.Measure(ctx, r.tasks(o))
 }
 
 // tasks measure what bounds links first, then each mode of each path.
-func (r *run) tasks(paths, modes []string) (all []bench.Task) {
+func (r *run) tasks(o *Options) (all []bench.Task) {
 	for _, d := range r.devices {
 		at, host := end{d, false}, end{d, true}
 		all = append(all,
 			r.task(oneWayMode, hop{devicePath, at, at}),
 			r.task(oneWayMode, hop{pinnedPath, host, at}),
 			r.task(oneWayMode, hop{pinnedPath, at, host}))
-		if slices.Contains(modes, bothWaysMode) {
+		if slices.Contains(o.Modes, bothWaysMode) {
 			all = append(all, r.task(bothWaysMode, hop{pinnedPath, host, at}, hop{pinnedPath, at, host}))
 		}
 	}
-	for _, path := range paths {
-		for _, mode := range Modes() {
-			if slices.Contains(modes, mode) {
+	for _, path := range o.Paths {
+		for _, mode := range modes() {
+			if slices.Contains(o.Modes, mode) {
 				all = append(all, r.between(path, mode)...)
 			}
 		}

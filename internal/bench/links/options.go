@@ -1,12 +1,18 @@
 package links
 
 import (
-	"cmp"
 	"errors"
+	"fmt"
+	"io"
+	"math"
 	"slices"
 	"time"
 
+	"github.com/halox/halox/internal/bench"
 	"github.com/halox/halox/internal/bench/option"
+	"github.com/halox/halox/internal/files"
+	"github.com/halox/halox/p2p/mpi"
+	"github.com/halox/halox/results"
 )
 
 // The modes: who sends while a link is measured.
@@ -17,44 +23,200 @@ const (
 	ringBothMode = "ring-both-ways"
 )
 
-// Modes returns who may send while a link is measured.
-func Modes() []string { return []string{oneWayMode, bothWaysMode, ringMode, ringBothMode} }
+func modes() []string { return []string{oneWayMode, bothWaysMode, ringMode, ringBothMode} }
 
 // maxMessages is how many are queued at most, before a sender's streams bound that.
 const maxMessages = 2000
 
 // Options say which messages are measured.
 type Options struct {
-	Sizes        []int64 // of messages, in bytes
+	Devices      []int // their numbers; nil for all GPUs or a few CPU devices
+	Sizes        []int64
 	Paths, Modes []string
 	Budget       time.Duration // for each measurement, about
+	Network      string        // the file for what halox plan --hosts is to know of the network, or ""
+}
+
+// Command returns halox bench links.
+func Command() bench.Command {
+	o := &Options{Paths: paths(), Modes: modes(), Budget: 36 * time.Millisecond}
+	for bytes := int64(1 << 10); bytes <= 1<<28; bytes *= 4 {
+		o.Sizes = append(o.Sizes, bytes)
+	}
+	return bench.Command{
+		Name: "links", Short: "Time messages of all sizes between every two devices, over every path", Options: o,
+		Table: o.table,
+		About: `Path peer is the driver's peer copy, direct a kernel of the sender that stores into the
+receiver's memory, staged a copy into pinned host memory and one out of it. Modes are
+one-way; both-ways, whose rate is that of both messages; and, for three devices and more,
+ring, each device to the next, and ring-both-ways, whose rate is what leaves a device.
+
+Times are medians of batches of messages in a row, by the device's clock. A batch waits
+behind a kernel until the host has queued all of it. In modes of several senders the clock
+runs from the first to begin until all messages have arrived; noticing that takes 10 us.
+
+The same run measures what bounds a path, as copy_time and copy_rate: the copy within the
+sender's memory (path device) and, for staged, that to or from pinned memory (path pinned).
+
+Each path between two devices is tried with random bytes first. One that corrupts them is
+named and not timed, and the exit code is 1.
+
+Started by mpirun, messages between the first devices of every two processes are timed by
+the host's clock: path mpi, and path wire, which is MPI alone between host memories. Mode
+ping-pong is half of a round trip. --network writes what halox plan --hosts takes.
+
+Ctrl-C keeps what was measured; --resume continues.`,
+		Example: `  halox bench links --record links.json --plot links.svg
+  halox plot links.json --kind matrix -o matrix.svg
+  mpirun -n 2 --host a,b halox bench links --network ours.yaml
+  halox bench links --devices 0,1 --paths peer --modes one-way --sizes 1KiB,1MiB,256MiB`,
+	}
+}
+
+// Flags returns the flags.
+func (o *Options) Flags() []option.Flag {
+	return []option.Flag{
+		devicesFlag(&o.Devices),
+		{Name: "sizes", Value: &o.Sizes, Help: "sizes of messages"},
+		{Name: "paths", Value: &o.Paths, Help: "paths: {}", Choices: paths()},
+		{Name: "modes", Value: &o.Modes, Help: "modes: {}", Choices: modes()},
+		{Name: "budget", Value: &o.Budget, Help: "how long to take for each measurement, about"},
+		{Name: "network", Value: &o.Network, Help: "of several hosts: write what halox plan --hosts is to know of the " +
+			"network to this `file`"},
+	}
+}
+
+func devicesFlag(devices *[]int) option.Flag {
+	return option.Flag{Name: "devices", Value: devices, Repeated: true,
+		Help: "the devices, counted from 0; without it all GPUs, or four host devices"}
 }
 
 // Check rejects impossible options. The sizes are each measured once, in order.
 func (o *Options) Check() error {
 	o.Sizes = slices.Compact(slices.Sorted(slices.Values(o.Sizes)))
-	if len(o.Sizes) == 0 || o.Sizes[0] < 1 {
-		return errors.New("--sizes: give sizes above 0")
-	}
-	o.Paths, o.Modes = option.Distinct(o.Paths), option.Distinct(o.Modes)
-	return cmp.Or(
-		option.EachOf("paths", o.Paths, Paths()...),
-		option.EachOf("modes", o.Modes, Modes()...),
-		option.Time("budget", o.Budget),
-	)
+	return checkDevices(o.Devices)
 }
 
-// LatencyOptions say which latencies are measured.
-type LatencyOptions struct {
-	Paths  []string      // of messages
-	Budget time.Duration // for each measurement, about
+// Wants returns the devices of a process, and rejects what several processes, or one, cannot measure.
+func (o *Options) Wants(p *mpi.Processes) (w bench.Wanted, err error) {
+	switch {
+	case o.Network != "" && (p.IsAlone() || slices.Max(p.Nodes) == 0):
+		return w, errors.New("--network: there is none between processes of one host: start some on several")
+	case p.IsAlone():
+		return bench.Wanted{IDs: o.Devices, Few: true}, nil
+	case len(o.Devices) > 0:
+		return w, errors.New("--devices: of several processes each takes its first device: leave it out")
+	case p.Rank == 0:
+		err = option.CheckFiles([]option.File{{Name: "--network", Path: o.Network}})
+	}
+	return bench.Wanted{Count: 1}, err
+}
+
+// latencyOptions say which latencies are measured.
+type latencyOptions struct {
+	Devices []int         // their numbers; nil for all GPUs or a few CPU devices
+	Paths   []string      // of messages
+	Budget  time.Duration // for each measurement, about
+}
+
+// LatencyCommand returns halox bench latency.
+func LatencyCommand() bench.Command {
+	return bench.Command{
+		Name: "latency", Short: "Time the smallest pieces of work: launches, events, flags, small messages",
+		Options: &latencyOptions{Paths: paths(), Budget: 50 * time.Millisecond}, Alone: true,
+		About: `  issue a kernel    host time to queue an empty kernel
+  kernel and wait   host time until one is queued and done
+  kernel to kernel  device time from one to the next of many in a stream
+  event and wait    host time until an event is queued and done, on an idle stream
+  event to device   from an event of one device until a stream of another continues
+  flag              from a running kernel to one on another device: a store over the
+                    link, and a load that sees it
+  message           8 bytes from one device to another, over each path, with the events
+                    that order the two
+
+Times between devices are halves of round trips. Those of events and messages are device
+time, without the host's part. All are medians of batches.
+
+Ctrl-C keeps what was measured; --resume continues.`,
+		Example: `  halox bench latency --record latency.json --plot latency.svg`,
+	}
+}
+
+// Flags returns the flags.
+func (o *latencyOptions) Flags() []option.Flag {
+	return []option.Flag{
+		devicesFlag(&o.Devices),
+		{Name: "paths", Value: &o.Paths, Help: "paths of messages: {}", Choices: paths()},
+		{Name: "budget", Value: &o.Budget, Help: "how long to take for each measurement, about"},
+	}
 }
 
 // Check rejects impossible options.
-func (o *LatencyOptions) Check() error {
-	o.Paths = option.Distinct(o.Paths)
-	return cmp.Or(
-		option.EachOf("paths", o.Paths, Paths()...),
-		option.Time("budget", o.Budget),
-	)
+func (o *latencyOptions) Check() error { return checkDevices(o.Devices) }
+
+// Wants returns the devices.
+func (o *latencyOptions) Wants(*mpi.Processes) (bench.Wanted, error) {
+	return bench.Wanted{IDs: o.Devices, Few: true}, nil
+}
+
+// checkDevices rejects negative and repeated numbers of devices.
+func checkDevices(ids []int) error {
+	for i, id := range ids {
+		if id < 0 || slices.Contains(ids[:i], id) {
+			return fmt.Errorf("--devices %s: name each device once, counted from 0", option.List(ids))
+		}
+	}
+	return nil
+}
+
+// table prints what was measured, and writes what it says of the network between hosts to a file, if one is named.
+func (o *Options) table(w io.Writer, r *results.Record) error {
+	if err := bench.WriteTable(w, r); err != nil || o.Network == "" {
+		return err
+	}
+	text, err := networkOf(r)
+	if err == nil {
+		err = files.Write(o.Network, []byte(text))
+	}
+	if err != nil {
+		return fmt.Errorf("--network: %w", err)
+	}
+	_, err = fmt.Fprintln(w, "wrote", o.Network)
+	return err
+}
+
+// networkOf returns the file for halox plan --network of the links between hosts that were measured, by the worst of
+// them: the time of the smallest message to and fro, the rate of the largest one way, or that of one where both go at
+// once and each is slower then, by MPI alone, and what halox adds to the first. In an exchange messages go both ways at
+// once.
+func networkOf(r *results.Record) (string, error) {
+	smallest, largest := math.Inf(1), 0.
+	for _, row := range r.Rows {
+		if bytes, ok := row.Float("bytes"); ok && row.Text("link") == "network" {
+			smallest, largest = min(smallest, bytes), max(largest, bytes)
+		}
+	}
+	latency, message, rate := 0., 0., math.Inf(1)
+	for _, row := range r.Rows {
+		bytes, _ := row.Float("bytes")
+		if row.Text("link") != "network" {
+			continue
+		}
+		switch took := row.Median(results.Time); {
+		case row.Text("mode") == "ping-pong" && bytes == smallest && row.Text("path") == "wire":
+			latency = max(latency, took)
+		case row.Text("mode") == "ping-pong" && bytes == smallest:
+			message = max(message, took)
+		case row.Text("mode") == "one-way" && bytes == largest && row.Text("path") == "wire":
+			rate = min(rate, row.Median(results.Rate))
+		case row.Text("mode") == "both-ways" && bytes == largest && row.Text("path") == "wire":
+			rate = min(rate, row.Median(results.Rate)/2)
+		}
+	}
+	if latency == 0 || math.IsInf(rate, 1) {
+		return "", errors.New("no messages between hosts were measured one way: start processes on several, with " +
+			"--modes one-way among others")
+	}
+	return fmt.Sprintf("# %v bytes to and fro, %.0f bytes one way\nlatency_us: %.4g\nbandwidth_gb_s: %.4g\n"+
+		"adapters: 1\nmessage_us: %.4g\n", smallest, largest, latency, rate, max(0, message-latency)), nil
 }

@@ -34,6 +34,9 @@ type network struct {
 
 // among measures messages of all sizes between every two processes.
 func (o *Options) among(ctx context.Context, on *bench.Machine, to *bench.Recorder) error {
+	if _, err := on.TryNetworks(ctx); err != nil {
+		return err
+	}
 	if err := to.Begin(results.KindLinks, on.Links); err != nil {
 		return err
 	}

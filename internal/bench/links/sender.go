@@ -102,8 +102,7 @@ func (f *fabric) kind(hops ...hop) string {
 	return kind
 }
 
-// Paths returns the paths of messages that can be measured.
-func Paths() []string { return option.Texts(p2p.LinksFirst()) }
+func paths() []string { return option.Texts(p2p.LinksFirst()) }
 
 // ready returns a sender for messages up to the largest size, after it has tried it.
 func (f *fabric) ready(h hop, open *streams.Resources) (*sender, error) {

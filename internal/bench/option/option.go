@@ -1,5 +1,4 @@
-// Package option checks the options of benchmarks. A name is that of the flag by which the command
-// line sets the option.
+// Package option sets and checks options by flags, and checks the files that commands write.
 package option
 
 import (
@@ -10,64 +9,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/halox/halox/internal/files"
 )
 
-// OneOf returns an error unless the value is one of some.
-func OneOf(name, value string, allowed ...string) error {
-	if slices.Contains(allowed, value) {
-		return nil
-	}
-	return fmt.Errorf("--%s: there is no %q: take %s", name, value, strings.Join(allowed, ", "))
-}
-
-// EachOf returns an error unless there are values and all are among some.
-func EachOf(name string, values []string, allowed ...string) error {
-	if len(values) == 0 {
-		return fmt.Errorf("--%s names none: take %s", name, strings.Join(allowed, ", "))
-	}
-	for _, v := range values {
-		if err := OneOf(name, v, allowed...); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// maxPoints bounds the points along an axis: a grid of one point more on every axis has more bytes
-// than an int64 counts.
-const maxPoints = 1 << 20
-
-// Points rejects numbers of points along an axis that no grid has.
-func Points(name string, all []int) error {
-	if i := slices.IndexFunc(all, func(n int) bool { return n < 1 || n > maxPoints }); i >= 0 {
-		return fmt.Errorf("--%s %d: give points along an axis, 1 to %d", name, all[i], maxPoints)
-	}
-	return nil
-}
-
-// Numbers rejects numbers below 1 and above a limit.
-func Numbers(name string, all []int, limit int) error {
-	for _, n := range all {
-		if n < 1 {
-			return fmt.Errorf("--%s: %d is none", name, n)
-		}
-		if n > limit {
-			return fmt.Errorf("--%s: %d is too many: at most %d are possible", name, n, limit)
-		}
-	}
-	return nil
-}
-
-// Time rejects times that are not positive.
-func Time(name string, d time.Duration) error {
-	if d <= 0 {
-		return fmt.Errorf("--%s %v: give a positive time, such as 20ms", name, d)
-	}
-	return nil
-}
+// MaxPoints bounds the points along an axis: a grid of one point more on every axis has more bytes than an int64
+// counts.
+const MaxPoints = 1 << 20
 
 // File is a file that a command writes or reads.
 type File struct {
@@ -109,16 +57,6 @@ func (f File) check(others []File) error {
 	return nil
 }
 
-// Distinct leaves out what was there before.
-func Distinct[T comparable](all []T) (some []T) {
-	for _, v := range all {
-		if !slices.Contains(some, v) {
-			some = append(some, v)
-		}
-	}
-	return some
-}
-
 // Texts returns names as plain strings.
 func Texts[T ~string](all []T) (texts []string) {
 	for _, v := range all {
@@ -142,18 +80,15 @@ var units = []struct {
 	{"G", 1 << 30}, {"M", 1 << 20}, {"K", 1 << 10}, {"k", 1 << 10}, {"B", 1},
 }
 
-// Sizes returns the bytes that the values of an option say: whole numbers above 0, such as
+// sizes returns the bytes that the values of an option say: whole numbers above 0, such as
 // 1024, 1KiB, 1K or 0.5MiB.
-func Sizes(name string, texts []string) (all []int64, err error) {
+func sizes(name string, texts []string) (all []int64, err error) {
 	for _, text := range texts {
 		n, err := parseSize(text)
 		if err != nil {
 			return nil, fmt.Errorf("--%s: %w", name, err)
 		}
 		all = append(all, n)
-	}
-	if len(all) == 0 {
-		return nil, fmt.Errorf("--%s names none: give sizes, such as 1KiB,1MiB", name)
 	}
 	return all, nil
 }

@@ -3,20 +3,21 @@
 package ranks
 
 import (
-	"cmp"
 	"fmt"
 	"time"
 
+	"github.com/halox/halox/internal/bench"
 	"github.com/halox/halox/internal/bench/option"
+	"github.com/halox/halox/p2p/mpi"
 )
 
 // Options say what is measured.
 type Options struct {
-	What              []string // see Whats
+	What              []string // see Command
 	Bytes             []int64  // of messages to and fro
 	Messages          []int64  // bytes of messages of all ranks at once
 	Vectors           []int64  // bytes of vectors of collectives, multiples of 8
-	Compute           []string // for overlap, see Computes
+	Compute           []string // for overlap, see Command
 	Apart             []int    // for overlap: whether ranks of one multiprocessor begin apart: 0, 1 or both
 	PerMultiprocessor []int    // ranks
 	Threads           int      // of a rank
@@ -35,8 +36,7 @@ const (
 	compare    = "compare"
 )
 
-// Whats returns what can be measured.
-func Whats() []string {
+func whats() []string {
 	return []string{latencies, bandwidths, barrier, overlaps, collective, channels, proxies, compare}
 }
 
@@ -46,35 +46,71 @@ const (
 	copies = "copy"
 )
 
-// Computes returns what a rank of overlap can compute.
-func Computes() []string { return []string{newton, copies} }
+func computes() []string { return []string{newton, copies} }
+
+// Command returns halox bench ranks.
+func Command() bench.Command {
+	return bench.Command{
+		Name: "ranks", Short: "Time thread blocks that put data into each other's memory and notify each other", Alone: true,
+		Options: &Options{
+			What: whats(), Bytes: []int64{8, 1 << 10, 16 << 10, 64 << 10, 1 << 20},
+			Messages: []int64{8, 4 << 10, 16 << 10, 64 << 10}, Vectors: []int64{8, 1 << 10, 64 << 10},
+			Compute: computes(), Apart: []int{0, 1}, PerMultiprocessor: []int{1, 2, 4, 8}, Threads: 128,
+			Budget: 50 * time.Millisecond,
+		},
+		About: `  latency      a notification, and messages of --bytes with one, between two ranks, on one
+               device and on two: half of a round trip
+  bandwidth    messages of --messages with a notification each, from all ranks of a device
+               at once, to other ranks of it and to those of another
+  barrier      of all ranks of one device, of two, and of all
+  overlap      rounds in which each rank computes, exchanges a message with a rank of another
+               device, and does both. --compute newton iterates for square roots, copy copies
+               memory. With --apart 1 the ranks of a multiprocessor start staggered
+  collectives  broadcast, reduce and allreduce of --vectors, on one device and on all, with
+               the first and the last rank as roots
+  channels     messages of --bytes, up to 4 KiB, back and forth and in a row
+  proxy        the messages of latency and bandwidth between two GPUs by proxies on the host
+  compare      a step of diffusion, and of particles whose messages change their lengths, by
+               device ranks, by streams and events, and by graphs of these, on one device,
+               two and all
+
+All but latency, channels and compare use --per-multiprocessor ranks on each multiprocessor of a GPU.
+Times are the device's, medians over launches.
+
+Ctrl-C keeps what was measured; --resume continues.`,
+		Example: `  halox bench ranks --record ranks.json
+  halox plot ranks.json --kind ranks --where what=put\ and\ notify -o ranks.svg`,
+	}
+}
+
+// Flags returns the flags.
+func (o *Options) Flags() []option.Flag {
+	return []option.Flag{
+		{Name: "what", Value: &o.What, Help: "what is measured: {}", Choices: whats()},
+		{Name: "bytes", Value: &o.Bytes, Help: "bytes of messages to and fro"},
+		{Name: "messages", Value: &o.Messages, Help: "bytes of messages of all ranks at once"},
+		{Name: "vectors", Value: &o.Vectors, Help: "bytes of vectors of collectives, in doubles"},
+		{Name: "compute", Value: &o.Compute, Help: "overlap: what a rank computes: {}", Choices: computes()},
+		{Name: "apart", Value: &o.Apart, Help: "overlap: whether ranks of one multiprocessor begin together, 0, or " +
+			"apart, 1", To: 1},
+		{Name: "per-multiprocessor", Value: &o.PerMultiprocessor, Help: "ranks on each multiprocessor", From: 1, To: 32},
+		{Name: "threads", Value: &o.Threads, Help: "threads of a rank"},
+		{Name: "budget", Value: &o.Budget, Help: "how long to take for each measurement, about"},
+	}
+}
 
 // Check rejects invalid options.
 func (o *Options) Check() error {
-	o.What, o.Compute, o.Apart = option.Distinct(o.What), option.Distinct(o.Compute), option.Distinct(o.Apart)
 	for _, bytes := range o.Vectors {
 		if bytes%8 != 0 {
 			return fmt.Errorf("--vectors %d: want a multiple of 8 bytes", bytes)
 		}
 	}
-	for _, apart := range o.Apart {
-		if apart != 0 && apart != 1 {
-			return fmt.Errorf("--apart %d: want 0 or 1", apart)
-		}
-	}
-	return cmp.Or(
-		option.EachOf("what", o.What, Whats()...),
-		option.EachOf("compute", o.Compute, Computes()...),
-		option.Numbers("per-multiprocessor", o.PerMultiprocessor, 32),
-		threads(o.Threads),
-		option.Time("budget", o.Budget),
-	)
-}
-
-// threads rejects a number that a rank cannot have.
-func threads(n int) error {
-	if n < 32 || n > 1024 || n%32 != 0 {
-		return fmt.Errorf("--threads %d: want a multiple of 32 up to 1024", n)
+	if o.Threads < 32 || o.Threads > 1024 || o.Threads%32 != 0 {
+		return fmt.Errorf("--threads %d: want a multiple of 32 up to 1024", o.Threads)
 	}
 	return nil
 }
+
+// Wants returns the devices: all GPUs, or a few CPU devices.
+func (*Options) Wants(*mpi.Processes) (bench.Wanted, error) { return bench.Wanted{Few: true}, nil }

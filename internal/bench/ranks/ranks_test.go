@@ -27,7 +27,7 @@ import (
 func TestLaps(t *testing.T) {
 	testdevices.InTurn(t, 2, 8)
 	testdevices.EachKernel(t, 2, func(t *testing.T, s *testdevices.Set) {
-		o := &Options{What: Whats(), Bytes: testdevices.Some(1, []int64{1000, 8}), Messages: []int64{64}, Vectors: testdevices.Some(1, []int64{1024, 8}), Compute: Computes(), Apart: []int{0, 1}, PerMultiprocessor: testdevices.Some(1, []int{2, 1}), Threads: 64, Budget: time.Microsecond}
+		o := &Options{What: whats(), Bytes: testdevices.Some(1, []int64{1000, 8}), Messages: []int64{64}, Vectors: testdevices.Some(1, []int64{1024, 8}), Compute: computes(), Apart: []int{0, 1}, PerMultiprocessor: testdevices.Some(1, []int{2, 1}), Threads: 64, Budget: time.Microsecond}
 		if err := o.Check(); err != nil {
 			t.Fatal(err)
 		}
@@ -72,11 +72,8 @@ func TestLaps(t *testing.T) {
 // What cannot be measured is refused.
 func TestOptions(t *testing.T) {
 	for want, o := range map[string]Options{
-		"--vectors 12": {What: Whats(), Vectors: []int64{8, 12}},
-		"--compute":    {What: Whats(), Compute: []string{newton, "copies"}},
-		"names none":   {What: Whats()},
-		"--apart 2":    {What: Whats(), Apart: []int{2}},
-		"what":         {What: []string{"all"}},
+		"--vectors 12": {Vectors: []int64{8, 12}, Threads: 32},
+		"--threads 33": {Threads: 33},
 	} {
 		if err := o.Check(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
@@ -118,7 +115,7 @@ func TestLoads(t *testing.T) {
 		d := &streams.Device{}
 		d.Cores, d.GoKernels = 132, !gpu
 		r := &run{Machine: &bench.Machine{Session: &halo.Session{Devices: []*streams.Device{d}}}, options: &Options{Threads: 128}}
-		for _, compute := range Computes() {
+		for _, compute := range computes() {
 			for _, total := range loads(compute) {
 				for _, each := range []int{1, 2, 3, 4, 8, 32} {
 					m := measurement{run: r, what: overlaps, ranks: haloranks.Options{PerMultiprocessor: each}}
@@ -150,7 +147,7 @@ func TestLoads(t *testing.T) {
 func TestOverlap(t *testing.T) {
 	s := testdevices.Host(t, 2)
 	on := &bench.Machine{Session: &halo.Session{Devices: s.Devices, Links: s.Links, Compiler: s.Compiler}}
-	o := &Options{Compute: Computes(), Apart: []int{0, 1}, PerMultiprocessor: []int{1, 2}, Threads: 64}
+	o := &Options{Compute: computes(), Apart: []int{0, 1}, PerMultiprocessor: []int{1, 2}, Threads: 64}
 	r := &run{on, o, measure.Pace{First: 1, Max: 1, Batch: time.Microsecond}}
 	tasks := r.overlapTasks()
 	if len(tasks) != 2*4*3 {
@@ -161,7 +158,7 @@ func TestOverlap(t *testing.T) {
 		if err != nil || len(rows) != 1 || rows[0].Median(results.Compute) <= 0 || rows[0].Median(results.Time) <= 0 || rows[0].Median(results.Step) <= 0 || math.IsNaN(rows[0].Median(results.Hidden)) {
 			t.Fatalf("%v, %v", rows, err)
 		}
-		if row := rows[0]; row.Text("computing") != Computes()[i/12] || row.Text("apart") != fmt.Sprint(i%12%4) || row.Text("ranks") == "" {
+		if row := rows[0]; row.Text("computing") != computes()[i/12] || row.Text("apart") != fmt.Sprint(i%12%4) || row.Text("ranks") == "" {
 			t.Errorf("%d: %v", i, row.Labels)
 		}
 	}

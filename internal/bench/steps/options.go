@@ -1,59 +1,70 @@
-// Package steps measures steps of a solver: every scheme over every path by [SchemesOptions], and on
-// more and more devices by [ScalingOptions].
+// Package steps measures steps of a solver: every scheme over every path by [SchemesCommand], and on
+// more and more devices by [ScalingCommand].
 package steps
 
 import (
-	"errors"
 	"iter"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/halox/halox/internal/bench"
 	"github.com/halox/halox/internal/bench/option"
 	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/p2p/mpi"
 )
 
-// Options are what both benchmarks are asked for.
-type Options struct {
+// common are the options that both benchmarks are asked for.
+type common struct {
 	Devices    []int // numbers of them; nil for 1, 2, 4 and so on, and all
 	Dims       int   // 3 for cubes and the 7-point star, 2 for squares and the 5-point star
 	Points     []int // along each axis; nil for those that suit Dims
 	Precisions []string
-	Cut        string // see Cuts
+	Cut        string // cutAuto or cutSlabs
 	Budget     time.Duration
 }
 
-// How the grid is cut.
+// cutSlabs is the cut along the last axis; cutAuto leaves it to halox.
 const (
 	cutAuto  = "auto"
-	cutSlabs = "slabs" // along its last axis
+	cutSlabs = "slabs"
 )
 
-// cuts returns how the grid may be cut: by halox, or in slabs along its last axis.
-func cuts() []string { return []string{cutAuto, cutSlabs} }
+// defaults are the options of both benchmarks where no flag says otherwise.
+func defaults() common {
+	return common{Dims: 3, Precisions: precisions(), Cut: cutAuto, Budget: time.Second}
+}
 
-// maxDevices bounds the devices that steps are made on.
-const maxDevices = 1024
+func precisions() []string { return []string{string(kernels.Float64), string(kernels.Float32)} }
 
-// check rejects impossible options, and fills in what was left open.
-func (o *Options) check() error {
+func (o *common) flags() []option.Flag {
+	return []option.Flag{
+		{Name: "devices", Value: &o.Devices, Help: "numbers of devices (default 1, 2, 4, ... and all)", From: 1, To: 1024},
+		{Name: "dims", Value: &o.Dims, Help: "3 for cubes and the 7-point star, 2 for squares and the 5-point star",
+			From: 2, To: 3},
+		{Name: "points", Value: &o.Points, Help: "points along each axis (default 64,128,256,512, or with --dims 2 " +
+			"1024,4096,16384)", From: 1, To: option.MaxPoints},
+		{Name: "precisions", Value: &o.Precisions, Help: "{}", Choices: precisions()},
+		{Name: "cut", Value: &o.Cut, Help: "how the grid is cut: auto, or in slabs along its last axis, as in the paper",
+			Choices: []string{cutAuto, cutSlabs}},
+		{Name: "budget", Value: &o.Budget, Help: "how long one row is measured at most, without what comes before"},
+	}
+}
+
+// complete fills in what was left open.
+func (o *common) complete() {
 	if o.Points == nil {
 		o.Points = map[int][]int{2: {1024, 4096, 16384}, 3: {64, 128, 256, 512}}[o.Dims]
 	}
-	o.Points, o.Precisions = option.Distinct(o.Points), option.Distinct(o.Precisions)
-	o.Devices = slices.Compact(slices.Sorted(slices.Values(o.Devices)))
-	return errors.Join(
-		option.OneOf("dims", strconv.Itoa(o.Dims), "2", "3"),
-		option.OneOf("cut", o.Cut, cuts()...),
-		option.EachOf("precisions", o.Precisions, string(kernels.Float64), string(kernels.Float32)),
-		option.Points("points", o.Points), option.Numbers("devices", o.Devices, maxDevices),
-		option.Time("budget", o.Budget),
-	)
+	slices.Sort(o.Devices)
+}
+
+// Wants returns the devices of a process, as many in all as the largest number of devices.
+func (o *common) Wants(p *mpi.Processes) (bench.Wanted, error) {
+	return bench.Wanted{Count: bench.Share(p, slices.Max(append(o.Devices, 0)))}, nil
 }
 
 // counts returns the numbers of devices, where there are so many.
-func (o *Options) counts(on *bench.Machine) (all []int) {
+func (o *common) counts(on *bench.Machine) (all []int) {
 	of := on.Counts()
 	switch {
 	case len(o.Devices) > 0:
@@ -81,7 +92,7 @@ func doublings(n int) (all []int) {
 }
 
 // problems yields the precisions, each with all numbers of points.
-func (o *Options) problems() iter.Seq2[string, int] {
+func (o *common) problems() iter.Seq2[string, int] {
 	return func(yield func(string, int) bool) {
 		for _, precision := range o.Precisions {
 			for _, points := range o.Points {
@@ -94,4 +105,4 @@ func (o *Options) problems() iter.Seq2[string, int] {
 }
 
 // cube returns the size of a grid with as many points along each axis.
-func (o *Options) cube(points int) []int { return slices.Repeat([]int{points}, o.Dims) }
+func (o *common) cube(points int) []int { return slices.Repeat([]int{points}, o.Dims) }

@@ -147,7 +147,7 @@ type run struct {
 }
 
 // newRun begins the record of steps.
-func (o *Options) newRun(ctx context.Context, kind results.Kind, on *bench.Machine, to *bench.Recorder) (*run, error) {
+func (o *common) newRun(ctx context.Context, kind results.Kind, on *bench.Machine, to *bench.Recorder) (*run, error) {
 	r := &run{Machine: on, slabs: o.Cut == cutSlabs, budget: o.Budget, notes: to.Notes}
 	if err := to.Begin(kind, on.Links); err != nil {
 		return nil, err

@@ -12,6 +12,7 @@ import (
 	"github.com/halox/halox/internal/bench/option"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/results"
+	"github.com/halox/halox/solvers"
 	"github.com/halox/halox/solvers/scheme"
 )
 
@@ -22,68 +23,82 @@ const (
 	bothScalings  = "both"
 )
 
-// modes returns the modes of scaling.
-func modes() []string { return []string{strongScaling, weakScaling, bothScalings} }
-
-// ScalingOptions say which schemes make steps on more and more devices.
-type ScalingOptions struct {
-	Options
+// scalingOptions say which schemes make steps on more and more devices.
+type scalingOptions struct {
+	common
 	Schemes []string // or auto
 	Order   string   // of schemes that have one; "" for left-right
 	Path    string   // or auto
-	Mode    string   // see Modes
+	Mode    string   // of scaling
 	Groups  []int    // steps between two exchanges
 }
 
-// Check rejects impossible options, and fills in those that were left open. What is named
-// twice is measured once.
-func (o *ScalingOptions) Check() error {
-	o.Schemes, o.Groups = option.Distinct(o.Schemes), option.Distinct(o.Groups)
-	if len(o.Groups) == 0 {
-		o.Groups = []int{1}
+// ScalingCommand returns halox bench scaling.
+func ScalingCommand() bench.Command {
+	return bench.Command{
+		Name: "scaling", Short: "Time a step on more and more devices, of one size in all or one size each",
+		Options: &scalingOptions{common: defaults(), Schemes: []string{string(scheme.Auto)},
+			Order: string(scheme.LeftRight), Path: string(p2p.Auto), Groups: []int{1}, Mode: bothScalings},
+		About: `Strong scaling solves one problem, of --points along each axis, on more and more devices: the
+speed-up is the time of a step on one device over that on n. Weak scaling gives each device a
+cube of so many points, side by side along the grid's last axis first: the speed-up is n times
+that. The efficiency is the speed-up over n. Each scheme is compared with itself. Scheme auto
+is the one that halox run takes. Without 1 among --devices, the fewest count as ideal. With
+--exchange-steps 1,4 there is a curve for each number of steps between two exchanges.
+
+Steps are timed as by halox bench schemes. Ctrl-C keeps what was measured; --resume continues.`,
+		Example: `  halox bench scaling --record scaling.json
+  halox plot scaling.json --where mode=strong --where precision=float64 -o strong.svg
+  halox bench scaling --scheme two-stream,assisted --points 256,512 --mode strong
+  halox bench scaling --scheme fused,blocked --exchange-steps 1,4`,
 	}
-	return cmp.Or(
-		option.EachOf("scheme", o.Schemes, append(Schemes(), string(scheme.Auto))...),
-		o.checkOrder(),
-		option.OneOf("path", o.Path, append([]string{string(p2p.Auto)}, Paths()...)...),
-		option.OneOf("mode", o.Mode, modes()...),
-		o.checkPath(), o.checkGroups(), o.check(),
-	)
 }
 
-// checkOrder rejects an order that no scheme has, and fills it in.
-func (o *ScalingOptions) checkOrder() error {
-	ordered := func(s string) bool { return s == string(scheme.Auto) || len(scheme.Scheme(s).Needs().Orders) > 0 }
-	if o.Order != "" && !slices.ContainsFunc(o.Schemes, ordered) {
+// Flags returns the flags.
+func (o *scalingOptions) Flags() []option.Flag {
+	auto := []string{string(scheme.Auto)}
+	return append(o.common.flags(),
+		option.Flag{Name: "scheme", Value: &o.Schemes, Help: "schemes, or auto",
+			Choices: append(option.Texts(scheme.All()), auto...)},
+		option.Flag{Name: "order", Value: &o.Order, Help: "of two-stream: left-right or pairwise", Open: true,
+			Choices: []string{string(scheme.LeftRight), string(scheme.Pairwise)}},
+		option.Flag{Name: "path", Value: &o.Path, Help: p2p.Choices(p2p.Paths()),
+			Choices: append(auto, option.Texts(p2p.Paths())...)},
+		option.Flag{Name: "exchange-steps", Value: &o.Groups, Help: fmt.Sprintf("steps between two exchanges, 1 to %d",
+			solvers.MaxGroup), From: 1, To: solvers.MaxGroup},
+		option.Flag{Name: "mode", Value: &o.Mode, Help: "strong, weak or both",
+			Choices: []string{strongScaling, weakScaling, bothScalings}})
+}
+
+// Check rejects an order, a path and steps between two exchanges that the schemes do not take, and completes the
+// options.
+func (o *scalingOptions) Check() error {
+	o.complete()
+	var orders []scheme.Order
+	for _, s := range o.Schemes {
+		name, needs := scheme.Scheme(s), scheme.Scheme(s).Needs()
+		if name == scheme.Auto {
+			orders = append(orders, scheme.LeftRight)
+			continue
+		}
+		orders = append(orders, needs.Orders...)
+		if path := p2p.Path(o.Path); path != p2p.Auto && !takes(name, path) {
+			return fmt.Errorf("--path %s: scheme %s has a path of its own: leave --path out", path, s)
+		}
+		if group := slices.Max(o.Groups); group > 1 && !needs.Groups {
+			return fmt.Errorf("--exchange-steps %d: scheme %s exchanges after each step", group, s)
+		}
+	}
+	if o.Order != "" && len(orders) == 0 {
 		return fmt.Errorf("--order %s: none of the schemes %s has an order: leave --order out", o.Order,
 			strings.Join(o.Schemes, ", "))
 	}
 	o.Order = cmp.Or(o.Order, string(scheme.LeftRight))
-	return option.OneOf("order", o.Order, string(scheme.LeftRight), string(scheme.Pairwise))
-}
-
-// checkPath rejects a path that a scheme does not take.
-func (o *ScalingOptions) checkPath() error {
-	for _, s := range o.Schemes {
-		if path := p2p.Path(o.Path); path != p2p.Auto && !takes(scheme.Scheme(s), path) {
-			return fmt.Errorf("--path %s: scheme %s has a path of its own: leave --path out", path, s)
-		}
-	}
 	return nil
 }
 
-// checkGroups rejects steps between two exchanges that a scheme does not make.
-func (o *ScalingOptions) checkGroups() error {
-	for _, s := range o.Schemes {
-		if slices.Max(o.Groups) > 1 && s != string(scheme.Auto) && !scheme.Scheme(s).Needs().Groups {
-			return fmt.Errorf("--exchange-steps %d: scheme %s exchanges after each step", slices.Max(o.Groups), s)
-		}
-	}
-	return groups(o.Groups)
-}
-
 // Run measures the steps on more and more devices.
-func (o *ScalingOptions) Run(ctx context.Context, on *bench.Machine, to *bench.Recorder) error {
+func (o *scalingOptions) Run(ctx context.Context, on *bench.Machine, to *bench.Recorder) error {
 	r, err := o.newRun(ctx, results.KindScaling, on, to)
 	if err != nil {
 		return err
@@ -94,7 +109,7 @@ func (o *ScalingOptions) Run(ctx context.Context, on *bench.Machine, to *bench.R
 }
 
 // modes returns those that are wanted.
-func (o *ScalingOptions) modes() []string {
+func (o *scalingOptions) modes() []string {
 	if o.Mode == bothScalings {
 		return []string{strongScaling, weakScaling}
 	}
@@ -102,7 +117,7 @@ func (o *ScalingOptions) modes() []string {
 }
 
 // tasks returns a task for each row.
-func (o *ScalingOptions) tasks(r *run) (all []bench.Task) {
+func (o *scalingOptions) tasks(r *run) (all []bench.Task) {
 	for precision, points := range o.problems() {
 		for _, mode := range o.modes() {
 			for _, name := range o.Schemes {
@@ -123,7 +138,7 @@ func (o *ScalingOptions) tasks(r *run) (all []bench.Task) {
 }
 
 // task returns the task of a row. A device alone exchanges nothing, and is measured once.
-func (o *ScalingOptions) task(r *run, c stepCase, points int, mode string) bench.Task {
+func (o *scalingOptions) task(r *run, c stepCase, points int, mode string) bench.Task {
 	if mode == weakScaling {
 		c.parts = o.parts(c.devices)
 		for axis := range c.size {
@@ -156,7 +171,7 @@ func (r *run) taken(t bench.Task, other, row results.Row) bench.Task {
 }
 
 // parts returns how n cubes lie side by side.
-func (o *ScalingOptions) parts(n int) domain.Vec {
+func (o *scalingOptions) parts(n int) domain.Vec {
 	if o.Cut == cutSlabs {
 		return bench.Slabs(o.Dims, n)
 	}
@@ -165,7 +180,7 @@ func (o *ScalingOptions) parts(n int) domain.Vec {
 
 // labels begins the row of a case. That on one device has the path of the others, and none
 // has an order that its scheme does not have, so that all lie on one curve.
-func (o *ScalingOptions) labels(c stepCase, points int, mode string) results.Row {
+func (o *scalingOptions) labels(c stepCase, points int, mode string) results.Row {
 	row := c.labels().Label("path", o.Path).Label("points", points).Label("mode", mode)
 	if len(c.scheme.Needs().Orders) == 0 {
 		row = row.Label("order", "")

@@ -1,7 +1,6 @@
 package steps
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,9 +18,9 @@ import (
 	"github.com/halox/halox/solvers/scheme"
 )
 
-// SchemesOptions say which schemes make steps, and how.
-type SchemesOptions struct {
-	Options
+// schemesOptions say which schemes make steps, and how.
+type schemesOptions struct {
+	common
 	Schemes, Paths []string
 	Norms          []int    // taken every so many steps; 0: never
 	Sums           []string // how the norms are summed: see sums.Mode
@@ -30,45 +29,53 @@ type SchemesOptions struct {
 	Groups []int
 }
 
-// Schemes returns the schemes that can be measured.
-func Schemes() []string { return option.Texts(scheme.All()) }
+// SchemesCommand returns halox bench schemes.
+func SchemesCommand() bench.Command {
+	return bench.Command{
+		Name: "schemes", Short: "Time a step of every scheme over every path, on more and more devices",
+		Options: &schemesOptions{common: defaults(), Schemes: option.Texts(scheme.All()),
+			Paths: option.Texts(p2p.Paths()), Norms: []int{0}, Sums: []string{string(sums.Fast)}, Groups: []int{1}},
+		About: `Solves the heat equation on cubes, or squares with --dims 2, with every scheme, path and order,
+in intervals of some 20 ms between which all devices are idle. A row is the median over
+intervals, until it is known to a percent or --budget is spent. GFLOP/s count 8 operations per
+point (6 with --dims 2), whatever the kernels do. The share is that of the rate of a plain copy
+within a device which reading and writing each point once would have. A row is compared with
+the baseline and the best two-stream scheme on as many devices, and with the best of one device.
 
-// Paths returns the paths that can be measured.
-func Paths() []string { return option.Texts(p2p.Paths()) }
+--norms n adds rows with the norms of every n-th step, as in a run with a tolerance. Their sums
+are fast ones; --sums fast,reproducible adds the reproducible ones that a run has by default.
+--exchange-steps 1,2,4,8 adds schemes that run several steps between two exchanges.
 
-// Check rejects impossible options, and fills in those that were left open. What is named
-// twice is measured once.
-func (o *SchemesOptions) Check() error {
-	o.Schemes, o.Paths = option.Distinct(o.Schemes), option.Distinct(o.Paths)
-	o.Norms, o.Sums, o.Groups = option.Distinct(o.Norms), option.Distinct(o.Sums), option.Distinct(o.Groups)
-	if len(o.Groups) == 0 {
-		o.Groups = []int{1}
+What a scheme, a link or the memory cannot do is left out, with a note in the record. Ctrl-C
+keeps what was measured.`,
+		Example: `  halox bench schemes --record schemes.json
+  halox plot schemes.json --where precision=float64 --where devices=4 -o schemes.svg
+  halox bench schemes --dims 2 --schemes two-stream,assisted --paths peer --devices 4
+  halox bench schemes --points 64,128 --exchange-steps 1,2,4,8
+  halox bench schemes --points 1024,1536 --precisions float64 --cut slabs`,
 	}
-	return cmp.Or(
-		option.EachOf("schemes", o.Schemes, Schemes()...),
-		option.EachOf("paths", o.Paths, Paths()...),
-		notNegative("norms", o.Norms), groups(o.Groups), option.EachOf("sums", o.Sums, option.Texts(sums.Modes())...),
-		o.check(),
-	)
 }
 
-func notNegative(name string, all []int) error {
-	if len(all) == 0 || slices.Min(all) < 0 {
-		return fmt.Errorf("--%s: give numbers that are 0 or more", name)
-	}
-	return nil
+// Flags returns the flags.
+func (o *schemesOptions) Flags() []option.Flag {
+	return append(o.common.flags(),
+		option.Flag{Name: "schemes", Value: &o.Schemes, Help: "schemes", Choices: option.Texts(scheme.All())},
+		option.Flag{Name: "norms", Value: &o.Norms, Help: "take the norms of every n-th step; 0: of none",
+			To: option.NoLimit},
+		option.Flag{Name: "sums", Value: &o.Sums, Help: "how norms are summed: {}", Choices: option.Texts(sums.Modes())},
+		option.Flag{Name: "exchange-steps", Value: &o.Groups, Help: fmt.Sprintf("steps between two exchanges, 1 to %d, of "+
+			"schemes that take several", solvers.MaxGroup), From: 1, To: solvers.MaxGroup},
+		option.Flag{Name: "paths", Value: &o.Paths, Help: "paths: {}", Choices: option.Texts(p2p.Paths())})
 }
 
-// groups rejects steps between two exchanges that no problem has.
-func groups(all []int) error {
-	if slices.Min(all) < 1 || slices.Max(all) > solvers.MaxGroup {
-		return fmt.Errorf("--exchange-steps: give numbers from 1 to %d", solvers.MaxGroup)
-	}
+// Check completes the options.
+func (o *schemesOptions) Check() error {
+	o.complete()
 	return nil
 }
 
 // Run measures the steps of all schemes.
-func (o *SchemesOptions) Run(ctx context.Context, on *bench.Machine, to *bench.Recorder) error {
+func (o *schemesOptions) Run(ctx context.Context, on *bench.Machine, to *bench.Recorder) error {
 	for _, s := range o.Schemes {
 		if !slices.ContainsFunc(o.Paths, func(path string) bool { return takes(scheme.Scheme(s), p2p.Path(path)) }) {
 			fmt.Fprintf(to.Notes, "left out on several devices: scheme %s, which takes none of --paths %s\n", s,
@@ -91,7 +98,7 @@ func (o *SchemesOptions) Run(ctx context.Context, on *bench.Machine, to *bench.R
 }
 
 // noteGroups says which schemes are left out with which steps between two exchanges.
-func (o *SchemesOptions) noteGroups(notes io.Writer) {
+func (o *schemesOptions) noteGroups(notes io.Writer) {
 	for _, group := range o.Groups {
 		for _, s := range o.Schemes {
 			if group > 1 && !scheme.Scheme(s).Needs().Groups {
@@ -103,7 +110,7 @@ func (o *SchemesOptions) noteGroups(notes io.Writer) {
 }
 
 // tasks returns a task for each row.
-func (o *SchemesOptions) tasks(r *run) (all []bench.Task) {
+func (o *schemesOptions) tasks(r *run) (all []bench.Task) {
 	for precision, points := range o.problems() {
 		for _, devices := range o.counts(r.Machine) {
 			for _, how := range o.ways(devices) {
@@ -128,7 +135,7 @@ type measurement struct {
 }
 
 // measurements returns one without norms, if it is wanted, and one for each way to sum those of each interval.
-func (o *SchemesOptions) measurements() (all []measurement) {
+func (o *schemesOptions) measurements() (all []measurement) {
 	for _, norms := range o.Norms {
 		for _, mode := range o.Sums {
 			all = append(all, measurement{norms, sums.Mode(mode)})
@@ -150,7 +157,7 @@ type way struct {
 
 // ways returns the schemes with their orders, paths and steps between two exchanges. Alone a device sends nothing, so
 // that each scheme is there once, or with all steps between two exchanges where it exchanges within a device.
-func (o *SchemesOptions) ways(devices int) (all []way) {
+func (o *schemesOptions) ways(devices int) (all []way) {
 	for _, s := range o.Schemes {
 		name := scheme.Scheme(s)
 		orders := name.Needs().Orders

@@ -41,9 +41,9 @@ func recorderOf(set *testdevices.Set) (*bench.Machine, *bench.Recorder) {
 func TestInterruptedInARow(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	o := SchemesOptions{
-		Options: Options{Devices: []int{2}, Dims: 3, Points: []int{6}, Precisions: []string{"float64"}, Cut: cutAuto, Budget: time.Millisecond},
-		Schemes: []string{"baseline", "assisted"}, Paths: []string{"staged"}, Norms: []int{0}, Sums: []string{"fast"},
+	o := schemesOptions{
+		common:  common{Devices: []int{2}, Dims: 3, Points: []int{6}, Precisions: []string{"float64"}, Cut: cutAuto, Budget: time.Millisecond},
+		Schemes: []string{"baseline", "assisted"}, Paths: []string{"staged"}, Norms: []int{0}, Sums: []string{"fast"}, Groups: []int{1},
 	}
 	if err := o.Check(); err != nil {
 		t.Fatal(err)
@@ -121,8 +121,8 @@ func TestCompareScalingFromTwo(t *testing.T) {
 
 // Of weak scaling each device has a cube, whatever their number.
 func TestPartsOfWeakScaling(t *testing.T) {
-	options := func(dims int, cut string) *ScalingOptions {
-		return &ScalingOptions{Options: Options{Dims: dims, Cut: cut}}
+	options := func(dims int, cut string) *scalingOptions {
+		return &scalingOptions{common: common{Dims: dims, Cut: cut}}
 	}
 	solid, flat, slabs := options(3, cutAuto), options(2, cutAuto), options(3, cutSlabs)
 	for n, want := range map[int]domain.Vec{1: {1, 1, 1}, 2: {1, 1, 2}, 4: {1, 2, 2}, 6: {1, 3, 2}, 8: {2, 2, 2}, 7: {1, 1, 7}} {
@@ -149,7 +149,7 @@ func TestTakes(t *testing.T) {
 
 // An order that no scheme has is refused, and not passed over.
 func TestOrderOfNoScheme(t *testing.T) {
-	o := ScalingOptions{Schemes: []string{"fused"}, Order: "pairwise"}
+	o := scalingOptions{Schemes: []string{"fused"}, Order: "pairwise", Path: "auto", Groups: []int{1}}
 	if err := o.Check(); err == nil || !strings.Contains(err.Error(), "none of the schemes fused has an order") {
 		t.Error(err)
 	}
@@ -157,7 +157,7 @@ func TestOrderOfNoScheme(t *testing.T) {
 
 // Steps between two exchanges are of several devices, or of a scheme that exchanges within one, and of schemes that take several.
 func TestWaysWithGroups(t *testing.T) {
-	o := SchemesOptions{Schemes: []string{"assisted", "ranks", "resident"}, Paths: []string{"direct"}, Groups: []int{1, 3}}
+	o := schemesOptions{Schemes: []string{"assisted", "ranks", "resident"}, Paths: []string{"direct"}, Groups: []int{1, 3}}
 	var got []string
 	for _, devices := range []int{1, 2} {
 		for _, w := range o.ways(devices) {

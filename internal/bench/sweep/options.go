@@ -7,20 +7,23 @@ import (
 	"strings"
 	"time"
 
+	"github.com/halox/halox/internal/bench"
 	"github.com/halox/halox/internal/bench/option"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/kernels/sums"
+	"github.com/halox/halox/p2p/mpi"
 	"github.com/halox/halox/stencil"
 )
 
 // Options say which sweeps are measured: every stencil over the grids of its dimensions, in every
 // precision.
 type Options struct {
-	Stencils           []string // see Stencils
-	Precision          []string // see Precisions
-	Norms              []string // see Norms
+	Device             int
+	Stencils           []string
+	Precision          []string
+	Norms              []string // whether they are taken
 	Sums               []string // how the norms are summed: see sums.Mode
-	Points2D, Points3D []int    // along each axis, for stencils of so many dimensions; nil for Points
+	Points2D, Points3D []int    // along each axis, for stencils of so many dimensions; nil for those of Command
 	Budget             time.Duration
 }
 
@@ -30,47 +33,83 @@ const (
 	withNorms    = "every-step"
 )
 
-// Norms returns what Options.Norms may hold: whether norms are taken.
-func Norms() []string { return []string{withoutNorms, withNorms} }
+// Command returns halox bench sweep.
+func Command() bench.Command {
+	return bench.Command{
+		Name: "sweep", Short: "Time sweeps of stencils on one device, beside copies of the same bytes", Alone: true,
+		Options: &Options{
+			Stencils: []string{"5-point", "7-point"}, Precision: precisions(), Norms: norms(),
+			Sums: []string{string(sums.Fast)}, Points2D: points(2), Points3D: points(3), Budget: 100 * time.Millisecond,
+		},
+		About: `A sweep reads one array and writes another; the next one goes back. The stencils are those of
+stencil.points in a config, and 5-point-axes and 7-point-axes, which have a weight for each
+axis. GFLOP/s count a product for each weight and a sum for each point but one. Rates count two
+values per point, one read and one written, and so does the driver's copy of as many points.
+With norms, a sweep takes those of the change and of the values, and they are sent to the host.
+The shape of sweeps is tuned first.
 
-// Precisions returns what Options.Precision may hold.
-func Precisions() []string { return option.Texts([]kernels.Real{kernels.Float32, kernels.Float64}) }
+Times are medians of batches, by the device's clock. On GPUs, what a sweep writes is compared
+with what the host's kernels write, bit by bit, for grids of up to 4 million points.
 
-// Points returns the numbers of points along each axis where the options leave them open.
-func Points(dims int) []int {
+Ctrl-C keeps what was measured; --resume continues.`,
+		Example: `  halox bench sweep --record sweep.json --plot sweep.svg
+  halox bench sweep --stencils 7-point --points-3d 128,256,512 --precision float64`,
+	}
+}
+
+func norms() []string { return []string{withoutNorms, withNorms} }
+
+func precisions() []string { return option.Texts([]kernels.Real{kernels.Float32, kernels.Float64}) }
+
+// points returns the numbers of points along each axis where the options leave them open.
+func points(dims int) []int {
 	if dims == 2 {
 		return []int{1024, 2048, 4096, 8192, 16384}
 	}
 	return []int{64, 128, 256, 512, 768}
 }
 
-// Check rejects impossible options. What is named twice is measured once.
-func (o *Options) Check() error {
-	o.Precision, o.Norms, o.Sums = option.Distinct(o.Precision), option.Distinct(o.Norms), option.Distinct(o.Sums)
-	return cmp.Or(
-		option.EachOf("stencils", o.Stencils, Stencils()...),
-		option.EachOf("precision", o.Precision, Precisions()...),
-		option.EachOf("norms", o.Norms, Norms()...),
-		option.EachOf("sums", o.Sums, option.Texts(sums.Modes())...),
-		o.points("points-2d", 2, &o.Points2D), o.points("points-3d", 3, &o.Points3D),
-		option.Time("budget", o.Budget),
-	)
+// Flags returns the flags.
+func (o *Options) Flags() []option.Flag {
+	var stencils []string
+	for _, s := range shapes() {
+		stencils = append(stencils, s.name)
+	}
+	return []option.Flag{
+		{Name: "device", Value: &o.Device, Help: "the device, counted from 0", To: option.NoLimit},
+		{Name: "stencils", Value: &o.Stencils, Help: "stencils: {}", Choices: stencils},
+		{Name: "points-2d", Value: &o.Points2D, Help: "points along each axis in two dimensions", Open: true, From: 1,
+			To: option.MaxPoints},
+		{Name: "points-3d", Value: &o.Points3D, Help: "points along each axis in three dimensions", Open: true, From: 1,
+			To: option.MaxPoints},
+		{Name: "precision", Value: &o.Precision, Help: "{}", Choices: precisions()},
+		{Name: "norms", Value: &o.Norms, Help: "whether norms are taken: {}", Choices: norms()},
+		{Name: "sums", Value: &o.Sums, Help: "how norms are summed: {}", Choices: option.Texts(sums.Modes())},
+		{Name: "budget", Value: &o.Budget, Help: "how long to take for each measurement, about"},
+	}
 }
 
-// points checks the points of stencils of so many dimensions, and fills them in. It rejects them
-// where there is no such stencil.
-func (o *Options) points(name string, dims int, points *[]int) error {
+// Check completes the points, and rejects those that no stencil has the dimensions for.
+func (o *Options) Check() error {
+	return cmp.Or(o.checkPoints("points-2d", 2, &o.Points2D), o.checkPoints("points-3d", 3, &o.Points3D))
+}
+
+func (o *Options) checkPoints(name string, dims int, all *[]int) error {
 	used := slices.ContainsFunc(shapes(), func(s shape) bool {
-		return s.dims() == dims &&
-			slices.Contains(o.Stencils, s.name)
+		return s.dims() == dims && slices.Contains(o.Stencils, s.name)
 	})
-	if *points == nil {
-		*points = Points(dims)
-	} else if !used {
+	if *all != nil && !used {
 		return fmt.Errorf("--%s: none of the stencils %s has %d dimensions", name, strings.Join(o.Stencils, ", "), dims)
 	}
-	*points = option.Distinct(*points)
-	return option.Points(name, *points)
+	if *all == nil {
+		*all = points(dims)
+	}
+	return nil
+}
+
+// Wants returns the device.
+func (o *Options) Wants(*mpi.Processes) (bench.Wanted, error) {
+	return bench.Wanted{IDs: []int{o.Device}}, nil
 }
 
 // shape is a stencil that can be swept.
@@ -106,12 +145,4 @@ func shapes() (all []shape) {
 	return append(all,
 		shape{"5-point-axes", stencil.Kinds(2)[0], []float64{1, 2}},
 		shape{"7-point-axes", stencil.Kinds(3)[0], []float64{1, 2, 3}})
-}
-
-// Stencils returns the names of the stencils that can be swept.
-func Stencils() (names []string) {
-	for _, s := range shapes() {
-		names = append(names, s.name)
-	}
-	return names
 }

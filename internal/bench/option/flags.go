@@ -1,0 +1,155 @@
+package option
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/halox/halox/streams"
+)
+
+// Flag sets an option.
+type Flag struct {
+	Name string
+	// Value points to the option, which holds the default: a bool, int, int64, float64, string or time.Duration, which
+	// must be above 0, or a list of int or string. A list of int64 takes sizes in bytes, such as 64KiB.
+	Value any
+	Help  string // in which {} stands for the choices
+
+	Choices  []string // of texts; nil for any
+	From, To int      // the least and the most that whole numbers can be, if To is above 0
+	Open     bool     // the option is zero unless the flag is given
+	Repeated bool     // a list of numbers keeps what it names twice
+}
+
+// NoLimit is Flag.To of numbers without an upper bound.
+const NoLimit = math.MaxInt
+
+// Add adds flags to those of a command.
+func Add(f *pflag.FlagSet, all []Flag) {
+	for _, o := range all {
+		help := strings.ReplaceAll(o.Help, "{}", strings.Join(o.Choices, ", "))
+		switch p := o.Value.(type) {
+		case *bool:
+			f.BoolVar(p, o.Name, *p, help)
+		case *int:
+			f.IntVar(p, o.Name, *p, help)
+		case *int64:
+			f.Int64Var(p, o.Name, *p, help)
+		case *float64:
+			f.Float64Var(p, o.Name, *p, help)
+		case *string:
+			f.StringVar(p, o.Name, *p, help)
+		case *time.Duration:
+			f.DurationVar(p, o.Name, *p, help)
+		case *[]int:
+			f.IntSliceVar(p, o.Name, *p, help)
+		case *[]string:
+			f.StringSliceVar(p, o.Name, *p, help)
+		case *[]int64:
+			var texts []string
+			for _, bytes := range *p {
+				texts = append(texts, strings.NewReplacer(" B", "", " ", "").Replace(streams.Size(bytes)))
+			}
+			f.StringSlice(o.Name, texts, help)
+		default:
+			panic(fmt.Sprintf("option: no flag sets a %T", p))
+		}
+	}
+}
+
+// Settle completes the options after their flags were parsed, and rejects values that they cannot have.
+func Settle(f *pflag.FlagSet, all []Flag) error {
+	for _, o := range all {
+		if err := o.settle(f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (o Flag) settle(f *pflag.FlagSet) (err error) {
+	flag := f.Lookup(o.Name)
+	left := o.Open && !flag.Changed
+	if list, ok := flag.Value.(pflag.SliceValue); ok && !left && len(list.GetSlice()) == 0 && flag.DefValue != "[]" {
+		return fmt.Errorf("--%s names none%s", o.Name, o.choices())
+	}
+	switch p := o.Value.(type) {
+	case *int:
+		return o.within(*p)
+	case *time.Duration:
+		if *p <= 0 {
+			return fmt.Errorf("--%s %v: give a positive time, such as 20ms", o.Name, *p)
+		}
+	case *string:
+		if left {
+			*p = ""
+			return nil
+		}
+		return o.chosen(*p)
+	case *[]string:
+		if left {
+			*p = nil
+		}
+		*p = distinct(*p)
+		return o.chosen(*p...)
+	case *[]int:
+		if left {
+			*p = nil
+		}
+		if !o.Repeated {
+			*p = distinct(*p)
+		}
+		return o.within(*p...)
+	case *[]int64:
+		texts, _ := f.GetStringSlice(o.Name) // it is one
+		*p, err = sizes(o.Name, texts)
+	}
+	return err
+}
+
+// choices says what can be chosen.
+func (o Flag) choices() string {
+	if o.Choices == nil {
+		return ""
+	}
+	return ": take " + strings.Join(o.Choices, ", ")
+}
+
+// chosen rejects values that are not among the choices.
+func (o Flag) chosen(values ...string) error {
+	for _, v := range values {
+		if o.Choices != nil && !slices.Contains(o.Choices, v) {
+			return fmt.Errorf("--%s: there is no %q%s", o.Name, v, o.choices())
+		}
+	}
+	return nil
+}
+
+// within rejects numbers beyond the bounds.
+func (o Flag) within(values ...int) error {
+	for _, n := range values {
+		switch {
+		case o.To == 0 || n >= o.From && n <= o.To:
+		case o.To == NoLimit:
+			return fmt.Errorf("--%s %d: want %d or more", o.Name, n, o.From)
+		default:
+			return fmt.Errorf("--%s %d: want %d to %d", o.Name, n, o.From, o.To)
+		}
+	}
+	return nil
+}
+
+// distinct leaves out what was there before.
+func distinct[T comparable](all []T) (some []T) {
+	for _, v := range all {
+		if !slices.Contains(some, v) {
+			some = append(some, v)
+		}
+	}
+	return some
+}
