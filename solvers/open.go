@@ -194,6 +194,18 @@ func (s *Setup) Close() {
 	}
 }
 
+// Counted says how many devices there are, for users: "4 cuda devices of 2 processes on one host".
+func (s *Setup) Counted() string {
+	if len(s.Place.Devices) == 1 {
+		return fmt.Sprintf("1 %s device", s.Session.Backend)
+	}
+	text := fmt.Sprintf("%d %s devices", len(s.Place.Devices), s.Session.Backend)
+	if p := s.Place.Processes; !p.IsAlone() {
+		text += " of " + p.Counted()
+	}
+	return text
+}
+
 // Tried says how long trials took and what they found, for users.
 func (s *Setup) Tried(took time.Duration) string {
 	return fmt.Sprintf("tried the schemes for %.2f s: %v", took.Seconds(), s.Trials)

@@ -64,7 +64,7 @@ func listProcesses(out io.Writer, s *halo.Session, processes *mpi.Processes) err
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "%s, by %s\n", manyProcesses(processes), processes.Library)
+	fmt.Fprintf(out, "%s, by %s\n", processes.Counted(), processes.Library)
 	for rank, text := range all {
 		fmt.Fprintf(out, "\n%s takes\n%s", processes.Name(rank), text)
 	}

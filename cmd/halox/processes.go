@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -42,15 +41,6 @@ func (g *processGroup) checkAlone(what, why string) error {
 		return nil
 	}
 	return fmt.Errorf("%s is of one process, and a launcher started %d: %s", what, g.Size(), why)
-}
-
-// manyProcesses says how many they are: "4 processes on 2 hosts".
-func manyProcesses(p *mpi.Processes) string {
-	hosts := 1 + slices.Max(p.Nodes)
-	if hosts == 1 {
-		return fmt.Sprintf("%d processes on one host", p.Size())
-	}
-	return fmt.Sprintf("%d processes on %d hosts", p.Size(), hosts)
 }
 
 // speaks reports whether this process prints and writes: rank 0 does.

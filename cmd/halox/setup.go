@@ -145,29 +145,6 @@ type solverRun struct {
 	tracing *tracing // nil without --trace
 }
 
-// What links subdomains of different processes is called.
-const (
-	linkOfHosts     = "network"
-	linkOfProcesses = "processes"
-)
-
-// kindOf says what links two subdomains, as far as this process knows.
-func (w *setup) kindOf(from, to int) string {
-	if p := w.Place.Processes; !p.IsAlone() {
-		a, b := w.Place.Owners[from], w.Place.Owners[to]
-		switch {
-		case p.Nodes[a] != p.Nodes[b]:
-			return linkOfHosts
-		case a != b:
-			return linkOfProcesses
-		}
-	}
-	if link := w.Session.Links.Between(w.Place.Devices[from], w.Place.Devices[to]); link != nil {
-		return orDash(link.Kind)
-	}
-	return "itself"
-}
-
 // tracing is the trace of a run; nil without --trace.
 type tracing struct {
 	file   string

@@ -12,6 +12,7 @@ import (
 
 	"github.com/halox/halox/configs"
 	"github.com/halox/halox/domain"
+	"github.com/halox/halox/internal/plan"
 	"github.com/halox/halox/internal/verify"
 )
 
@@ -103,14 +104,13 @@ func (f *verifyFlags) verify(ctx context.Context, g *processGroup, out, notes io
 			return err
 		}
 	}
-	w.printHead(out)
+	plan.PrintHead(out, w.Setup, config.Solver)
 	if full.Size != w.Place.Grid.Size {
-		fmt.Fprintf(out, "the grid of the file, %s, is too large to look at every point; this one is cut alike\n",
-			times(full.Size[:full.Dims]))
+		fmt.Fprintf(out, "the grid of the file, %v, is too large to look at every point; this one is cut alike\n",
+			full.Size[:full.Dims])
 	}
 	v := &verify.Verifier{
 		Setup: w.Setup, Steps: min(config.Stop.Iterations, verifySteps), Limit: waitLimit, Out: out,
-		Devices: w.counted(), Others: manyProcesses(g.Processes),
 		During: func(doing string) { during(ctx, doing, nil) },
 	}
 	if litmusOnly {

@@ -30,7 +30,7 @@ func TestVerify(t *testing.T) {
 		{"few steps", []string{"stop.iterations=3", "precision=float32"}, []string{"scheme baseline by staged: 3 steps"}, "all 58 checks hold\n"},
 		{"thin", []string{"grid.size=[12,2,9]"}, []string{"width 1, float32"}, "all 43 checks hold\n"},
 		{"large", []string{"grid.size=[400,100,50]", "devices.count=2", "decomposition=[2,1,1]", "output.slice=z=49"}, []string{
-			"heat on 50 x 100 x 50 points", "the grid of the file, 400 x 100 x 50, is too large",
+			"heat on 50 x 100 x 50 points", "the grid of the file, [400 100 50], is too large",
 		}, "all 51 checks hold\n"},
 	})) {
 		t.Run(c.name, func(t *testing.T) {

@@ -33,14 +33,12 @@ type check struct {
 // point many times, see Reduced. Where processes share the grid all call its methods, and rank 0 prints.
 type Verifier struct {
 	*solvers.Setup
-	Steps   int                // that the problem is solved for
-	Limit   time.Duration      // of waiting, see scheme.Options
-	Devices string             // what errors call the devices, such as "2 host devices"
-	Others  string             // what errors call the processes that share the grid
-	Out     io.Writer          // a line for each check, and for what is left out
-	During  func(doing string) // is told what is checked next
-	want    []float64          // the result of one device, on rank 0
-	solved  bool               // want is known
+	Steps  int                // that the problem is solved for
+	Limit  time.Duration      // of waiting, see scheme.Options
+	Out    io.Writer          // a line for each check, and for what is left out
+	During func(doing string) // is told what is checked next
+	want   []float64          // the result of one device, on rank 0
+	solved bool               // want is known
 }
 
 // processes returns those that share the grid.
@@ -220,7 +218,7 @@ func (v *Verifier) runs(paths []p2p.Path) (all []check) {
 				continue
 			}
 			name := fmt.Sprintf("scheme %v by %s: %d steps on %s give the bits of one", way, v.named(path), v.Steps,
-				v.Devices)
+				v.Counted())
 			all = append(all, check{name, func(ctx context.Context) error { return v.compare(ctx, way, path) }})
 		}
 	}
@@ -386,7 +384,7 @@ func (v *Verifier) ranksOfProcesses() (together []check) {
 		return nil
 	}
 	tests := litmus.Tests{Compiler: v.Session.Compiler, Links: v.Session.Links, Processes: p, Limit: v.Limit}
-	name := fmt.Sprintf("ranks of %d devices of %s: ", n, v.Others)
+	name := fmt.Sprintf("ranks of %d devices of %s: ", n, p.Counted())
 	all := append(among(tests, name, devices), check{name + "puts at every alignment come whole before their " +
 		"notification, tags are counted apart", func(ctx context.Context) error {
 		return errors.Join(tests.Puts(ctx, devices...), tests.Counts(ctx, devices...))

@@ -273,6 +273,14 @@ func number(names [][]byte) (nodes, locals []int) {
 // Size returns how many processes there are.
 func (p *Processes) Size() int { return len(p.Hosts) }
 
+// Counted says how many processes there are: "4 processes on 2 hosts".
+func (p *Processes) Counted() string {
+	if hosts := 1 + slices.Max(p.Nodes); hosts > 1 {
+		return fmt.Sprintf("%d processes on %d hosts", p.Size(), hosts)
+	}
+	return fmt.Sprintf("%d processes on one host", p.Size())
+}
+
 // Local returns which of the processes of its host this one is, and how many these are.
 func (p *Processes) Local() (index, count int) {
 	for _, node := range p.Nodes {

@@ -1,0 +1,249 @@
+// Package plan shows what a run would exchange, what memory it takes and how long an exchange takes, before any field is
+// made.
+package plan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/halox/halox/halo"
+	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/p2p/mpi"
+	"github.com/halox/halox/solvers"
+	"github.com/halox/halox/solvers/scheme"
+	"github.com/halox/halox/streams"
+)
+
+// Plan is a setup as it is shown. Where processes share the grid it is what all of them know.
+type Plan struct {
+	*solvers.Setup
+	solver   string              // what Print calls the problem, such as "heat"
+	parts    []part              // by process
+	between  *halo.ProcessModel  // of messages between processes
+	networks []halo.NetworkTrial // that were tried
+	owner    func(rank int) (process int)
+}
+
+// part is what one process tells the others.
+type part struct {
+	Devices []device // by rank of the subdomain; zero if another process owns it
+	Links   []link   // by message; as this process sees it
+	Memory  []memory // nil if it could not be told
+	Host    streams.HostInfo
+	Times   []*times
+	Unfit   string // why a run does not fit
+}
+
+// device is a device by its names.
+type device struct{ Name, Model string }
+
+// link is how a message goes.
+type link struct {
+	Kind, Why string
+	Path      p2p.Path
+}
+
+// memory is what a run holds on a device, and what that has, in bytes.
+type memory struct {
+	Device                                  string
+	Field, Beside, Pinned, Own, Free, Total int64 // Own: of the host's memory
+}
+
+// times is how long the messages of an exchange take one device.
+type times struct {
+	Device          string
+	Sends, Receives time.Duration // one after the other
+	Longest         time.Duration // a single message
+	Abroad          time.Duration // what it sends to other hosts, one after the other
+	Unknown         int           // messages without a measured time
+}
+
+func (t *times) add(took time.Duration, known bool, sum *time.Duration) {
+	*sum += took
+	t.Longest = max(t.Longest, took)
+	if !known {
+		t.Unknown++
+	}
+}
+
+// The kinds of links between subdomains of different processes.
+const (
+	ofHosts     = "network"
+	ofProcesses = "processes"
+)
+
+// New returns the plan of a setup with what all processes know. All call it. solver names the problem. As a graph it
+// needs no memory and no times, and WriteDot is all that can be printed.
+func New(ctx context.Context, setup *solvers.Setup, solver string, graph bool) (*Plan, error) {
+	p := &Plan{Setup: setup, solver: solver, owner: func(rank int) int { return setup.Place.Owners[rank] }}
+	if setup.Place.Processes.IsAlone() {
+		p.owner = func(int) int { return 0 }
+	}
+	var err error
+	if !graph {
+		if p.networks, err = p.Session.TryNetworks(ctx); err != nil {
+			return nil, err
+		}
+		if p.between, err = p.Session.MeasureProcesses(ctx); err != nil {
+			return nil, err
+		}
+	}
+	mine, err := p.mine(ctx, graph)
+	if err := p.Place.Agree(ctx, "plan", err); err != nil {
+		return nil, err
+	}
+	if p.parts, err = mpi.Gather(context.Background(), p.Place.Processes, "plan", mine); err != nil {
+		return nil, err
+	}
+	for i := range p.Plan.Messages { // also those within other processes
+		p.Plan.Messages[i].Path, p.Plan.Messages[i].Why = p.link(i).Path, p.link(i).Why
+	}
+	return p, nil
+}
+
+// device returns the device of a subdomain.
+func (p *Plan) device(rank int) device { return p.parts[p.owner(rank)].Devices[rank] }
+
+// link returns how a message goes, as its sender knows it.
+func (p *Plan) link(message int) link {
+	return p.parts[p.owner(p.Plan.Messages[message].From)].Links[message]
+}
+
+// Unfit returns an error if some device has too little memory for a run.
+func (p *Plan) Unfit() error {
+	i := slices.IndexFunc(p.parts, func(k part) bool { return k.Unfit != "" })
+	switch {
+	case i < 0:
+		return nil
+	case p.Place.Processes.IsAlone():
+		return errors.New(p.parts[i].Unfit)
+	}
+	return fmt.Errorf("%s: %s", p.Place.Processes.Name(i), p.parts[i].Unfit)
+}
+
+// mine returns what this process knows.
+func (p *Plan) mine(ctx context.Context, graph bool) (k part, err error) {
+	for _, d := range p.Place.Devices {
+		var named device
+		if d != nil {
+			named = device{p.nameOf(d), d.Name}
+		}
+		k.Devices = append(k.Devices, named)
+	}
+	for _, m := range p.Plan.Messages {
+		k.Links = append(k.Links, link{p.kindOf(m), m.Why, m.Path})
+	}
+	if graph {
+		return k, nil
+	}
+	all, err := p.Memory(ctx)
+	if err == nil {
+		err = scheme.Fit(all)
+	}
+	if err != nil {
+		k.Unfit = err.Error()
+	}
+	for _, m := range all {
+		v := memory{Device: p.nameOf(m.Device), Field: m.Variables, Beside: m.Extra, Pinned: m.Pinned, Own: m.Pinned}
+		if m.Device.HostMemory {
+			v.Own += m.Variables + m.Extra
+		}
+		if v.Free, v.Total, err = m.Device.MemoryInfo(); err != nil {
+			return k, err
+		}
+		if k.Host, err = m.Device.HostMemoryInfo(); err != nil {
+			return k, err
+		}
+		k.Memory = append(k.Memory, v)
+	}
+	k.Times = p.times()
+	return k, nil
+}
+
+// nameOf names a device of this process.
+func (p *Plan) nameOf(d *streams.Device) string {
+	if all := p.Place.Processes; !all.IsAlone() {
+		return fmt.Sprintf("%v of rank %d", d, all.Rank)
+	}
+	return d.String()
+}
+
+// kindOf says what links the two subdomains of a message, as far as this process knows.
+func (p *Plan) kindOf(m halo.Message) string {
+	if from, to := p.owner(m.From), p.owner(m.To); from != to {
+		if nodes := p.Place.Processes.Nodes; nodes[from] != nodes[to] {
+			return ofHosts
+		}
+		return ofProcesses
+	}
+	switch link := p.Session.Links.Between(p.Place.Devices[m.From], p.Place.Devices[m.To]); {
+	case link == nil:
+		return "itself"
+	case link.Kind == "":
+		return "-"
+	default:
+		return link.Kind
+	}
+}
+
+// times returns how long the messages of an exchange take each device of this process: by the link model, or those
+// between processes by theirs.
+func (p *Plan) times() (all []*times) {
+	found := map[*streams.Device]*times{}
+	for _, d := range p.Place.Devices {
+		if d != nil && found[d] == nil {
+			found[d] = &times{Device: p.nameOf(d)}
+			all = append(all, found[d])
+		}
+	}
+	for _, m := range p.Plan.Messages {
+		from, to := p.Place.Devices[m.From], p.Place.Devices[m.To]
+		var took time.Duration
+		var known bool
+		if from != nil && to != nil {
+			took, known = p.Session.Links.Model.Time(from, to, m.Path,
+				p2p.MessageShape{Bytes: m.Bytes, Packed: !m.Contiguous})
+		} else if from != nil || to != nil {
+			took, known = p.between.Time(p.owner(m.From), p.owner(m.To), m.Bytes)
+		}
+		if t := found[from]; t != nil {
+			t.add(took, known, &t.Sends)
+			if p.kindOf(m) == ofHosts {
+				t.Abroad += took
+			}
+		}
+		if t := found[to]; t != nil {
+			t.add(took, known, &t.Receives)
+		}
+	}
+	return all
+}
+
+// host is the memory of a host, and what the devices on it take of that.
+type host struct {
+	streams.HostInfo
+	name string
+	own  int64
+}
+
+// hosts returns those of all processes, each once.
+func (p *Plan) hosts() (all []*host) {
+	byNode := map[int]*host{}
+	for process, k := range p.parts {
+		node, name := 0, "the host"
+		if g := p.Place.Processes; !g.IsAlone() {
+			node, name = g.Nodes[process], "host "+g.Hosts[process]+" itself"
+		}
+		if byNode[node] == nil {
+			byNode[node] = &host{HostInfo: k.Host, name: name}
+			all = append(all, byNode[node])
+		}
+		for _, m := range k.Memory {
+			byNode[node].own += m.Own
+		}
+	}
+	return all
+}
