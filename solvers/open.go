@@ -3,6 +3,7 @@ package solvers
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -72,7 +73,9 @@ func Open(ctx context.Context, session *halo.Session, p *Problem, o OpenOptions)
 		}
 	}
 	var err error
-	if s.Place, err = session.Cut(ctx, cutting); err == nil {
+	if s.Place, err = session.Cut(ctx, cutting); err != nil {
+		err = s.orFewerSteps(cutting, err)
+	} else {
 		if err = needs.CheckDevices(o.Scheme, len(s.Place.Devices)); err != nil {
 			err = &halo.OptionError{Option: "Options.Scheme", Err: err}
 		}
@@ -85,6 +88,22 @@ func Open(ctx context.Context, session *halo.Session, p *Problem, o OpenOptions)
 		return nil, err
 	}
 	return s, nil
+}
+
+// orFewerSteps adds to the error of a cut that fewer steps between two exchanges would do too, if they would.
+func (s *Setup) orFewerSteps(c halo.Cutting, err error) error {
+	o, ok := errors.AsType[*halo.OptionError](err)
+	if !ok || s.Problem.Group <= 1 {
+		return err
+	}
+	one := *s.Problem
+	one.Group = 1
+	c.Fields = []halo.Spec{one.Field()}
+	if _, failed := s.Session.Draft(c); failed != nil {
+		return err
+	}
+	o.Err = fmt.Errorf("%w, or fewer steps between two exchanges than %d", o.Err, s.Problem.Group)
+	return err
 }
 
 // take plans the messages of a scheme.

@@ -176,9 +176,9 @@ func (b *benchCommand) measure(cmd *cobra.Command, g *processGroup, out, notes i
 	}
 	defer func() { err = errors.Join(err, on.Close()) }() // with all that is on the devices
 	to.New = func(kind results.Kind, settings any, links *p2p.Links) *results.Record {
-		r := beginRecord(ctx, on, kind, settings)
-		r.Devices = describeDevices(on, on.Devices, links, nil)
-		if gatherDevices(r, g.Processes) == nil && !g.IsAlone() { // an error ends what comes next too, and is returned there
+		r := beginRecord(ctx, kind, settings)
+		err := bench.Describe(r, on, g.Processes, on.Devices, links, nil)
+		if err == nil && !g.IsAlone() { // an error ends what comes next too, and is returned there
 			r.Processes = g.Size()
 		}
 		return r

@@ -81,10 +81,7 @@ func newConfigCheckCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := checkRun(cmd.Context(), args[0], c); err != nil {
-				return err
-			}
-			if err := checkMemory(args[0], c); err != nil {
+			if err := checkConfig(cmd.Context(), args[0], c); err != nil {
 				return err
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "%s: ok: %s on %v points in %s\n", args[0], c.Solver, c.Grid.Size,

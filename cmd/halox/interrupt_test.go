@@ -136,17 +136,17 @@ func TestRecordOfARunThatIsForced(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	j, err := newSolverRun(t.Context(), config, mpi.Alone(), newStatus(t.Output(), nil), traceFlags{})
+	s, err := newSolverRun(t.Context(), config, mpi.Alone(), newStatus(t.Output(), nil), traceFlags{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer j.close()
-	record, err := newRecord(t.Context(), j, time.Now())
+	defer closeSetup(s.Setup)
+	record, err := s.newRecord(t.Context(), time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
-	record.run.Iterations = 7
-	if said := j.recordWriter(record, nil)(); !strings.Contains(said, name+" tells of the 7 steps until then") {
+	record.Run.Iterations = 7
+	if said := s.recordWriter(record, nil)(); !strings.Contains(said, name+" tells of the 7 steps until then") {
 		t.Error(said)
 	}
 	r, err := results.Read(name)
@@ -155,17 +155,17 @@ func TestRecordOfARunThatIsForced(t *testing.T) {
 	}
 
 	// One of several processes writes it at the signal already; no other run does, and none into a pipe.
-	alone, several := j.Place.Processes, &mpi.Processes{}
-	defer func() { j.Place.Processes = alone }()
+	alone, several := s.Place.Processes, &mpi.Processes{}
+	defer func() { s.Place.Processes = alone }()
 	for _, c := range []struct {
 		processes *mpi.Processes
 		record    string
 		want      bool
 	}{{alone, name, false}, {several, name, true}, {several, os.DevNull, false}} {
-		j.Place.Processes, j.config.Output.Record = c.processes, c.record
+		s.Place.Processes, s.config.Output.Record = c.processes, c.record
 		ctx, cancel := context.WithCancel(t.Context())
 		written := false
-		kept := j.writePartial(ctx, func() string { written = true; return "" })
+		kept := s.writePartial(ctx, func() string { written = true; return "" })
 		cancel()
 		if kept(); written != c.want {
 			t.Errorf("%v, into %s: written %t, want %t", c.processes, c.record, written, c.want)

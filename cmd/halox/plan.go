@@ -3,11 +3,13 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
 
 	"github.com/halox/halox/configs"
+	"github.com/halox/halox/internal/bench/option"
 	"github.com/halox/halox/internal/plan"
 )
 
@@ -72,16 +74,19 @@ func planFile(ctx context.Context, g *processGroup, out, notes io.Writer, file s
 		if err != nil {
 			return nil, err
 		}
-		return config, checkRun(ctx, file, config)
+		return config, option.CheckFiles(outputFiles(config.Output), option.File{Name: "the config", Path: file})
 	})
 	if err != nil {
 		return err
 	}
-	w, err := newSetup(ctx, config, g.Processes, notes, false)
-	if err != nil {
-		return err
+	w, err := openConfig(ctx, config, g.Processes, notes, false)
+	if err == nil {
+		defer func() { err = errors.Join(err, closeSetup(w)) }()
+		err = w.Place.Agree(ctx, "check the config", checkValues(ctx, config, w.Problem))
 	}
-	defer func() { err = errors.Join(err, w.close()) }()
+	if err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
 	if !dot {
 		during(ctx, "measuring the links", nil)
 		if err := w.Place.Agree(ctx, "measure the links", w.Session.Measure(ctx)); err != nil {
@@ -91,7 +96,7 @@ func planFile(ctx context.Context, g *processGroup, out, notes io.Writer, file s
 			return err
 		}
 	}
-	p, err := plan.New(ctx, w.Setup, config.Solver, dot)
+	p, err := plan.New(ctx, w, config.Solver, dot)
 	if err != nil {
 		return err
 	}

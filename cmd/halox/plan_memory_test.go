@@ -28,31 +28,31 @@ func TestPlanSaysWhatARunHolds(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			w, err := newSetup(t.Context(), config, mpi.Alone(), io.Discard, false)
+			w, err := openConfig(t.Context(), config, mpi.Alone(), io.Discard, false)
 			if err != nil {
 				t.Fatal(err)
 			}
 			counted, err := w.Memory(t.Context())
-			if err := w.close(); err != nil {
+			if err := closeSetup(w); err != nil {
 				t.Error(err)
 			}
 			if err != nil {
 				t.Fatal(err)
 			}
-			j, err := newSolverRun(t.Context(), config, mpi.Alone(), newStatus(io.Discard, nil), traceFlags{})
+			s, err := newSolverRun(t.Context(), config, mpi.Alone(), newStatus(io.Discard, nil), traceFlags{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := j.run(t.Context(), time.Now(), io.Discard, io.Discard); err != nil {
+			if err := s.run(t.Context(), time.Now(), io.Discard, io.Discard); err != nil {
 				t.Fatal(err)
 			}
-			for rank, d := range j.Place.Devices {
+			for rank, d := range s.Place.Devices {
 				c := counted[rank]
 				if got, want := d.Peak(), (streams.Held{Memory: c.Variables + c.Extra, Pinned: c.Pinned}); got != want {
 					t.Errorf("%v held %+v; plan says %+v", d, got, c)
 				}
 			}
-			if err := j.close(); err != nil {
+			if err := closeSetup(s.Setup); err != nil {
 				t.Error(err)
 			}
 		})

@@ -10,10 +10,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/halox/halox/configs"
+	"github.com/halox/halox/domain"
 	"github.com/halox/halox/internal/bench/option"
 	"github.com/halox/halox/p2p/mpi"
 	"github.com/halox/halox/results"
+	"github.com/halox/halox/results/output"
+	"github.com/halox/halox/solvers"
 	"github.com/halox/halox/solvers/scheme"
+	"github.com/halox/halox/stencil"
 )
 
 // runFlags are the flags of halox run.
@@ -40,7 +44,18 @@ Started by mpirun, all processes solve the problem of rank 0 together, which alo
 prints and writes.`,
 		Args: oneFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return runFile(cmd, args[0], f)
+			if f.record != "" {
+				f.set = append(f.set, "output.record="+f.record)
+			}
+			if f.history {
+				f.set = append(f.set, "output.history=true")
+			}
+			return runTogether(cmd, func(g *processGroup, out, notes io.Writer) error {
+				if f.quiet {
+					out, notes = io.Discard, io.Discard
+				}
+				return f.run(cmd, args[0], g, out, notes)
+			})
 		},
 	}
 	addSet(cmd, &f.set)
@@ -51,87 +66,108 @@ prints and writes.`,
 	return cmd
 }
 
-// runFile is the command.
-func runFile(cmd *cobra.Command, file string, f runFlags) error {
-	if f.record != "" {
-		f.set = append(f.set, "output.record="+f.record)
-	}
-	if f.history {
-		f.set = append(f.set, "output.history=true")
-	}
-	return runTogether(cmd, func(g *processGroup, out, notes io.Writer) error {
-		if f.quiet {
-			out, notes = io.Discard, io.Discard
+// run is the command as one of a group of processes.
+func (f *runFlags) run(cmd *cobra.Command, file string, g *processGroup, out, notes io.Writer) error {
+	config, err := g.config(cmd.Context(), func() (*configs.Run, error) {
+		config, err := loadConfig(g.Size(), file, f.set)
+		if err != nil {
+			return nil, err
 		}
-		return solveFile(cmd, file, f, g, out, notes)
+		written := append(outputFiles(config.Output), option.File{Name: "--trace", Path: f.trace.file})
+		return config, errors.Join(f.trace.check(cmd.Flags()),
+			option.CheckFiles(written, option.File{Name: "the config", Path: file}))
 	})
-}
-
-// read loads the config of a run and checks that its outputs can be written.
-func (f *runFlags) read(cmd *cobra.Command, file string, processes int) (*configs.Run, error) {
-	config, err := loadConfig(processes, file, f.set)
-	if err != nil {
-		return nil, err
-	}
-	written := append(outputFiles(config.Output), option.File{Name: "--trace", Path: f.trace.file})
-	return config, errors.Join(f.trace.check(cmd.Flags()),
-		option.CheckFiles(written, option.File{Name: "the config", Path: file}))
-}
-
-// solveFile is the command as one of a group of processes.
-func solveFile(cmd *cobra.Command, file string, f runFlags, g *processGroup, out, notes io.Writer) error {
-	config, err := g.config(cmd.Context(), func() (*configs.Run, error) { return f.read(cmd, file, g.Size()) })
 	if err != nil {
 		return err
 	}
 	ctx, begin := cmd.Context(), time.Now()
 	show := newStatus(notes, func() string { return doing(ctx) })
-	j, err := newSolverRun(ctx, config, g.Processes, show, f.trace)
+	s, err := newSolverRun(ctx, config, g.Processes, show, f.trace)
 	show.close()
 	if err != nil {
 		return fmt.Errorf("%s: %w", file, err)
 	}
-	return errors.Join(j.run(ctx, begin, out, notes), j.close())
+	return errors.Join(s.run(ctx, begin, out, notes), closeSetup(s.Setup))
+}
+
+// newSolverRun makes a run ready, with a trace if one is wanted, and shows how that goes.
+func newSolverRun(
+	ctx context.Context, c *configs.Run, processes *mpi.Processes, show *status, traced traceFlags,
+) (s *solverRun, err error) {
+	setup, err := openConfig(ctx, c, processes, show, true)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, closeSetup(setup))
+		}
+	}()
+	during(ctx, "checking the config", nil)
+	if err := setup.Place.Agree(ctx, "look at the exact solution", checkExact(ctx, c, setup.Problem)); err != nil {
+		return nil, err
+	}
+	during(ctx, "trying the schemes", nil)
+	took, err := setup.Choose(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if took > 0 {
+		fmt.Fprintln(show, setup.Tried(took))
+	}
+	if err := setup.Place.Agree(ctx, "see whether the run fits", setup.CheckMemory(ctx)); err != nil {
+		return nil, err
+	}
+	during(ctx, "filling the fields and compiling", nil)
+	s = &solverRun{Setup: setup, config: c}
+	if err := setup.Place.Agree(ctx, "trace the run", s.beginTrace(traced)); err != nil {
+		return nil, err
+	}
+	s.solver, err = setup.New(ctx)
+	return s, err
 }
 
 // run solves the problem and writes what was asked for. After a failure it
 // writes the record of what there was.
-func (j *solverRun) run(ctx context.Context, begin time.Time, out, notes io.Writer) error {
-	record, err := newRecord(ctx, j, begin)
+func (s *solverRun) run(ctx context.Context, begin time.Time, out, notes io.Writer) error {
+	record, err := s.newRecord(ctx, begin)
 	if err != nil {
 		return err
 	}
-	bar := newProgress(notes, j.config.Solver, "steps", int64(j.config.Stop.Iterations), false)
+	bar := newProgress(notes, s.config.Solver, "steps", int64(s.config.Stop.Iterations), false)
 	setup := time.Since(begin)
-	options := j.Options()
+	options := s.Options()
 	options.Progress = bar.steps
-	keep := j.recordWriter(record, func(run *results.Run) {
+	keep := s.recordWriter(record, func(run *results.Run) {
 		run.Iterations, run.Stopped = int(bar.done.Load()), results.StopInterrupted
 	})
 	during(ctx, "stepping", keep)
-	kept := j.writePartial(ctx, keep)
-	result, err := j.solver.Run(ctx, options)
+	kept := s.writePartial(ctx, keep)
+	result, err := s.solver.Run(ctx, options)
 	kept()
 	during(ctx, "", nil)
-	record.outcome(j, result, setup)
+	s.addResult(record, result, setup)
 	if err != nil {
-		record.run.Iterations = max(record.run.Iterations, int(bar.done.Load())) // a run that fails returns none
+		record.Run.Iterations = max(record.Run.Iterations, int(bar.done.Load())) // a run that fails returns none
 	}
-	during(ctx, "reading what came out", j.recordWriter(record.clone(), nil))
-	if !j.writes() {
+	during(ctx, "reading what came out", s.recordWriter(record, nil))
+	if !s.writes() {
 		waitingForAnother(ctx)
 	}
 	bar.close()
 	if err == nil && result.Stopped == scheme.StoppedDiverged {
-		err = fmt.Errorf("the solution is no longer finite at step %d%s", result.Steps, divergenceHint(j.config))
+		err = fmt.Errorf("the solution is no longer finite at step %d%s", result.Steps, divergenceHint(s.config))
 	}
-	traced := j.endTrace(record, err)
+	traced := s.endTrace(record, err)
 	if err == nil {
-		err = j.writeFields(ctx, record)
+		err = s.writeFields(ctx, record)
 	}
 	err = errors.Join(err, traced)
-	record.end(err)
-	if name := j.config.Output.Record; name != "" && j.writes() {
+	if record.End(err); err != nil {
+		record.Run.Stopped = results.StopError
+	}
+	record.Add(record.RunRow())
+	if name := s.config.Output.Record; name != "" && s.writes() {
 		err = errors.Join(err, record.Write(name))
 	}
 	during(ctx, "ending", nil) // all is kept
@@ -141,8 +177,8 @@ func (j *solverRun) run(ctx context.Context, begin time.Time, out, notes io.Writ
 	if err := record.Summary(out); err != nil {
 		return err
 	}
-	j.tracing.report(out)
-	for _, f := range outputFiles(j.config.Output) {
+	s.tracing.report(out)
+	for _, f := range outputFiles(s.config.Output) {
 		if f.Path != "" {
 			fmt.Fprintln(out, "wrote", f.Path)
 		}
@@ -161,35 +197,53 @@ func divergenceHint(c *configs.Run) string {
 	return ""
 }
 
-// newSolverRun makes a run ready, with a trace if one is wanted, and shows how that goes.
-func newSolverRun(
-	ctx context.Context, c *configs.Run, processes *mpi.Processes, show *status, traced traceFlags,
-) (j *solverRun, err error) {
-	w, err := newSetup(ctx, c, processes, show, true)
-	if err != nil {
-		return nil, err
+// writeFields writes the files of the field that the config names, and adds the distance from the exact solution to the
+// record, also of a run that was interrupted. An error of one file does not keep the others from being written.
+func (s *solverRun) writeFields(ctx context.Context, r *results.Record) error {
+	var errs []error
+	keep, p := s.recordWriter(r, nil), s.Place.Processes
+	axis, index := s.config.Plane()
+	ended := &output.Run{
+		Record: r, Title: fmt.Sprintf("%s, step %d", s.config.Solver, r.Run.Iterations),
+		Grid: s.Problem.Grid, Spacing: s.Problem.Spacing, Float32: s.config.Precision == "float32",
+		Coordinate: s.Problem.Coordinate, Axis: axis, Index: index,
+		Read: func(dst []float64, box domain.Box) error { return s.solver.Gather(context.Background(), dst, box) },
 	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, w.close())
+	to := output.Destination{Discard: !s.writes(), Failed: func(err error) error {
+		if err != nil && !p.IsAlone() {
+			return p.Fail(err) // others do not wait for this process any longer
 		}
-	}()
-	during(ctx, "checking the config", nil)
-	if err := w.Place.Agree(ctx, "look at the exact solution", checkExact(ctx, c, w.Problem)); err != nil {
-		return nil, err
+		return err
+	}}
+	for _, f := range []struct {
+		file string
+		kind output.Kind
+	}{{s.config.Output.Picture, output.Picture}, {s.config.Output.Field, output.Field}} {
+		if f.file == "" {
+			continue
+		}
+		during(ctx, "writing "+f.file, keep)
+		to.Began = func(abort func()) {
+			during(ctx, "writing "+f.file, func() string {
+				abort()
+				return keep()
+			})
+		}
+		errs = append(errs, output.Write(f.file, f.kind, ended, to))
+		if !p.IsAlone() && p.Err() != nil {
+			return errors.Join(errs...) // nothing else comes from the others
+		}
 	}
-	during(ctx, "trying the schemes", nil)
-	if err := w.choose(ctx, show); err != nil {
-		return nil, err
+	during(ctx, "reading what came out", keep)
+	if s.config.Exact == "" {
+		return errors.Join(errs...)
 	}
-	if err := w.Place.Agree(ctx, "see whether the run fits", w.CheckMemory(ctx)); err != nil {
-		return nil, err
+	exact, err := stencil.Parse(s.config.Exact)
+	if err == nil {
+		var d solvers.Deviation
+		if d, err = s.solver.Deviation(context.Background(), exact); err == nil {
+			r.Run.Error = &results.ErrorNorms{L2: results.Number(d.L2), Max: results.Number(d.Max)}
+		}
 	}
-	during(ctx, "filling the fields and compiling", nil)
-	j = &solverRun{setup: w}
-	if err := w.Place.Agree(ctx, "trace the run", j.beginTrace(traced)); err != nil {
-		return nil, err
-	}
-	j.solver, err = w.New(ctx)
-	return j, err
+	return errors.Join(append(errs, err)...)
 }

@@ -6,15 +6,19 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/halox/halox/configs"
+	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
+	"github.com/halox/halox/internal/bench/option"
 	"github.com/halox/halox/internal/cache"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/p2p/mpi"
 	"github.com/halox/halox/results/trace"
 	"github.com/halox/halox/solvers"
 	"github.com/halox/halox/solvers/scheme"
+	"github.com/halox/halox/stencil"
 	"github.com/halox/halox/streams"
 )
 
@@ -58,15 +62,12 @@ func inConfig(err error) error {
 	return err
 }
 
-// setup is a config with what it leads to on the devices of a session.
-type setup struct {
-	*solvers.Setup
-	config *configs.Run
-}
-
-// newSetup opens the devices of a config and plans on them. With ahead, it begins to compile what a run needs before
-// links are measured. Notes for the user go to notes, which also shows how compiling goes if it is a status.
-func newSetup(ctx context.Context, c *configs.Run, p *mpi.Processes, notes io.Writer, ahead bool) (*setup, error) {
+// openConfig opens the devices of a config and plans on them. With ahead, it begins to compile what a run needs before
+// links are measured. Notes for the user go to notes, which also shows how compiling goes if it is a status. Who is done
+// calls closeSetup.
+func openConfig(
+	ctx context.Context, c *configs.Run, p *mpi.Processes, notes io.Writer, ahead bool,
+) (*solvers.Setup, error) {
 	session, err := openSession(ctx, halo.Devices{
 		Backend: backendOf(c.Devices.Backend), Count: int(c.Devices.Count), IDs: c.Devices.IDs, Processes: p,
 		Network: mpi.Network(c.Exchange.Network),
@@ -77,15 +78,17 @@ func newSetup(ctx context.Context, c *configs.Run, p *mpi.Processes, notes io.Wr
 	if show, ok := notes.(*status); ok && ahead {
 		show.compiler.Store(session.Compiler)
 	}
-	w, err := newSetupOn(ctx, session, c, notes, ahead)
+	s, err := openOn(ctx, session, c, notes, ahead)
 	if err != nil {
 		return nil, errors.Join(err, session.Close())
 	}
-	return w, nil
+	return s, nil
 }
 
-// newSetupOn is newSetup on the devices of a session that was opened for the config.
-func newSetupOn(ctx context.Context, s *halo.Session, c *configs.Run, notes io.Writer, ahead bool) (*setup, error) {
+// openOn is openConfig on the devices of a session.
+func openOn(
+	ctx context.Context, s *halo.Session, c *configs.Run, notes io.Writer, ahead bool,
+) (*solvers.Setup, error) {
 	problem, err := newProblem(c)
 	if err != nil {
 		return nil, err
@@ -100,49 +103,103 @@ func newSetupOn(ctx context.Context, s *halo.Session, c *configs.Run, notes io.W
 		fmt.Fprintf(notes, "scheme %s by %s is left out: %v\n", name, path, err)
 	}
 	during(ctx, "looking at the links", nil)
-	opened, err := solvers.Open(ctx, s, problem, o)
+	setup, err := solvers.Open(ctx, s, problem, o)
+	return setup, inConfig(err)
+}
+
+// closeSetup frees the devices and what is on them.
+func closeSetup(s *solvers.Setup) error {
+	s.Close()
+	return s.Session.Close()
+}
+
+// checkValues rejects an initial state, values of walls and an exact solution that are not finite.
+func checkValues(ctx context.Context, c *configs.Run, p *solvers.Problem) error {
+	during(ctx, "checking the config", nil)
+	return errors.Join(p.CheckValues(ctx), checkExact(ctx, c, p))
+}
+
+// checkExact rejects an exact solution that is not finite after the last step; if a run may end before that, one that is
+// not finite before the first step either.
+func checkExact(ctx context.Context, c *configs.Run, p *solvers.Problem) error {
+	if c.Exact == "" {
+		return nil
+	}
+	exact, err := stencil.Parse(c.Exact)
 	if err != nil {
-		return nil, openError(c, problem, err)
+		return err
 	}
-	return &setup{opened, c}, nil
+	last := p.CheckExact(ctx, exact, int64(c.Stop.Iterations))
+	if last == nil || c.Stop.Tolerance == 0 || !exact.Uses("t") {
+		return last
+	}
+	if first := p.CheckExact(ctx, exact, 0); first == nil || context.Cause(ctx) != nil {
+		return first
+	}
+	return last
 }
 
-// openError names the key of the config that an error of solvers.Open is about. If a cut lacks layers for several steps
-// between two exchanges, it says that fewer would do too.
-func openError(c *configs.Run, p *solvers.Problem, err error) error {
-	o, ok := errors.AsType[*halo.OptionError](err)
-	switch {
-	case ok && c.Decomposition != nil && p.Group > 1:
-		return cmp.Or(checkCut(c, p), inConfig(err))
-	case ok && o.Option == "Devices.Count":
-		return wide(p, inConfig(err))
-	}
-	return inConfig(err)
+// outputFiles returns the files that a config names, by their keys.
+func outputFiles(o configs.Output) []option.File {
+	return []option.File{{Name: "output.picture", Path: o.Picture}, {Name: "output.field", Path: o.Field},
+		{Name: "output.record", Path: o.Record}}
 }
 
-// close frees the devices and what is on them.
-func (w *setup) close() error {
-	w.Close()
-	return w.Session.Close()
+// checkConfig rejects, all at once, what a run of a config rejects after it was loaded, as far as that can be told
+// without its devices: CPU devices stand for them. Whether the grid fits into memory is known of CPU devices only.
+func checkConfig(ctx context.Context, file string, c *configs.Run) error {
+	p, err := newProblem(c)
+	if err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	var errs []error
+	for _, err := range []error{checkCut(ctx, c), p.CheckValues(ctx), checkExact(ctx, c, p)} {
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", file, err))
+		}
+	}
+	return errors.Join(append(errs, option.CheckFiles(outputFiles(c.Output), option.File{Name: "the config", Path: file}))...)
+}
+
+func checkCut(ctx context.Context, c *configs.Run) (err error) {
+	parts := domain.Vec{1, 1, 1}
+	copy(parts[:], c.Decomposition)
+	session, err := halo.Open(ctx, halo.Devices{Backend: streams.Host, Count: max(int(c.Devices.Count), int(parts.Product()))})
+	if err != nil {
+		return inConfig(err)
+	}
+	defer func() { err = errors.Join(err, session.Close()) }()
+	s, err := openOn(ctx, session, c, io.Discard, false)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	if err := s.Problem.CheckWalls(s.Place.Decomposition); err != nil {
+		return fmt.Errorf("boundary: %w", err)
+	}
+	if c.Devices.Backend != string(streams.Host) {
+		return nil
+	}
+	if err := solvers.Fit(s.Problem, s.Place); err != nil {
+		return fmt.Errorf("grid.size: %w", err)
+	}
+	return nil
+}
+
+// solverRun is a config on open devices, ready to run.
+type solverRun struct {
+	*solvers.Setup
+	config  *configs.Run
+	solver  *solvers.Solver
+	tracing *tracing // nil without --trace
 }
 
 // writes reports whether this process prints and writes the results: rank 0 does.
-func (w *setup) writes() bool { return w.Place.Processes.Rank == 0 }
+func (s *solverRun) writes() bool { return s.Place.Processes.Rank == 0 }
 
-// choose finds what the config leaves open, on GPUs by trials.
-func (w *setup) choose(ctx context.Context, notes io.Writer) error {
-	took, err := w.Choose(ctx)
-	if took > 0 && err == nil {
-		fmt.Fprintln(notes, w.Tried(took))
-	}
-	return err
-}
-
-// solverRun is a setup with its solver, ready to run.
-type solverRun struct {
-	*setup
-	solver  *solvers.Solver
-	tracing *tracing // nil without --trace
+// ownDevices returns the devices of this process.
+func (s *solverRun) ownDevices() []*streams.Device {
+	return slices.DeleteFunc(slices.Clone(s.Place.Devices), func(d *streams.Device) bool { return d == nil })
 }
 
 // tracing is the trace of a run; nil without --trace.

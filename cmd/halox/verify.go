@@ -79,38 +79,38 @@ func (f *verifyFlags) verify(ctx context.Context, g *processGroup, out, notes io
 	}
 	load := func(set ...string) (*configs.Run, error) {
 		return g.config(ctx, func() (*configs.Run, error) {
-			config, err := loadConfig(g.Size(), file, append(f.set, set...))
-			if err != nil {
-				return nil, err
-			}
-			return config, checkProblem(ctx, file, config)
+			return loadConfig(g.Size(), file, append(f.set, set...))
 		})
 	}
 	config, err := load()
 	if err != nil {
 		return err
 	}
-	w, err := newSetup(ctx, config, g.Processes, notes, false)
-	if err != nil {
-		return err
+	w, err := openConfig(ctx, config, g.Processes, notes, false)
+	if err == nil {
+		opened := w
+		defer func() { err = errors.Join(err, closeSetup(opened)) }()
+		err = w.Place.Agree(ctx, "check the config", checkValues(ctx, config, w.Problem))
 	}
-	defer func() { err = errors.Join(err, w.close()) }()
+	if err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
 	full := w.Place.Grid
 	if small := verify.Reduced(full, w.Place.Parts); small != full.Size && !litmusOnly {
 		if config, err = load(smaller(full.Dims, small, w.Place.Parts)...); err != nil {
 			return err
 		}
-		if w, err = newSetupOn(ctx, w.Session, config, notes, false); err != nil {
+		if w, err = openOn(ctx, w.Session, config, notes, false); err != nil {
 			return err
 		}
 	}
-	plan.PrintHead(out, w.Setup, config.Solver)
+	plan.PrintHead(out, w, config.Solver)
 	if full.Size != w.Place.Grid.Size {
 		fmt.Fprintf(out, "the grid of the file, %v, is too large to look at every point; this one is cut alike\n",
 			full.Size[:full.Dims])
 	}
 	v := &verify.Verifier{
-		Setup: w.Setup, Steps: min(config.Stop.Iterations, verifySteps), Limit: waitLimit, Out: out,
+		Setup: w, Steps: min(config.Stop.Iterations, verifySteps), Limit: waitLimit, Out: out,
 		During: func(doing string) { during(ctx, doing, nil) },
 	}
 	if litmusOnly {

@@ -24,7 +24,6 @@ type Plan struct {
 	parts    []part              // by process
 	between  *halo.ProcessModel  // of messages between processes
 	networks []halo.NetworkTrial // that were tried
-	owner    func(rank int) (process int)
 }
 
 // part is what one process tells the others.
@@ -78,10 +77,7 @@ const (
 // New returns the plan of a setup with what all processes know. All call it. solver names the problem. As a graph it
 // needs no memory and no times, and WriteDot is all that can be printed.
 func New(ctx context.Context, setup *solvers.Setup, solver string, graph bool) (*Plan, error) {
-	p := &Plan{Setup: setup, solver: solver, owner: func(rank int) int { return setup.Place.Owners[rank] }}
-	if setup.Place.Processes.IsAlone() {
-		p.owner = func(int) int { return 0 }
-	}
+	p := &Plan{Setup: setup, solver: solver}
 	var err error
 	if !graph {
 		if p.networks, err = p.Session.TryNetworks(ctx); err != nil {
@@ -105,15 +101,15 @@ func New(ctx context.Context, setup *solvers.Setup, solver string, graph bool) (
 }
 
 // device returns the device of a subdomain.
-func (p *Plan) device(rank int) device { return p.parts[p.owner(rank)].Devices[rank] }
+func (p *Plan) device(rank int) device { return p.parts[p.Place.Owners[rank]].Devices[rank] }
 
 // link returns how a message goes, as its sender knows it.
 func (p *Plan) link(message int) link {
-	return p.parts[p.owner(p.Plan.Messages[message].From)].Links[message]
+	return p.parts[p.Place.Owners[p.Plan.Messages[message].From]].Links[message]
 }
 
-// Unfit returns an error if some device has too little memory for a run.
-func (p *Plan) Unfit() error {
+// unfit returns an error if some device has too little memory for a run.
+func (p *Plan) unfit() error {
 	i := slices.IndexFunc(p.parts, func(k part) bool { return k.Unfit != "" })
 	switch {
 	case i < 0:
@@ -173,7 +169,7 @@ func (p *Plan) nameOf(d *streams.Device) string {
 
 // kindOf says what links the two subdomains of a message, as far as this process knows.
 func (p *Plan) kindOf(m halo.Message) string {
-	if from, to := p.owner(m.From), p.owner(m.To); from != to {
+	if from, to := p.Place.Owners[m.From], p.Place.Owners[m.To]; from != to {
 		if nodes := p.Place.Processes.Nodes; nodes[from] != nodes[to] {
 			return ofHosts
 		}
@@ -207,7 +203,7 @@ func (p *Plan) times() (all []*times) {
 			took, known = p.Session.Links.Model.Time(from, to, m.Path,
 				p2p.MessageShape{Bytes: m.Bytes, Packed: !m.Contiguous})
 		} else if from != nil || to != nil {
-			took, known = p.between.Time(p.owner(m.From), p.owner(m.To), m.Bytes)
+			took, known = p.between.Time(p.Place.Owners[m.From], p.Place.Owners[m.To], m.Bytes)
 		}
 		if t := found[from]; t != nil {
 			t.add(took, known, &t.Sends)

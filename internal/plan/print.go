@@ -40,7 +40,7 @@ func sizes(n []int) string {
 	return strings.ReplaceAll(strings.Trim(fmt.Sprint(n), "[]"), " ", " x ")
 }
 
-// Print writes all tables. It returns the error of Unfit.
+// Print writes all tables. The error names a device that has too little memory.
 func (p *Plan) Print(out io.Writer) error {
 	PrintHead(out, p.Setup, p.solver)
 	p.printSubdomains(out)
@@ -51,7 +51,7 @@ func (p *Plan) Print(out io.Writer) error {
 		p.printMemory(out)
 		p.printTimes(out)
 	}
-	return p.Unfit()
+	return p.unfit()
 }
 
 // table prints a title and rows of cells that tabs divide.
@@ -72,7 +72,7 @@ func (p *Plan) printSubdomains(out io.Writer) {
 		for _, s := range p.Place.Subdomains {
 			fmt.Fprintf(t, "%d\t%s\t%v\t%v\t%d", s.Rank, p.device(s.Rank).Name, s.Box.Lo, s.Box.Hi, s.Box.Points())
 			if !processes.IsAlone() {
-				fmt.Fprintf(t, "\t%s", processes.Hosts[p.owner(s.Rank)])
+				fmt.Fprintf(t, "\t%s", processes.Hosts[p.Place.Owners[s.Rank]])
 			}
 			fmt.Fprintln(t)
 		}
@@ -174,7 +174,7 @@ func (p *Plan) printCrossing(out io.Writer, kind, between string, network mpi.Ne
 	for i, m := range p.Plan.Messages {
 		if p.link(i).Kind == kind {
 			all.add(m)
-			node := g.Nodes[p.owner(m.From)]
+			node := g.Nodes[p.Place.Owners[m.From]]
 			sent[node] += m.Bytes
 			most = max(most, sent[node])
 		}

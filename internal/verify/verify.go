@@ -88,17 +88,8 @@ func (v *Verifier) paths(ctx context.Context) (usable []p2p.Path, err error) {
 // within reports whether a message goes between devices of one process.
 func (v *Verifier) within(plan *halo.Plan) bool {
 	return slices.ContainsFunc(plan.Messages, func(m halo.Message) bool {
-		return m.From != m.To &&
-			v.owner(m.From) == v.owner(m.To)
+		return m.From != m.To && v.Place.Owners[m.From] == v.Place.Owners[m.To]
 	})
-}
-
-// owner returns the process that owns a subdomain.
-func (v *Verifier) owner(rank int) int {
-	if v.processes().IsAlone() {
-		return 0
-	}
-	return v.Place.Owners[rank]
 }
 
 // named returns the name of a path; between processes path mpi is used too.
