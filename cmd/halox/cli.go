@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"runtime/debug"
-	"strconv"
 	"sync"
 
 	"github.com/halox/halox/results"
@@ -47,9 +46,6 @@ func flagError(_ *cobra.Command, err error) error {
 		return err
 	}
 	f, value := wrong.GetFlag(), wrong.GetValue()
-	if errors.Is(err, strconv.ErrRange) {
-		return fmt.Errorf("--%s %s: out of range", f.Name, value)
-	}
 	takes := map[string]string{
 		"bool": "true or false", "int": "a whole number", "int64": "a whole number", "float64": "a number",
 		"intSlice": "whole numbers, separated by commas", "duration": "a time with its unit, as 300ms or 2m",

@@ -41,7 +41,7 @@ func launchedHalox() error {
 	}
 	if folder := os.Getenv(spoilVariable); folder != "" && rank == "0" {
 		go func() {
-			awaitIn("scheme.(*run).work(")
+			awaitIn("scheme.(*fences).work(")
 			_ = os.RemoveAll(folder)
 			_ = os.WriteFile(folder, nil, 0o600)
 		}()
@@ -151,7 +151,7 @@ func TestLaunchedRunStopsTogether(t *testing.T) {
 	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
 		folder := t.TempDir()
 		field, record := filepath.Join(folder, "u.npy"), filepath.Join(folder, "r.json")
-		r := launchHalox(t, in, 3, []string{signalVariable + "=scheme.(*run).work("}, "run", config, "--record", record, "--set", "output.field="+field, "--set", "stop.iterations=1000000000")
+		r := launchHalox(t, in, 3, []string{signalVariable + "=scheme.(*fences).work("}, "run", config, "--record", record, "--set", "output.field="+field, "--set", "stop.iterations=1000000000")
 		if r.Err == nil || r.Late || len(r.Left) > 0 {
 			t.Fatalf("after %v, late %t, left %v: %v\n%s", r.Took, r.Late, r.Left, r.Err, r.Out)
 		}

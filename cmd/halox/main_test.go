@@ -312,7 +312,7 @@ func TestBadUseIsRefused(t *testing.T) {
 		{"more steps between exchanges than solvers make", []string{"config", "check", good, "--set", fmt.Sprint("exchange.steps=", solvers.MaxGroup+1)}, []string{fmt.Sprint("a whole number from 1 to ", solvers.MaxGroup)}},
 		{"no such flag", []string{"run", good, "--fast"}, []string{"--fast"}},
 		{"numbers that are none", []string{"bench", "schemes", "--exchange-steps", "1,auto"}, []string{"--exchange-steps 1,auto: want whole numbers, separated by commas\n"}},
-		{"a number beyond all", []string{"bench", "ranks", "--threads", "99999999999999999999"}, []string{"--threads 99999999999999999999: out of range\n"}},
+		{"a number beyond all", []string{"bench", "ranks", "--threads", "99999999999999999999"}, []string{"--threads 99999999999999999999: want a whole number\n"}},
 		{"a time without a unit", []string{"bench", "schemes", "--budget", "5"}, []string{"--budget 5: want a time with its unit, as 300ms or 2m\n"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
