@@ -113,16 +113,15 @@ func (w *World) checkChannel(c channel, free bool) error {
 		return fmt.Errorf("ranks: %s: a channel of %s", w.program.Name, fmt.Sprintf(format, args...))
 	}
 	switch {
-	case w.closed.Load():
-		return fmt.Errorf("ranks: %s: the world is closed", w.program.Name)
 	case c.from < 0 || c.from >= w.Size() || c.to < 0 || c.to >= w.Size():
 		return wrong("rank %d to %d, of %d", c.from, c.to, w.Size())
 	case c.slots < 1 || c.slots > 1<<16 || c.slots&(c.slots-1) != 0:
 		return wrong("%d slots; a power of two up to %d is possible", c.slots, 1<<16)
 	case c.bytes < 4 || c.bytes > MaxMessage || c.bytes%4 != 0:
 		return wrong("messages of %d bytes; a multiple of 4 up to %d is possible", c.bytes, MaxMessage)
-	case !free:
-		return wrong("a world that is running")
+	}
+	if err := w.usable(free); err != nil {
+		return err
 	}
 	ends := map[int]int{c.from: 1}
 	ends[c.to]++

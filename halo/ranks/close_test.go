@@ -66,13 +66,13 @@ func TestCloseWaits(t *testing.T) {
 			closed(begin(ctx, time.Minute), enough)
 
 			ended := begin(t.Context(), limit)
-			if err := ranks.Run(t.Context(), w, make([]wrong, 2)); err == nil || !strings.Contains(err.Error(), "wrong is running already") {
+			if err := ranks.Run(t.Context(), w, make([]wrong, 2)); err == nil || !strings.Contains(err.Error(), "the world is running") {
 				t.Errorf("a second run: %v", err)
 			}
 			if _, err := w.NewWindow(ranks.All, func(int) streams.Span { return streams.Span{} }); err == nil || !strings.Contains(err.Error(), "the world is running") {
 				t.Errorf("a window: %v", err)
 			}
-			if _, err := w.NewChannel(0, 1, 4, 64); err == nil || !strings.Contains(err.Error(), "a world that is running") {
+			if _, err := w.NewChannel(0, 1, 4, 64); err == nil || !strings.Contains(err.Error(), "the world is running") {
 				t.Errorf("a channel: %v", err)
 			}
 			closed(ended, ranks.ErrTimeout)

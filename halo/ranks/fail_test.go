@@ -61,7 +61,7 @@ func TestFail(t *testing.T) {
 				t.Fatalf("the error is %v: %#v", err, of)
 			}
 			// The device of another process has its name there
-			if i := rank/n - w.First()/n; i >= 0 && i < len(s.Devices) && of.Device.String() != s.Devices[i].String() {
+			if i := rank/n - w.First()/n; i >= 0 && i < len(s.Devices) && of.Device != s.Devices[i].String() {
 				t.Errorf("the error is of %v, want %v", of.Device, s.Devices[i])
 			}
 			if want := fmt.Sprintf("ranks: rank %d (%v) %s", rank, of.Device, c.want); !strings.Contains(err.Error(), want) {

@@ -55,15 +55,15 @@ var (
 
 // CodeError is the error of a run that a rank has ended by Fail.
 type CodeError struct {
-	Rank         int // of the world
-	Device       fmt.Stringer
+	Rank         int    // of the world
+	Device       string // its name
 	Code, Detail int64
-	Means        error // what Program.Errors has of the code, or nil; it is wrapped too
+	Means        error `json:"-"` // what Program.Errors has of the code, or nil; it is wrapped too
 }
 
 // Error says which rank failed, and what its code means.
 func (e *CodeError) Error() string {
-	text := fmt.Sprintf("ranks: rank %d (%v) failed with code %d", e.Rank, e.Device, e.Code)
+	text := fmt.Sprintf("ranks: rank %d (%s) failed with code %d", e.Rank, e.Device, e.Code)
 	if e.Detail != 0 {
 		text += fmt.Sprintf(", detail %d", e.Detail)
 	}
@@ -76,112 +76,95 @@ func (e *CodeError) Error() string {
 // Unwrap returns what the code means, nil if the program does not say.
 func (e *CodeError) Unwrap() error { return e.Means }
 
-// describe returns the error of a rank on a device.
-func (f failure) describe(device fmt.Stringer, limit time.Duration) error {
-	who := fmt.Sprintf("ranks: rank %d (%v)", f.rank, device)
+// describe returns the error of a rank on a device of a name.
+func (f failure) describe(device string, limit time.Duration) error {
+	who := fmt.Sprintf("ranks: rank %d (%s)", f.rank, device)
 	if f.why == byProgram {
 		return &CodeError{f.rank, device, f.expected, f.detail, f.err}
 	}
-	if text := f.waited(); text != "" {
-		return fmt.Errorf("%s waited %v %s: %w", who, limit, text, ErrTimeout)
+	if f.err != nil {
+		return fmt.Errorf("%s failed: %w", who, f.err)
 	}
-	if text := f.misused(); text != "" {
-		return fmt.Errorf("%s %s: %w", who, text, ErrArgument)
+	if f.timedOut() {
+		return fmt.Errorf("%s waited %v %s: %w", who, limit, f.text(), ErrTimeout)
 	}
-	return fmt.Errorf("%s failed: %w", who, f.err)
+	return fmt.Errorf("%s %s: %w", who, f.text(), ErrArgument)
 }
 
-// waited describes a wait that timed out; "" for other failures.
-func (f failure) waited() string {
+// timedOut reports whether a wait has timed out; the other failures are wrong arguments of calls.
+func (f failure) timedOut() bool {
+	switch f.why {
+	case noNotifications, noBarrier, noPacket, noMatch, logFull, queueFull, noCollective, noRoom, noMessage, noProxy:
+		return true
+	}
+	return false
+}
+
+// texts describe failures: formats of expected, came and detail.
+var texts = map[reason]string{
+	noPacket:   "for a packet of number %[1]d; its bytes from %[3]d on have number %[2]d",
+	queueFull:  "to notify rank %[2]d of tag %[3]d, which has %[1]d notifications of its device to read",
+	noRoom:     "for rank %[2]d to read one of %[1]d messages of channel %[3]d",
+	noProxy:    "for the proxy that serves device %[2]d; it has up to %[1]d commands",
+	noMessage:  "for message %[1]d of channel %[3]d, of rank %[2]d",
+	badMessage: "sent %[2]d bytes over channel %[3]d; 0 to %[1]d are possible, a multiple of 4",
+	badResult:  "gave room for %[2]d where %[1]d may come",
+	badRank:    "named rank %[2]d of %[1]d",
+	badWindow:  "used window %[2]d, which does not exist",
+	badSource:  "put a box that reaches beyond its source of %[1]d bytes",
+	badComm:    "named communicator %[2]d",
+}
+
+// text describes what a rank waited for, or which argument of a call was wrong.
+func (f failure) text() string {
 	switch f.why {
 	case noNotifications:
 		return fmt.Sprintf("for %d notifications of %s; %d came", f.expected, tags(f.detail), f.came)
 	case noBarrier:
 		return fmt.Sprintf("at a barrier of %v", Comm(f.expected))
-	case noPacket:
-		return fmt.Sprintf("for a packet of number %d; its bytes from %d on have number %d", f.expected, f.detail, f.came)
 	case noMatch:
 		came := fmt.Sprintf("%d came that it did not take", f.came)
 		if f.came == keptMost {
 			came = fmt.Sprintf("it keeps %d that it did not take, and reads no more", f.came)
 		}
 		return fmt.Sprintf("for %d notifications of %s; %s", f.expected, match(f.detail), came)
-	case queueFull:
-		return fmt.Sprintf(
-			"to notify rank %d of tag %d, which has %d notifications of its device to read", f.came, f.detail, f.expected,
-		)
 	case logFull:
 		return "for the host to read the log"
 	case noCollective:
 		return fmt.Sprintf("for rank %d in %s", f.expected, [...]string{"a broadcast", "a reduce", "an allreduce"}[f.detail])
-	case noRoom:
-		return fmt.Sprintf("for rank %d to read one of %d messages of channel %d", f.came, f.expected, f.detail)
-	case noProxy:
-		return fmt.Sprintf("for the proxy that serves device %d; it has up to %d commands", f.came, f.expected)
-	case noMessage:
-		return fmt.Sprintf("for message %d of channel %d, of rank %d", f.expected, f.detail, f.came)
-	}
-	return ""
-}
-
-// misused describes a wrong argument of a call; "" for other failures.
-func (f failure) misused() string {
-	switch f.why {
 	case badChannel:
-		return fmt.Sprintf(
-			"%s channel %d, of which it is not that end", [...]string{"received from", "sent over"}[f.expected], f.came,
-		)
-	case badMessage:
-		return fmt.Sprintf(
-			"sent %d bytes over channel %d; 0 to %d are possible, a multiple of 4", f.came, f.detail, f.expected,
-		)
+		verb := [...]string{"received from", "sent over"}[f.expected]
+		return fmt.Sprintf("%s channel %d, of which it is not that end", verb, f.came)
 	case badCollective:
 		if f.expected == f.came {
 			return fmt.Sprintf("called %v", rankCall(f.expected))
 		}
 		return fmt.Sprintf("called %v where another rank called %v", rankCall(f.expected), rankCall(f.came))
-	case badResult:
-		return fmt.Sprintf("gave room for %d where %d may come", f.came, f.expected)
-	case badRank:
-		return fmt.Sprintf("named rank %d of %d", f.came, f.expected)
 	case badCount:
+		text := fmt.Sprintf("gave a count of %d", f.came)
 		if f.expected > 0 {
-			return fmt.Sprintf("gave a count of %d; up to %d notifications are kept", f.came, f.expected)
+			text += fmt.Sprintf("; up to %d notifications are kept", f.expected)
 		}
-		return fmt.Sprintf("gave a count of %d", f.came)
+		return text
 	case badPacket:
 		if f.detail < 0 {
-			return fmt.Sprintf(
-				"waited for a packet of %d bytes; bytes are a multiple of 4, and the address is one of %d", f.came, f.expected,
-			)
+			return fmt.Sprintf("waited for a packet of %d bytes; "+
+				"bytes are a multiple of 4, and the address is one of %d", f.came, f.expected)
 		}
-		return fmt.Sprintf(
-			"put a packet of %d bytes at offset %d; bytes are a multiple of 4, "+
-				"and the offset and where the window begins are multiples of %d",
-			f.came,
-			f.detail,
-			f.expected,
-		)
+		return fmt.Sprintf("put a packet of %d bytes at offset %d; bytes are a multiple of 4, "+
+			"and the offset and where the window begins are multiples of %d", f.came, f.detail, f.expected)
 	case badTag:
 		return fmt.Sprintf("used tag %d; 0 to %d are possible", f.came, f.expected-1)
-	case badWindow:
-		return fmt.Sprintf("used window %d, which does not exist", f.came)
 	case badRange:
 		if f.where == noWindow {
 			return fmt.Sprintf("accessed %d bytes of memory of %d", f.detail, f.expected)
 		}
-		return fmt.Sprintf(
-			"accessed %d bytes at offset %d of window %d of rank %d, which has %d bytes", f.detail, f.came,
-			f.where&(1<<32-1), f.where>>32, f.expected,
-		)
-	case badSource:
-		return fmt.Sprintf("put a box that reaches beyond its source of %d bytes", f.expected)
+		return fmt.Sprintf("accessed %d bytes at offset %d of window %d of rank %d, which has %d bytes",
+			f.detail, f.came, f.where&(1<<32-1), f.where>>32, f.expected)
 	case badBox:
 		return "put a box whose rows or planes are all at one place: their strides at the target are 0"
-	case badComm:
-		return fmt.Sprintf("named communicator %d", f.came)
 	}
-	return ""
+	return fmt.Sprintf(texts[f.why], f.expected, f.came, f.detail)
 }
 
 // noWindow is failure.where of a range of memory outside of windows.

@@ -15,14 +15,15 @@ import (
 // its own goroutine calls it. After a wait has timed out, or another failure of any rank, all functions return
 // immediately, and those that return a bool return false.
 type Rank struct {
-	state    *hostState
-	device   int
-	local    int // index among the ranks of its device
-	consumed [Tags]uint64
-	barriers [2]uint64 // made
-	windows  [2]uint64 // that exist, a bit each
-	made     [2]uint64 // by World.NewWindow
-	timer    time.Time
+	state       *hostState
+	device      int
+	local       int // index among the ranks of its device
+	consumed    [Tags]uint64
+	barriers    [2]uint64 // made, also by collectives
+	collectives [2]uint64 // called
+	windows     [2]uint64 // that exist, a bit each
+	made        [2]uint64 // by World.NewWindow
+	timer       time.Time
 }
 
 // Window is memory of each rank of a communicator, which the others may write to and read. CreateWindow and NewWindow
@@ -43,7 +44,7 @@ func (r *Rank) Size(c Comm) int {
 	if c == Device {
 		return r.state.ranks
 	}
-	return r.state.size()
+	return r.state.Size()
 }
 
 // Index returns the index of the rank in a communicator.
@@ -80,6 +81,15 @@ func (r *Rank) Barrier(c Comm) bool {
 	if r.Failed() || !r.validComm(c) {
 		return false
 	}
+	came := r.meet(c)
+	if !came {
+		r.fail(failure{why: noBarrier, expected: int64(c)})
+	}
+	return came
+}
+
+// meet waits until all ranks of a communicator have come here, in barriers and collectives.
+func (r *Rank) meet(c Comm) bool {
 	r.barriers[c]++
 	h := r.state
 	count, here := &h.arrivals[len(h.devices)], h.ranks*len(h.devices)
@@ -91,9 +101,6 @@ func (r *Rank) Barrier(c Comm) bool {
 	came := r.awaitBarrier(func() bool { return count.Load() >= all })
 	if came && c == All && h.remote != nil {
 		came = r.meetOthers(last)
-	}
-	if !came {
-		r.fail(failure{why: noBarrier, expected: int64(c)})
 	}
 	return came
 }

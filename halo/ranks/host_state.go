@@ -14,56 +14,55 @@ import (
 // hostState is what the ranks of a run on CPU devices share. All runs of a world use the same, so that a run allocates
 // nothing.
 type hostState struct {
-	hostShape
-	data     []any                          // by device: a pointer to the caller's
-	counts   [][Tags]atomic.Uint64          // of notifications, by rank of the world
-	arrivals []atomic.Uint64                // at barriers of each device, and of all of this process
-	others   arrivals                       // of other processes, at barriers of all
-	replies  []hostReply                    // by rank of this process
-	queues   []hostQueue                    // of notifications that keep their source; nil: they are counted
-	slots    [2][][maxLevels]collectiveSlot // of collectives, by communicator and rank of the world
+	*topology
+	limit    time.Duration
+	log      *logger
+	codes    map[int64]error       // of the program
+	data     []any                 // by device: a pointer to the caller's
+	counts   [][Tags]atomic.Uint64 // of notifications, by rank of the world
+	arrivals []atomic.Uint64       // at barriers of each device, and of all of this process
+	others   arrivals              // of other processes, at barriers of all
+	replies  []hostReply           // by rank of this process
+	queues   []hostQueue           // of notifications that keep their source; nil: they are counted
+	given    [2][2][]given         // to collectives, by communicator, turn and rank of the world
 	channels []*hostChannel
 	windows  [2 * MaxWindows][][]byte
 	sizes    [2 * MaxWindows][]int64 // of windows of other processes
 	took     [][]int64               // by device
-	log      *logger
-	codes    map[int64]error // of the program
 	over     atomic.Bool
 	failing  sync.Mutex
 	failed   error
 }
 
-// hostShape is the devices and processes of a world, see World.
-type hostShape struct {
-	devices []*streams.Device
-	before  int
-	owners  []int
-	remote  *remote
-	ranks   int // of each device
-	limit   time.Duration
+// topology is the devices of a world and their ranks.
+type topology struct {
+	devices []*streams.Device // of this process
+	owners  []int             // by device of the world: its process
+	before  int               // how many devices of the world are those of processes before this one
+	remote  *remote           // the other processes; nil: there are none
+	ranks   int               // of each device
 }
 
-// size is the number of ranks of the world.
-func (h hostShape) size() int { return h.ranks * len(h.owners) }
+// Size returns how many ranks there are, of all processes.
+func (t *topology) Size() int { return t.ranks * len(t.owners) }
 
 // processOf returns the process of a rank of the world, -1 if it is this one.
-func (h hostShape) processOf(rank int) int {
-	if h.remote == nil || h.owners[rank/h.ranks] == h.remote.processes.Rank {
-		return -1
+func (t *topology) processOf(rank int) int {
+	if process := t.owners[rank/t.ranks]; t.remote != nil && process != t.remote.processes.Rank {
+		return process
 	}
-	return h.owners[rank/h.ranks]
+	return -1
 }
 
-// newHostState returns the state of a world, with queues or without.
-func newHostState(shape hostShape, queues bool) *hostState {
-	n := len(shape.devices)
-	size := shape.size()
-	h := &hostState{hostShape: shape}
+// newHostState returns the state of the ranks of a world, with queues or without.
+func newHostState(t *topology, queues bool) *hostState {
+	n, size := len(t.devices), t.Size()
+	h := &hostState{topology: t}
 	h.data, h.took = make([]any, n), make([][]int64, n)
 	h.counts, h.arrivals = make([][Tags]atomic.Uint64, size), make([]atomic.Uint64, n+1)
 	h.replies = make([]hostReply, n*h.ranks)
-	for c := range h.slots {
-		h.slots[c] = make([][maxLevels]collectiveSlot, size)
+	for c := range h.given {
+		h.given[c] = [2][]given{make([]given, size), make([]given, size)}
 	}
 	if queues {
 		h.queues = make([]hostQueue, size)
@@ -90,11 +89,10 @@ func (h *hostState) begin(first uint64, presets map[int][][]byte, sizes map[int]
 	for i := range h.queues {
 		h.queues[i].clear()
 	}
-	for c := range h.slots {
-		for rank := range h.slots[c] {
-			for level := range h.slots[c][rank] {
-				h.slots[c][rank][level].full.Store(false)
-			}
+	for _, turns := range h.given {
+		for rank := range turns[0] {
+			turns[0][rank].number.Store(0)
+			turns[1][rank].number.Store(0)
 		}
 	}
 	for slot := range h.windows {
@@ -114,7 +112,9 @@ func (h *hostState) begin(first uint64, presets map[int][][]byte, sizes map[int]
 }
 
 // fail ends the run because a rank has failed; the first failure is the error.
-func (h *hostState) fail(f failure) { h.end(f.describe(h.devices[f.rank/h.ranks-h.before], h.limit)) }
+func (h *hostState) fail(f failure) {
+	h.end(f.describe(h.devices[f.rank/h.ranks-h.before].String(), h.limit))
+}
 
 func (h *hostState) end(err error) {
 	h.failing.Lock()
@@ -342,9 +342,10 @@ func isAligned(at []byte, align int64) bool {
 	return uintptr(unsafe.Pointer(unsafe.SliceData(at)))%uintptr(align) == 0
 }
 
-// collectiveSlot receives the values that a peer sends in a collective, all at once.
-type collectiveSlot struct {
-	full   atomic.Bool
+// given is what a rank gives to a collective.
+type given struct {
+	number atomic.Uint64 // of the collective, from 1
+	call   rankCall
 	values []byte
 }
 

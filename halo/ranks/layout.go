@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"reflect"
 	"slices"
 	"strconv"
 	"sync"
@@ -119,6 +120,11 @@ func mirrors() []kernels.Mirror {
 		{Name: "ranks::BAD_CHANNEL", Value: badChannel}, {Name: "ranks::BAD_MESSAGE", Value: badMessage},
 		{Name: "ranks::ALLREDUCE", Value: allreduce}, {Name: "ranks::MAX", Value: Max},
 	}
+}
+
+// bytesOf returns a copy of a struct of numbers.
+func bytesOf[T any](v *T) []byte {
+	return append([]byte(nil), unsafe.Slice((*byte)(unsafe.Pointer(v)), int(reflect.TypeFor[T]().Size()))...)
 }
 
 // memoryLayout is struct DeviceMemory of rank_world.cuh: offsets in the memory that a device has for its ranks.

@@ -40,8 +40,7 @@ const (
 	msgWindow // rank from has a window of n bytes in this slot
 	msgNotify // tag at, of window number slot, by rank from
 	msgArrive // all ranks of the process have come to the n-th barrier of all
-	msgValues // the bytes, which begin at this offset of n, of a collective at level slot
-	msgTaken  // rank from has taken what came at level slot
+	msgValues // the bytes, at this offset of what rank from gives to collective number slot, in rankCall n
 	msgSent   // the bytes: the next message of channel number slot
 	msgRead   // n messages of channel number slot have been read
 )

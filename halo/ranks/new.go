@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"slices"
 	"time"
@@ -31,8 +32,8 @@ func New(
 	}
 	o.Limit = min(cmp.Or(o.Limit, limit), longest)
 	w := &World{
-		program: p, options: o, devices: devices, grace: o.Limit + 10*time.Second, presets: map[int][][]byte{},
-		sizes: map[int][]int64{}, log: logger{to: o.Log},
+		program: p, options: o, topology: topology{devices: devices}, grace: o.Limit + 10*time.Second,
+		presets: map[int][][]byte{}, sizes: map[int][]int64{}, log: logger{to: o.Log},
 	}
 	defer func() {
 		if err != nil {
@@ -102,7 +103,10 @@ func (w *World) load(functions []streams.Function, memories []uint64) (err error
 		w.resources.Add(m.kernel)
 	}
 	if w.devices[0].GoKernels {
-		w.newHost()
+		state := newHostState(&w.topology, w.options.Queues)
+		state.limit, state.log, state.codes = w.options.Limit, &w.log, w.program.Errors
+		w.host = newHostRanks(state, w.program.Host)
+		w.resources.Add(w.host)
 	}
 	return nil
 }
@@ -206,87 +210,91 @@ func countOf(d *streams.Device, all []*streams.Device) (n int) {
 	return n
 }
 
-// open allocates the memory and streams of a device.
-func (w *World) open(m *member) (err error) {
-	if m.stream, err = m.device.NewStream(streams.Normal); err != nil {
-		return err
+// opener opens what a device needs, until something fails. It is closed with the world.
+type opener struct {
+	w   *World
+	d   *streams.Device
+	err error
+}
+
+func opened[T io.Closer](o *opener, open func() (T, error)) (t T) {
+	if o.err != nil {
+		return t
 	}
-	w.resources.Add(m.stream)
-	m.stream.SetName("ranks")
-	if m.ended, err = m.device.NewEvent(); err != nil {
-		return err
+	if t, o.err = open(); o.err == nil {
+		o.w.resources.Add(t)
 	}
-	w.resources.Add(m.ended)
-	if m.device.GoKernels {
-		return nil
-	}
-	if m.control, err = m.device.AllocPinned(lineBytes); err != nil {
-		return err
-	}
-	w.resources.Add(m.control)
-	if m.ender, err = m.device.NewStream(streams.Normal); err != nil {
-		return err
-	}
-	w.resources.Add(m.ender)
-	m.ender.SetName("end of ranks")
-	if m.lines, err = m.device.AllocPinned(logLines * int64(unsafe.Sizeof(logLine{}))); err != nil {
-		return err
-	}
-	w.resources.Add(m.lines)
-	if m.memory, err = m.device.Alloc(w.layout().bytes()); err != nil {
-		return err
-	}
-	w.resources.Add(m.memory)
-	if m.staging, err = m.device.AllocPinned(w.layout().counts() + w.layout().countBytes()); err != nil {
-		return err
-	}
-	w.resources.Add(m.staging)
-	clear(m.staging.Bytes())
-	// First copies may have to wait for kernels that run.
-	if err := errors.Join(m.copyEnded(), m.ender.Sync(w.grace)); err != nil {
-		return err
-	}
-	if w.proxied() {
-		if err := w.openProxy(m); err != nil {
-			return err
+	return t
+}
+
+func (o *opener) stream(name string) *streams.Stream {
+	return opened(o, func() (*streams.Stream, error) {
+		s, err := o.d.NewStream(streams.Normal)
+		if err == nil {
+			s.SetName("%s", name)
 		}
+		return s, err
+	})
+}
+
+// memory is memory of the device.
+func (o *opener) memory(bytes int64) *streams.Memory {
+	return opened(o, func() (*streams.Memory, error) { return o.d.Alloc(bytes) })
+}
+
+// pinned is pinned memory of zeros.
+func (o *opener) pinned(bytes int64) *streams.Memory {
+	return opened(o, func() (*streams.Memory, error) {
+		m, err := o.d.AllocPinned(bytes)
+		if err == nil {
+			clear(m.Bytes())
+		}
+		return m, err
+	})
+}
+
+// open allocates the memory and streams of a device.
+func (w *World) open(m *member) error {
+	o, b := &opener{w: w, d: m.device}, w.layout()
+	m.stream = o.stream("ranks")
+	m.ended = opened(o, m.device.NewEvent)
+	if m.device.GoKernels {
+		return o.err
 	}
-	const most = 1 << 20
-	if m.zeros, err = m.device.AllocPinned(min(most, w.layout().bytes()-w.layout().boxes())); err != nil {
+	const mostZeros = 1 << 20
+	m.control = o.pinned(lineBytes)
+	m.ender = o.stream("end of ranks")
+	m.lines = o.pinned(logLines * int64(unsafe.Sizeof(logLine{})))
+	m.memory = o.memory(b.bytes())
+	m.staging = o.pinned(b.counts() + b.countBytes())
+	m.zeros = o.pinned(min(mostZeros, b.bytes()-b.boxes()))
+	if o.err != nil {
+		return o.err
+	}
+	// First copies may have to wait for kernels that run.
+	if err := errors.Join(m.copyEnded(), m.ender.Sync(w.grace)); err != nil || !w.proxied() {
 		return err
 	}
-	w.resources.Add(m.zeros)
-	clear(m.zeros.Bytes())
-	return nil
+	return w.openProxy(m, o)
 }
 
 // openProxy allocates what the proxy needs of a device, and uses its stream once: the first copies of a stream may wait
 // for kernels that run.
-func (w *World) openProxy(m *member) (err error) {
-	if m.commands, err = m.device.AllocPinned(commands * int64(unsafe.Sizeof(command{}))); err != nil {
-		return err
-	}
-	w.resources.Add(m.commands)
-	if m.proxied, err = m.device.NewStream(streams.Normal); err != nil {
-		return err
-	}
-	w.resources.Add(m.proxied)
-	m.proxied.SetName("proxy of ranks")
-	if m.space, err = m.device.WrapMemory(spaceBegin, math.MaxInt64-spaceBegin); err != nil {
-		return err
-	}
+func (w *World) openProxy(m *member, o *opener) (err error) {
+	m.commands = o.pinned(commands * int64(unsafe.Sizeof(command{})))
+	m.proxied = o.stream("proxy of ranks")
 	if !w.options.Queues { // with queues a notification is a store too, behind those that it tells of
-		if m.batch.room, err = m.device.AllocPinned(commands * batchedMost); err != nil {
-			return err
-		}
-		w.resources.Add(m.batch.room)
+		m.batch.room = o.pinned(commands * batchedMost)
 		m.batch.pending = make([]*batchedStore, 0, commands)
 	}
 	if w.remote != nil && w.arrivals == nil {
-		if w.arrivals, err = m.device.AllocPinned(arrivalBytes); err != nil {
-			return err
-		}
-		w.resources.Add(w.arrivals)
+		w.arrivals = o.pinned(arrivalBytes)
+	}
+	if o.err != nil {
+		return o.err
+	}
+	if m.space, err = m.device.WrapMemory(spaceBegin, math.MaxInt64-spaceBegin); err != nil {
+		return err
 	}
 	unused, host := m.memory.Span(memoryLines*lineBytes-8, 8), m.payloadOf(0, 8) // of a word that nothing uses
 	return errors.Join(m.proxied.Copy(unused, host), m.proxied.Copy(host, unused), m.proxied.Sync(w.grace))

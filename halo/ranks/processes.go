@@ -109,22 +109,10 @@ func (w *World) gatherMemories(err error) ([]uint64, error) {
 
 // ending is how a run has ended at a process, as sent to the others.
 type ending struct {
-	Text              string // of the error; "" where there is none
+	Text              string // of the error; "" if there is none
 	Timeout, Argument bool
-	Code              *codeEnding
+	Code              *CodeError
 }
-
-// codeEnding is a CodeError.
-type codeEnding struct {
-	Rank         int
-	Device       string
-	Code, Detail int64
-}
-
-// deviceName names a device of another process.
-type deviceName string
-
-func (d deviceName) String() string { return string(d) }
 
 // otherProcessError is the error of a run at another process. It wraps ErrTimeout, ErrArgument and CodeError as errors
 // of this process do.
@@ -176,9 +164,7 @@ func endingOf(err error) (e ending) {
 		return e
 	}
 	e = ending{Text: err.Error(), Timeout: errors.Is(err, ErrTimeout), Argument: errors.Is(err, ErrArgument)}
-	if code, ok := errors.AsType[*CodeError](err); ok {
-		e.Code = &codeEnding{code.Rank, code.Device.String(), code.Code, code.Detail}
-	}
+	e.Code, _ = errors.AsType[*CodeError](err)
 	return e
 }
 
@@ -193,8 +179,9 @@ func (w *World) otherProcess(rank int, e ending) error {
 	if e.Argument {
 		err.is = append(err.is, ErrArgument)
 	}
-	if c := e.Code; c != nil {
-		err.is = append(err.is, &CodeError{c.Rank, deviceName(c.Device), c.Code, c.Detail, w.program.Errors[c.Code]})
+	if e.Code != nil {
+		e.Code.Means = w.program.Errors[e.Code.Code]
+		err.is = append(err.is, e.Code)
 	}
 	return err
 }

@@ -11,8 +11,7 @@ import (
 // A message that asks for what there is not is an error, whatever it says: a progress loop has no caller that could
 // catch a panic.
 func TestWrongMessages(t *testing.T) {
-	shape := hostShape{devices: make([]*streams.Device, 1), owners: []int{0, 1}, remote: &remote{processes: &mpi.Processes{Rank: 0}}, ranks: 2}
-	h := newHostState(shape, false)
+	h := newHostState(&topology{devices: make([]*streams.Device, 1), owners: []int{0, 1}, remote: &remote{processes: &mpi.Processes{Rank: 0}}, ranks: 2}, false)
 	h.windows[0][1] = streams.View[byte](make([]byte, 64))
 	p := &progressLoop{h: h}
 	for name, tc := range map[string]struct {
@@ -24,7 +23,7 @@ func TestWrongMessages(t *testing.T) {
 		"for a rank of another":        {message{what: msgPut, to: 2}, 8},
 		"for a rank above all":         {message{what: msgNotify, to: 4}, 0},
 		"for a rank of many bits":      {message{what: msgNotify, to: 1 << 32}, 0},
-		"of a rank above all":          {message{what: msgTaken, to: 1, from: 4}, 0},
+		"of a rank above all":          {message{what: msgValues, to: 1, from: 4}, 0},
 		"of a rank below 0":            {message{what: msgWindow, from: -1}, 0},
 		"a window that there is not":   {message{what: msgWindow, from: 2, slot: 2 * MaxWindows}, 0},
 		"a put to no window":           {message{what: msgPut, to: 1, slot: -1}, 8},
@@ -35,7 +34,7 @@ func TestWrongMessages(t *testing.T) {
 		"a packet at any place":        {message{what: msgPacket, to: 1, at: 4}, 8},
 		"a tag that there is not":      {message{what: msgNotify, to: 1, at: Tags}, 0},
 		"a tag below 0":                {message{what: msgNotify, to: 1, at: -1}, 0},
-		"a level that there is not":    {message{what: msgValues, to: 1, slot: maxLevels}, 8},
+		"more values than called":      {message{what: msgValues, to: 1, from: 2, n: int64(callOf[float32](reduce, 1, Sum, 0))}, 8},
 		"a channel that there is not":  {message{what: msgSent, to: 1}, 8},
 		"read of a channel of no name": {message{what: msgRead, to: 1, slot: -1}, 0},
 	} {

@@ -75,11 +75,8 @@ func (w *World) canRun(ctx context.Context, free bool, data int, of reflect.Type
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
-	if w.closed.Load() {
-		return fmt.Errorf("ranks: %s: the world is closed", w.program.Name)
-	}
-	if !free {
-		return fmt.Errorf("ranks: %s is running already", w.program.Name)
+	if err := w.usable(free); err != nil {
+		return err
 	}
 	if w.stuck != nil {
 		return fmt.Errorf("ranks: %s runs no more: %w", w.program.Name, w.stuck)
@@ -97,16 +94,11 @@ func (w *World) canRun(ctx context.Context, free bool, data int, of reflect.Type
 // load allocates memory for so many bytes of data of the caller, and sets the arguments of the launch.
 func (m *member) load(w *World, size int64) error {
 	if m.data == nil || m.data.Size() < size {
-		data, err := m.device.Alloc(max(size, 8))
-		if err != nil {
-			return err
+		o := &opener{w: w, d: m.device}
+		data, copied := o.memory(max(size, 8)), o.pinned(max(size, 8))
+		if o.err != nil {
+			return o.err
 		}
-		w.resources.Add(data)
-		copied, err := m.device.AllocPinned(max(size, 8))
-		if err != nil {
-			return err
-		}
-		w.resources.Add(copied)
 		m.data, m.copied = data, copied
 	}
 	arg := (*argument)(unsafe.Pointer(&m.kernel.Argument()[0]))
@@ -280,7 +272,7 @@ func (m *member) failure(w *World) error {
 	if f.why == byProgram {
 		f.err = w.program.Errors[f.expected]
 	}
-	return f.describe(m.device, w.options.Limit)
+	return f.describe(m.device.String(), w.options.Limit)
 }
 
 // Timings returns what the ranks of one of Devices have timed in the last run, in the order of their starts. On GPUs a
@@ -290,11 +282,6 @@ func (w *World) Timings(device int) (all []time.Duration) {
 		all = append(all, time.Duration(ns))
 	}
 	return all
-}
-
-// bytesOf returns a copy of a struct of numbers.
-func bytesOf[T any](v *T) []byte {
-	return append([]byte(nil), unsafe.Slice((*byte)(unsafe.Pointer(v)), int(reflect.TypeFor[T]().Size()))...)
 }
 
 // runOnHost runs the program once.
@@ -339,14 +326,6 @@ func (h *hostState) endWith(ctx context.Context) func() {
 			<-ended // the next run has the same state
 		}
 	}
-}
-
-// newHost makes the ranks of CPU devices.
-func (w *World) newHost() {
-	state := newHostState(hostShape{w.devices, w.before, w.owners, w.remote, w.ranks, w.options.Limit}, w.options.Queues)
-	state.log, state.codes = &w.log, w.program.Errors
-	w.host = newHostRanks(state, w.program.Host)
-	w.resources.Add(w.host)
 }
 
 // reason is why the run has ended early, or nil.
@@ -450,7 +429,7 @@ func (p *progressLoop) take(from int, msg message, body []byte) error {
 
 func (p *progressLoop) do(from int, msg message, body []byte) error {
 	h := p.h
-	size := int64(h.size())
+	size := int64(h.Size())
 	if msg.from < 0 || msg.from >= size {
 		return fmt.Errorf("a message of rank %d", msg.from)
 	}
@@ -483,8 +462,8 @@ func (p *progressLoop) do(from int, msg message, body []byte) error {
 		}
 		h.notify(int(msg.to), otherProcess, envelope{int(msg.slot), int(msg.from), int(msg.at)})
 		return nil
-	case msgValues, msgTaken:
-		return p.pass(msg, body)
+	case msgValues:
+		return p.give(msg, body)
 	case msgSent, msgRead:
 		return p.carry(msg, body)
 	}
@@ -510,9 +489,8 @@ func (p *progressLoop) access(from int, msg message, body []byte) error {
 	there := window[msg.at:][:n]
 	if align := alignOf(body); msg.what == msgPacket && !isAligned(there, align) {
 		wrong := failure{why: badPacket, rank: int(msg.from), expected: align, came: int64(len(body)), detail: msg.at}
-		p.h.end(
-			wrong.describe(deviceName("of "+p.h.remote.processes.Name(from)), p.h.limit),
-		) // only here it is known where the window begins
+		// Only here it is known where the window begins.
+		p.h.end(wrong.describe("of "+p.h.remote.processes.Name(from), p.h.limit))
 		return nil
 	}
 	switch msg.what {
@@ -526,22 +504,17 @@ func (p *progressLoop) access(from int, msg message, body []byte) error {
 	return nil
 }
 
-// pass receives values of a collective, or that the receiver has taken them.
-func (p *progressLoop) pass(msg message, body []byte) error {
-	if msg.slot < 0 || msg.slot >= maxLevels {
-		return fmt.Errorf("a message for level %d", msg.slot)
-	}
-	if msg.what == msgTaken {
-		p.h.slots[All][msg.from][msg.slot].full.Store(false)
-		return nil
-	}
-	box := &p.h.slots[All][msg.to][msg.slot]
+// give receives values that a rank of another process gives to a collective of all ranks.
+func (p *progressLoop) give(msg message, body []byte) error {
+	g, call := &p.h.given[All][uint64(msg.slot)%2][msg.from], rankCall(msg.n)
 	if msg.at == 0 {
-		box.values = box.values[:0]
+		g.call, g.values = call, g.values[:0]
 	}
-	box.values = append(box.values, body...)
-	if int64(len(box.values)) == msg.n {
-		box.full.Store(true)
+	if msg.at != int64(len(g.values)) || msg.at+int64(len(body)) > call.bytes() {
+		return fmt.Errorf("a message with %d bytes at %d of the values of %v", len(body), msg.at, call)
+	}
+	if g.values = append(g.values, body...); int64(len(g.values)) == call.bytes() {
+		g.number.Store(uint64(msg.slot))
 	}
 	return nil
 }

@@ -59,12 +59,8 @@ func (w *World) canMakeWindow(c Comm, memory func(rank int) streams.Span, free b
 		return wrong(fmt.Sprintf("there is no communicator %d", int(c)))
 	case memory == nil:
 		return wrong("the function for its memory is nil")
-	case w.closed.Load():
-		return wrong("the world is closed")
-	case !free:
-		return wrong("the world is running")
 	}
-	return nil
+	return w.usable(free)
 }
 
 // spans returns the memory of each rank of this process.

@@ -149,13 +149,9 @@ func (o Options) defines() (all []string) {
 
 // World is the ranks of a program on some devices. Run runs them, any number of times, one run after the other.
 type World struct {
-	program   Program
-	options   Options
-	devices   []*streams.Device // of this process
-	owners    []int             // by device of the world: its process
-	before    int               // how many devices of the world are those of processes before this one
-	remote    *remote           // the other processes; nil: there are none
-	ranks     int               // of each device
+	program Program
+	options Options
+	topology
 	resources streams.Resources
 	windows   [2]uint64        // that NewWindow made
 	presets   map[int][][]byte // their memory on host devices, by slot and rank of the world
@@ -239,9 +235,6 @@ func (w *World) Ranks() int { return w.ranks }
 // world.
 func (w *World) First() int { return w.ranks * w.before }
 
-// Size returns how many ranks there are, of all processes.
-func (w *World) Size() int { return w.ranks * len(w.owners) }
-
 // Name returns the number of a rank with its device or, if that belongs to another process, with the process.
 func (w *World) Name(rank int) string {
 	if rank < 0 || rank >= w.Size() {
@@ -260,6 +253,17 @@ func (w *World) Close() error {
 	w.use.Lock()
 	defer w.use.Unlock()
 	return w.resources.Close()
+}
+
+// usable returns an error if the world is closed, or not free: it is running.
+func (w *World) usable(free bool) error {
+	switch {
+	case w.closed.Load():
+		return fmt.Errorf("ranks: %s: the world is closed", w.program.Name)
+	case !free:
+		return fmt.Errorf("ranks: %s: the world is running", w.program.Name)
+	}
+	return nil
 }
 
 // agree returns an error on all processes if err is not nil on any of them.
