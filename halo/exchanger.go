@@ -1,10 +1,14 @@
 package halo
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/halo/datatype"
 	"github.com/halox/halox/halo/packing"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/kernels/pack"
@@ -13,8 +17,8 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// Exchanger holds the buffers and launches that carry out a plan for fields. All
-// of it is made by NewExchanger; an exchange makes nothing.
+// Exchanger holds the buffers and launches that carry out a plan for fields. NewExchanger makes
+// all of them, and those of Start are made at its first call; after that an exchange allocates nothing.
 //
 // One thread may drive it with Start and Wait, for all devices. Several threads
 // drive its Transfers, each its own.
@@ -22,298 +26,23 @@ type Exchanger struct {
 	resources streams.Resources
 	plan      *Plan
 	fields    []*Field
+	adds      bool // messages are added where they arrive, see Accumulator
 	copiers   map[*streams.Device]*pack.BoxCopier
 	packers   map[*streams.Device]*packing.Packer // where fields have types with gaps
 	transfers []*Transfer                         // by message
-	direct    []*pack.DirectExchange              // by rank; nil where an exchange takes more
+	direct    []*pack.DirectExchange              // by rank; nil unless one kernel per GPU does the exchange
 	channels  []*channel                          // by rank, made at the first Start
-	across    *across                             // nil where this process has all subdomains
+	remote    *remote                             // nil where this process has all subdomains
 	started   bool
 	failed    error // of an exchange that was queued in part; nothing is queued after it
 	closed    bool
 }
 
-var errNoExchanger = errors.New("halo: the exchanger is nil: see NewExchanger")
-
-// Transfer returns the work of one message of the plan, by its index. Where there is no such
-// message, Send and Receive return that as their error.
-func (x *Exchanger) Transfer(message int) *Transfer {
-	if x == nil {
-		return &Transfer{usable: func() error { return errNoExchanger }}
-	}
-	if message < 0 || message >= len(x.transfers) {
-		err := fmt.Errorf("halo: message %d of a plan of %d", message, len(x.transfers))
-		return &Transfer{usable: func() error { return err }}
-	}
-	return x.transfers[message]
-}
-
-// usable returns an error if there is no exchanger, it or one of its fields is closed, or an exchange
-// has failed.
-func (x *Exchanger) usable() error {
-	if x == nil {
-		return errNoExchanger
-	}
-	if x.closed {
-		return errors.New("halo: the exchanger is closed")
-	}
-	if x.failed != nil {
-		return x.failed
-	}
-	for _, f := range x.fields {
-		if err := f.Usable(); err != nil {
-			return err
-		}
-	}
-	if x.across != nil {
-		return x.across.processes.Err()
-	}
-	return nil
-}
-
-// Err returns an error if a GPU has waited for another in vain in an exchange
-// that was queued before.
-func (x *Exchanger) Err() error {
-	if x == nil {
-		return errNoExchanger
-	}
-	for _, s := range x.direct {
-		if err := s.Err(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// Close frees what the exchanger holds. Nothing queued may still use it. It is an error, and the
-// exchanger stays open, between a Start and its Wait, unless the exchange has failed. Closing twice is
-// no error, nor is closing nil.
-func (x *Exchanger) Close() error {
-	if x == nil {
-		return nil
-	}
-	if x.started && x.usable() == nil && x.Err() == nil {
-		return errors.New("halo: an exchange is under way: call Wait before Close")
-	}
-	x.release()
-	x.closed = true
-	return x.resources.Close()
-}
-
-// hold keeps the fields from being closed until Wait has been called.
-func (x *Exchanger) hold() {
-	x.started = true
-	for _, f := range x.fields {
-		f.hold(1)
-	}
-}
-
-// release lets the fields go, if an exchange holds them.
-func (x *Exchanger) release() {
-	if !x.started {
-		return
-	}
-	x.started = false
-	for _, f := range x.fields {
-		f.hold(-1)
-	}
-}
-
-// ends returns the arrays that a part leaves and arrives in.
-func (x *Exchanger) ends(m Message, p Part) (src, dst kernels.Array) {
-	f := x.fields[p.Field]
-	return f.Array(m.From, p.Component), f.Array(m.To, p.Component)
-}
-
-// buffer allocates on the device of a rank.
-func (x *Exchanger) buffer(rank int, bytes int64) (*streams.Memory, error) {
-	b, err := x.plan.Placement.Devices[rank].Alloc(bytes)
-	if err != nil {
-		return nil, err
-	}
-	x.resources.Add(b)
-	return b, nil
-}
-
-// copies returns one copy for each of some parts of a message.
-func (x *Exchanger) copies(m Message, parts []Part, one func(src, dst kernels.Array,
-	p Part) pack.Copy) (all []pack.Copy) {
-	for _, p := range parts {
-		src, dst := x.ends(m, p)
-		all = append(all, one(src, dst, p))
-	}
-	return all
-}
-
-// ready makes the launches: one of all copies, then those that are apart.
-func (x *Exchanger) ready(e *end) error {
-	e.queue = slices.Clone(e.apart)
-	if len(e.copies) == 0 {
-		return nil
-	}
-	k, err := x.copiers[x.plan.Placement.Devices[e.rank]].CopiesAs(e.work, e.name, e.copies...)
-	if err != nil {
-		return err
-	}
-	x.resources.Add(k)
-	e.queue = slices.Insert(e.queue, 0, operation(launch{k.Kernel}))
-	return nil
-}
-
-// end is the work of the device at one end of some messages: of one, as a Transfer queues it, or
-// of all that a subdomain sends or receives, as Start does. The sender packs and then pushes; the
-// receiver pulls and then unpacks. Over path direct the sender's copies store into the ghosts, and
-// there is nothing to push.
-type end struct {
-	rank   int
-	work   streams.Work
-	name   string
-	copies []pack.Copy // which may be one launch, also with those of other messages
-	apart  []operation // which are launches of their own, in this order, after the copies
-	routes []*p2p.Route
-	queue  []operation // all launches, see ready
-
-	// Of messages to and from other processes.
-	senders   []*mpi.Sender
-	receivers []*mpi.Receiver
-}
-
-// operation is work that was made ready to be queued any number of times.
-type operation interface{ Queue(s *streams.Stream) error }
-
-// launch is an operation of one kernel.
-type launch struct{ *streams.Kernel }
-
-// Queue implements operation.
-func (l launch) Queue(s *streams.Stream) error { return s.Launch(l.Kernel) }
-
-// join adds the work of another message's end.
-func (e *end) join(other *end) {
-	e.copies = append(e.copies, other.copies...)
-	e.apart = append(e.apart, other.apart...)
-	e.routes = append(e.routes, other.routes...)
-	e.senders = append(e.senders, other.senders...)
-	e.receivers = append(e.receivers, other.receivers...)
-}
-
-// send queues the sender's part. What goes to other processes is packed once it has left the
-// buffer the last time, for which the host waits with the group.
-func (e *end) send(c *streams.WorkerGroup, s *streams.Stream) error {
-	for _, t := range e.senders {
-		if err := t.Ready(c, s); err != nil {
-			return err
-		}
-	}
-	if err := e.launch(s); err != nil {
-		return err
-	}
-	for _, t := range e.senders {
-		if err := t.Send(s); err != nil {
-			return err
-		}
-	}
-	for _, r := range e.routes {
-		if err := r.Push(s); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// expect begins to receive from other processes, in the step of a stream.
-func (e *end) expect(s *streams.Stream) {
-	for _, t := range e.receivers {
-		t.Expect(s)
-	}
-}
-
-// receive queues the receiver's part. The host waits, with the group, until what was expected
-// from other processes has come.
-func (e *end) receive(c *streams.WorkerGroup, s *streams.Stream) error {
-	for _, t := range e.receivers {
-		if err := t.Receive(c, s); err != nil {
-			return err
-		}
-	}
-	for _, r := range e.routes {
-		if err := r.Pull(s); err != nil {
-			return err
-		}
-	}
-	if err := e.launch(s); err != nil {
-		return err
-	}
-	for _, t := range e.receivers {
-		if err := t.Done(s); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// launch queues the launches.
-func (e *end) launch(s *streams.Stream) error {
-	for _, o := range e.queue {
-		if err := o.Queue(s); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// channel holds the streams, the events and the launches of one subdomain's part in an
-// exchange by Start and Wait. The events mark what the channels of neighbours wait for.
-type channel struct {
-	sendStream, receiveStream *streams.Stream
-	ready, sent, received     *streams.Event
-	out, in                   end        // of all its messages
-	to, from                  []*channel // that it has messages for, and from: itself too
-	waits                     *streams.WorkerGroup
-}
-
-// send queues what the channel sends, once all that it goes to are ready.
-func (l *channel) send() error {
-	if err := l.sendStream.Wait(l.ready); err != nil {
-		return err
-	}
-	for _, to := range l.to {
-		if err := l.sendStream.Wait(to.ready); err != nil {
-			return err
-		}
-	}
-	if err := l.out.send(l.waits, l.sendStream); err != nil {
-		return err
-	}
-	return l.sendStream.Record(l.sent)
-}
-
-// receive queues what the channel receives, once all that it comes from have sent it. Another
-// process knows nothing of what is ready here, and so this end waits for that.
-func (l *channel) receive() error {
-	if len(l.in.receivers) > 0 {
-		if err := l.receiveStream.Wait(l.ready); err != nil {
-			return err
-		}
-	}
-	for _, from := range l.from {
-		if err := l.receiveStream.Wait(from.sent); err != nil {
-			return err
-		}
-	}
-	if err := l.in.receive(l.waits, l.receiveStream); err != nil {
-		return err
-	}
-	if err := l.receiveStream.Wait(l.sent); err != nil {
-		return err
-	}
-	return l.receiveStream.Record(l.received)
-}
-
 // manyWorkers is a number of threads that leaves none a core to spin on.
 const manyWorkers = 1 << 10
 
-// across is what an exchanger needs for messages to and from other processes.
-type across struct {
+// remote is what an exchanger needs for messages to and from other processes.
+type remote struct {
 	processes *mpi.Processes
 	waits     *streams.WorkerGroup // for waits of one thread that drives all
 	first     int                  // of its tags
@@ -322,65 +51,590 @@ type across struct {
 
 // tag returns that of the next message between two processes. Both go through the messages
 // between them in the order of the plan.
-func (a *across) tag(from, to int) int {
+func (r *remote) tag(from, to int) int {
 	ends := [2]int{from, to}
-	tag := a.first + a.next[ends]
-	a.next[ends]++
+	tag := r.first + r.next[ends]
+	r.next[ends]++
 	return tag
 }
 
-// Transfer carries one message, any number of times.
-//
-// The sender's worker calls Send and the receiver's Receive, each as often as
-// the other and on a stream of its own device. What a transfer carries next
-// may overwrite what it carried last: before the n-th Send is queued, the work
-// before it must depend on the receiver having used what the Send before it
-// brought. Start sees to that. So do sweeps between two exchanges, where every
-// message has one in return and two fields take turns. A message to another process waits for
-// its own buffers by itself.
-//
-// Of a message from or to another process this one has the one end, and calls only that.
-type Transfer struct {
-	usable   func() error // an error if there is no such message, or the exchanger is of no use
-	out, in  end
-	sent     *streams.Signal      // nil where the other end is another process's
-	waits    *streams.WorkerGroup // for what was sent to another process to leave; nil where none is
-	received int64
+var (
+	errNoExchanger = errors.New("halo: the exchanger is nil: see NewExchanger")
+	errNoCompiler  = errors.New("halo: the compiler is nil: see kernels.NewCompiler")
+)
+
+// NewExchanger prepares the exchange of the fields, one for each Spec of the plan
+// and in that order. Close frees what it holds. Where several processes share the grid, all
+// call it, in the same order as for other plans, and where one fails, all return an error.
+func NewExchanger(plan *Plan, c *kernels.Compiler, fields ...*Field) (*Exchanger, error) {
+	return newExchanger(plan, c, fields, false)
 }
 
-var errNoStream = errors.New("halo: the stream is nil")
-
-// Send queues the sender's part on a stream of the sender.
-func (t *Transfer) Send(s *streams.Stream) error {
-	if err := t.usable(); err != nil {
-		return err
+// newExchanger is NewExchanger, or NewAccumulator, for which the plan is that of the exchange.
+func newExchanger(plan *Plan, c *kernels.Compiler, fields []*Field, adds bool) (e *Exchanger, err error) {
+	err = plan.fits(fields)
+	for _, f := range fields {
+		if err == nil && adds && f.Spec.IsTyped() {
+			err = fmt.Errorf("halo: field %q: values of type %v are not numbers to be added", f.Spec.Name, f.Spec.Type)
+		}
 	}
-	if s == nil {
-		return errNoStream
+	if err == nil && c == nil {
+		err = errNoCompiler
 	}
-	if err := t.out.send(t.waits, s); err != nil || t.sent == nil {
-		return err
+	if err = plan.agree("make an exchange of fields", err); err != nil {
+		return nil, err
 	}
-	return t.sent.Record(s)
+	e = &Exchanger{plan: plan, fields: slices.Clone(fields), adds: adds}
+	if adds {
+		e.plan = plan.reversed()
+	}
+	if err = e.joinProcesses(); err == nil {
+		err = e.makeReady(c)
+		if e.remote != nil {
+			err = e.remote.processes.Agree(context.Background(), "make an exchange ready", err)
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(err, e.Close())
+	}
+	return e, nil
 }
 
-// Receive queues the receiver's part on a stream of the receiver. It waits on
-// the host until the sender's worker has queued its part, or, where that is one of another
-// process, until the message has come.
-func (t *Transfer) Receive(c *streams.WorkerGroup, s *streams.Stream) error {
-	if err := t.usable(); err != nil {
+// reversed returns the plan with the direction of all messages reversed.
+func (p *Plan) reversed() *Plan {
+	reversed := *p
+	reversed.Messages = slices.Clone(p.Messages)
+	for i := range reversed.Messages {
+		m := &reversed.Messages[i]
+		m.From, m.To, m.Dir = m.To, m.From, m.Dir.Opposite()
+		m.Parts = slices.Clone(m.Parts)
+		for j := range m.Parts {
+			part := &m.Parts[j]
+			part.Dir, part.Send, part.Ghost = part.Dir.Opposite(), part.Ghost, part.Send
+		}
+	}
+	return &reversed
+}
+
+// joinProcesses prepares the exchange with other processes, if there are any, and has them
+// compare their plans. All processes call it.
+func (e *Exchanger) joinProcesses() error {
+	p := e.plan.Placement
+	if p.Processes.IsAlone() || p.isDry() {
+		return nil
+	}
+	if err := e.plan.compare(); err != nil {
 		return err
 	}
-	if s == nil {
-		return errNoStream
+	first, err := p.Processes.Tags(e.plan.mostBetween())
+	if err != nil {
+		return p.Processes.Fail(err)
 	}
-	if t.sent == nil {
-		t.in.expect(s)
-		return t.in.receive(c, s)
+	// A thread of the processes waits half as long, and then knows more.
+	waits := streams.NewWorkerGroup(manyWorkers, 2*p.Processes.Limit())
+	e.remote = &remote{processes: p.Processes, waits: waits, first: first, next: map[[2]int]int{}}
+	return nil
+}
+
+// makeReady prepares everything that an exchange needs but its channels.
+func (e *Exchanger) makeReady(c *kernels.Compiler) (err error) {
+	e.copiers, e.packers = map[*streams.Device]*pack.BoxCopier{}, map[*streams.Device]*packing.Packer{}
+	for _, d := range e.plan.Placement.Devices {
+		if d == nil || e.copiers[d] != nil {
+			continue
+		}
+		if e.copiers[d], err = pack.NewBoxCopier(c, d); err != nil {
+			return err
+		}
+		if !e.plan.hasGaps() {
+			continue
+		}
+		if e.packers[d], err = packing.New(c, d, packing.Options{}); err != nil {
+			return err
+		}
+		e.resources.Add(e.packers[d])
 	}
-	t.received++
-	if err := t.sent.Wait(c, s, t.received); err != nil {
+	for _, m := range e.plan.Messages {
+		t, err := e.newTransfer(m)
+		if err != nil {
+			return fmt.Errorf("halo: message from subdomain %d in %v: %w", m.From, m.Dir, err)
+		}
+		e.transfers = append(e.transfers, t)
+	}
+	if !e.adds {
+		return e.makeDirect(c)
+	}
+	return nil
+}
+
+// newTransfer prepares a message. A contiguous one is copied as it is: from field to field or, where it
+// is added, into a buffer with the layout of the ghosts. Any other is packed, copied from buffer to
+// buffer, and unpacked or added. Over a path that stores, one kernel stores into the ghosts, or into the
+// receiver's buffer what is added or has gaps.
+func (e *Exchanger) newTransfer(m Message) (*Transfer, error) {
+	p := e.plan.Placement
+	if !p.IsLocal(m.From) && !p.IsLocal(m.To) {
+		elsewhere := fmt.Errorf("halo: the message from subdomain %d to %d is between other processes", m.From, m.To)
+		return &Transfer{usable: func() error { return elsewhere }}, nil
+	}
+	t := &Transfer{
+		usable: e.usable,
+		out:    end{rank: m.From, work: streams.Pack, name: "pack"},
+		in:     end{rank: m.To, work: streams.Unpack, name: "unpack"},
+	}
+	var err error
+	switch {
+	case p.crossesProcesses(m):
+		err = e.addRemote(t, m)
+	case m.isStored():
+		err = e.addStored(t, m)
+	case m.Contiguous && (e.adds || e.alike(m)):
+		err = e.addContiguous(t, m)
+	default:
+		err = e.addPacked(t, m)
+	}
+	if err == nil && !p.crossesProcesses(m) {
+		from := p.Devices[m.From]
+		if t.sent, err = from.NewSignal("subdomain %d on device %v to send in %v", m.From, from, m.Dir); err == nil {
+			e.resources.Add(t.sent)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return t, errors.Join(e.ready(&t.out), e.ready(&t.in))
+}
+
+// addRemote adds the end of a message that this process has, where it has one.
+func (e *Exchanger) addRemote(t *Transfer, m Message) error {
+	p := e.plan.Placement
+	sends, rank := p.IsLocal(m.From), m.To
+	if sends {
+		rank = m.From
+	}
+	buffer, err := e.buffer(rank, m.Bytes)
+	switch {
+	case err != nil:
+		return err
+	case sends:
+		err = e.addPacking(t, m, buffer)
+	default:
+		err = e.addUnpacking(t, m, buffer)
+	}
+	if err != nil || e.remote == nil {
 		return err
 	}
-	return t.in.receive(c, s)
+	t.waits = e.remote.waits
+	processes, from, to := e.remote.processes, p.Owners[m.From], p.Owners[m.To]
+	what, tag := fmt.Sprintf("the message of subdomain %d to subdomain %d in %v, ", m.From, m.To, m.Dir),
+		e.remote.tag(from, to)
+	if sends {
+		sender, err := processes.NewSender(buffer.All(), to, tag, what+"to "+processes.Name(to))
+		if err != nil {
+			return err
+		}
+		e.resources.Add(sender)
+		t.out.senders = []*mpi.Sender{sender}
+		return nil
+	}
+	receiver, err := processes.NewReceiver(buffer.All(), from, tag, what+"from "+processes.Name(from))
+	if err != nil {
+		return err
+	}
+	e.resources.Add(receiver)
+	t.in.receivers = []*mpi.Receiver{receiver}
+	return nil
+}
+
+// addStored has the sender store into the ghosts, and what is added or has gaps into a buffer of the
+// receiver.
+func (e *Exchanger) addStored(t *Transfer, m Message) (err error) {
+	var in *streams.Memory
+	boxes, typed := e.byLayout(m)
+	if e.adds || len(typed) > 0 {
+		if in, err = e.buffer(m.To, m.Bytes); err != nil {
+			return err
+		}
+	}
+	if e.adds {
+		return errors.Join(e.addPacking(t, m, in), e.addUnpacking(t, m, in))
+	}
+	t.out.work, t.out.name = streams.Exchange, "store"
+	for _, p := range boxes {
+		src, dst := e.arrays(m, p)
+		t.out.copies = append(t.out.copies, pack.Store(dst, p.Ghost, src, p.Send))
+	}
+	return errors.Join(e.addTypedPacking(t, m, typed, in), e.addTypedUnpacking(t, m, typed, in))
+}
+
+// addContiguous has the message copied as it is, with the padding and the ghosts between its rows.
+func (e *Exchanger) addContiguous(t *Transfer, m Message) error {
+	part := m.Parts[0]
+	src, dst := e.arrays(m, part)
+	from := src.Span(part.Send)
+	if !e.adds {
+		return e.addRoute(t, m, dst.Span(part.Ghost), from)
+	}
+	in, err := e.buffer(m.To, from.Length)
+	if err != nil {
+		return err
+	}
+	if err := e.addRoute(t, m, in.All(), from); err != nil {
+		return err
+	}
+	return e.addSums(t, m, func(Part) pack.Place {
+		return pack.Place{Data: in.All(), Pitch: src.Layout.Pitch, Plane: src.Layout.Plane}
+	})
+}
+
+// addPacked gives the transfer a buffer at each end.
+func (e *Exchanger) addPacked(t *Transfer, m Message) error {
+	out, err := e.buffer(m.From, m.Bytes)
+	if err != nil {
+		return err
+	}
+	in, err := e.buffer(m.To, m.Bytes)
+	if err != nil {
+		return err
+	}
+	return errors.Join(e.addPacking(t, m, out), e.addUnpacking(t, m, in), e.addRoute(t, m, in.All(), out.All()))
+}
+
+// addPacking has the sender pack a message into a buffer.
+func (e *Exchanger) addPacking(t *Transfer, m Message, out *streams.Memory) error {
+	if e.adds {
+		t.out.name = "pack ghosts"
+	}
+	boxes, typed := e.byLayout(m)
+	for _, p := range boxes {
+		src, _ := e.arrays(m, p)
+		t.out.copies = append(t.out.copies, pack.Pack(out.Span(p.Offset, p.Bytes), src, p.Send))
+	}
+	return e.addTypedPacking(t, m, typed, out)
+}
+
+// addUnpacking has the receiver unpack a message from a buffer, or add its parts.
+func (e *Exchanger) addUnpacking(t *Transfer, m Message, in *streams.Memory) error {
+	if e.adds {
+		return e.addSums(t, m, func(p Part) pack.Place {
+			return pack.Dense(in.Span(p.Offset, p.Bytes), p.Send.Size())
+		})
+	}
+	boxes, typed := e.byLayout(m)
+	for _, p := range boxes {
+		_, dst := e.arrays(m, p)
+		t.in.copies = append(t.in.copies, pack.Unpack(dst, p.Ghost, in.Span(p.Offset, p.Bytes)))
+	}
+	return e.addTypedUnpacking(t, m, typed, in)
+}
+
+// addSums has the receiver add the parts of a message, each from its place. Parts that overlap,
+// as a face and an edge do, are added by separate launches, one after another.
+func (e *Exchanger) addSums(t *Transfer, m Message, place func(p Part) pack.Place) error {
+	for first, i := 0, 1; i <= len(m.Parts); i++ {
+		if i < len(m.Parts) && !slices.ContainsFunc(m.Parts[first:i], m.Parts[i].overlaps) {
+			continue
+		}
+		var all []pack.Add
+		for _, p := range m.Parts[first:i] {
+			_, dst := e.arrays(m, p)
+			all = append(all, pack.Add{
+				Copy: pack.Copy{Dst: pack.In(dst, p.Ghost), Src: place(p), Size: p.Send.Size(),
+					ElementSize: dst.Layout.ElementSize},
+				Number: kernels.Number(e.fields[p.Field].Spec.Element),
+			})
+		}
+		k, err := e.copiers[e.plan.Placement.Devices[m.To]].Adds("add ghosts", all...)
+		if err != nil {
+			return err
+		}
+		e.resources.Add(k)
+		t.in.separate = append(t.in.separate, launch{k.Kernel})
+		first = i
+	}
+	return nil
+}
+
+// overlaps reports whether two parts arrive at the same point of the same array.
+func (p Part) overlaps(q Part) bool {
+	return p.Field == q.Field && p.Component == q.Component && !p.Ghost.Intersect(q.Ghost).Empty()
+}
+
+// addRoute gives the transfer its route from device to device.
+func (e *Exchanger) addRoute(t *Transfer, m Message, dst, src streams.Span) error {
+	r, err := p2p.NewRoute(m.Path, dst, src)
+	if err != nil {
+		return err
+	}
+	e.resources.Add(r)
+	t.out.routes, t.in.routes = append(t.out.routes, r), append(t.in.routes, r)
+	return nil
+}
+
+// alike reports whether a contiguous message has the same layout at both ends. This can fail only for
+// arrays of the caller: their layouts may differ, and what is between their rows must not be overwritten.
+func (e *Exchanger) alike(m Message) bool {
+	src, dst := e.arrays(m, m.Parts[0])
+	from, to := src.Span(m.Parts[0].Send), dst.Span(m.Parts[0].Ghost)
+	whole := to.Length == m.Bytes || dst.Layout.Padded()
+	return whole && from.Length == to.Length && src.Layout.Pitch == dst.Layout.Pitch
+}
+
+// arrays returns the arrays that a part is sent from and arrives in.
+func (e *Exchanger) arrays(m Message, p Part) (src, dst kernels.Array) {
+	f := e.fields[p.Field]
+	return f.Array(m.From, p.Component), f.Array(m.To, p.Component)
+}
+
+// buffer allocates on the device of a rank.
+func (e *Exchanger) buffer(rank int, bytes int64) (*streams.Memory, error) {
+	b, err := e.plan.Placement.Devices[rank].Alloc(bytes)
+	if err == nil {
+		e.resources.Add(b)
+	}
+	return b, err
+}
+
+// ready makes the launches of an end: one of all copies, then the separate ones.
+func (e *Exchanger) ready(at *end) error {
+	at.queue = slices.Clone(at.separate)
+	if len(at.copies) == 0 {
+		return nil
+	}
+	k, err := e.copiers[e.plan.Placement.Devices[at.rank]].CopiesAs(at.work, at.name, at.copies...)
+	if err != nil {
+		return err
+	}
+	e.resources.Add(k)
+	at.queue = slices.Insert(at.queue, 0, operation(launch{k.Kernel}))
+	return nil
+}
+
+// byLayout divides the parts of a message into those that are copied as boxes, and, field by field,
+// those of types with gaps, which are consecutive in the message.
+func (e *Exchanger) byLayout(m Message) (boxes []Part, typed [][]Part) {
+	for _, p := range m.Parts {
+		last := len(typed) - 1
+		switch {
+		case !e.plan.Specs[p.Field].hasGaps():
+			boxes = append(boxes, p)
+		case last >= 0 && typed[last][0].Field == p.Field:
+			typed[last] = append(typed[last], p)
+		default:
+			typed = append(typed, []Part{p})
+		}
+	}
+	return boxes, typed
+}
+
+// addTypedPacking has the sender pack parts with gaps, field by field, by the fastest engine for the layout.
+func (e *Exchanger) addTypedPacking(t *Transfer, m Message, typed [][]Part, out *streams.Memory) error {
+	for _, parts := range typed {
+		layout, place, err := e.typedLayout(m.From, parts, func(p Part) domain.Box { return p.Send })
+		if err != nil {
+			return err
+		}
+		packer := e.packers[e.plan.Placement.Devices[m.From]]
+		op, err := packer.Pack(packing.Auto, spanOf(parts, out), place, layout)
+		if err != nil {
+			return err
+		}
+		e.resources.Add(op)
+		t.out.separate = append(t.out.separate, op)
+	}
+	return nil
+}
+
+// addTypedUnpacking has the receiver unpack them.
+func (e *Exchanger) addTypedUnpacking(t *Transfer, m Message, typed [][]Part, in *streams.Memory) error {
+	for _, parts := range typed {
+		layout, place, err := e.typedLayout(m.To, parts, func(p Part) domain.Box { return p.Ghost })
+		if err != nil {
+			return err
+		}
+		packer := e.packers[e.plan.Placement.Devices[m.To]]
+		op, err := packer.Unpack(packing.Auto, place, spanOf(parts, in), layout)
+		if err != nil {
+			return err
+		}
+		e.resources.Add(op)
+		t.in.separate = append(t.in.separate, op)
+	}
+	return nil
+}
+
+// typedLayout returns the layout of the boxes of parts of one field, one after another, and their memory in
+// the subdomain of a rank.
+func (e *Exchanger) typedLayout(
+	rank int, parts []Part, box func(p Part) domain.Box,
+) (*packing.MessageLayout, packing.Place, error) {
+	field := e.fields[parts[0].Field]
+	whole := field.block(rank)
+	var displacements []int64
+	var boxes []*datatype.Type
+	for _, p := range parts {
+		a := field.Array(rank, p.Component)
+		t, err := field.Spec.boxType(a.Layout, box(p))
+		if err != nil {
+			return nil, packing.Place{}, err
+		}
+		first := a.Data.Offset - whole.Offset + a.Layout.Offset(box(p).Lo)*int64(a.Layout.ElementSize)
+		displacements, boxes = append(displacements, first-field.Spec.Type.LB()), append(boxes, t)
+	}
+	t, err := datatype.Struct(slices.Repeat([]int{1}, len(boxes)), displacements, boxes)
+	if err != nil {
+		return nil, packing.Place{}, err
+	}
+	m, err := packing.NewMessageLayout(t, 1)
+	return m, packing.Place{Data: whole}, err
+}
+
+// boxType returns the type of the values in a box of an array: displacement 0 is the first point.
+func (s Spec) boxType(l domain.Layout, box domain.Box) (t *datatype.Type, err error) {
+	t = s.Type
+	extent, _ := s.valueBytes()
+	point := int64(l.ElementSize)
+	n := box.Size()
+	for _, d := range []struct {
+		count  int
+		stride int64 // bytes
+	}{{l.ElementSize / extent, int64(extent)}, {n[0], point}, {n[1], point * l.Pitch}, {n[2], point * l.Plane}} {
+		if t, err = datatype.HVector(d.count, 1, d.stride, t); err != nil {
+			return nil, err
+		}
+	}
+	return t, nil
+}
+
+// spanOf returns the span of parts that are packed one after another in a message.
+func spanOf(parts []Part, message *streams.Memory) streams.Span {
+	bytes := int64(0)
+	for _, p := range parts {
+		bytes += p.Bytes
+	}
+	return message.Span(parts[0].Offset, bytes)
+}
+
+// directLimit is how long a GPU waits for a neighbour to take part in an exchange, unless SetLimit changes it.
+const directLimit = 2 * time.Minute
+
+// makeDirect prepares one kernel per GPU that does a whole exchange, where that is possible: every
+// message takes path direct and every subdomain has its own GPU. Such an exchange needs one launch per
+// GPU and no event between them.
+func (e *Exchanger) makeDirect(c *kernels.Compiler) error {
+	p := e.plan.Placement
+	if len(e.plan.Messages) == 0 || !p.Processes.IsAlone() || !haveOwnGPUs(p.Devices) || e.plan.hasGaps() {
+		return nil
+	}
+	ranks := make([]pack.DirectExchangeRank, len(p.Devices))
+	for rank, d := range p.Devices {
+		ranks[rank].Device = d
+	}
+	for _, m := range e.plan.Messages {
+		if !m.isStored() {
+			return nil
+		}
+		for _, part := range m.Parts {
+			src, dst := e.arrays(m, part)
+			ranks[m.From].Stores = append(ranks[m.From].Stores, pack.Store(dst, part.Ghost, src, part.Send))
+		}
+		for _, pair := range [][2]int{{m.From, m.To}, {m.To, m.From}} {
+			if r := &ranks[pair[0]]; m.From != m.To && !slices.Contains(r.Neighbours, pair[1]) {
+				r.Neighbours = append(r.Neighbours, pair[1])
+			}
+		}
+	}
+	exchanges, err := pack.NewDirectExchanges(c, ranks, directLimit)
+	if err != nil {
+		return err
+	}
+	for _, d := range exchanges {
+		e.resources.Add(d)
+	}
+	e.direct = exchanges
+	return nil
+}
+
+// Transfer returns the work of one message of the plan, by its index. Where there is no such
+// message, Send and Receive return that as their error.
+func (e *Exchanger) Transfer(message int) *Transfer {
+	if e == nil {
+		return &Transfer{usable: func() error { return errNoExchanger }}
+	}
+	if message < 0 || message >= len(e.transfers) {
+		err := fmt.Errorf("halo: message %d of a plan of %d", message, len(e.transfers))
+		return &Transfer{usable: func() error { return err }}
+	}
+	return e.transfers[message]
+}
+
+// usable returns an error if the exchanger is nil, it or one of its fields is closed, or an exchange
+// has failed.
+func (e *Exchanger) usable() error {
+	if e == nil {
+		return errNoExchanger
+	}
+	if e.closed {
+		return errors.New("halo: the exchanger is closed")
+	}
+	if e.failed != nil {
+		return e.failed
+	}
+	for _, f := range e.fields {
+		if err := f.Usable(); err != nil {
+			return err
+		}
+	}
+	if e.remote != nil {
+		return e.remote.processes.Err()
+	}
+	return nil
+}
+
+// Err returns an error if a GPU reached its limit while it waited for another in an exchange
+// that was queued before.
+func (e *Exchanger) Err() error {
+	if e == nil {
+		return errNoExchanger
+	}
+	for _, d := range e.direct {
+		if err := d.Err(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Close frees what the exchanger holds. Nothing queued may still use it. It is an error, and the
+// exchanger stays open, between a Start and its Wait, unless the exchange has failed. Closing twice is
+// not an error, nor is closing nil.
+func (e *Exchanger) Close() error {
+	if e == nil {
+		return nil
+	}
+	if e.started && e.usable() == nil && e.Err() == nil {
+		return errors.New("halo: an exchange is under way: call Wait before Close")
+	}
+	e.release()
+	e.closed = true
+	return e.resources.Close()
+}
+
+// hold keeps the fields from being closed until Wait has been called.
+func (e *Exchanger) hold() {
+	e.started = true
+	for _, f := range e.fields {
+		f.hold(1)
+	}
+}
+
+// release lets the fields be closed, if an exchange holds them.
+func (e *Exchanger) release() {
+	if !e.started {
+		return
+	}
+	e.started = false
+	for _, f := range e.fields {
+		f.hold(-1)
+	}
 }

@@ -57,7 +57,7 @@ func NewReduction(f *Field, c *kernels.Compiler, op Op, mode ...sums.Mode) (*Red
 		return nil, fmt.Errorf("halo: no operation %q: sum, min, max or l2", op)
 	}
 	if f.Spec.IsTyped() {
-		return nil, fmt.Errorf("halo: field %q has values of type %v, which are no numbers", f.Spec.Name, f.Spec.Type)
+		return nil, fmt.Errorf("halo: field %q has values of type %v, which are not numbers", f.Spec.Name, f.Spec.Type)
 	}
 	if f.Spec.Element.complex() && (op == Min || op == Max) {
 		return nil, fmt.Errorf("halo: field %q has elements %s, which have no %s", f.Spec.Name, f.Spec.Element, op)

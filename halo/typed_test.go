@@ -136,8 +136,8 @@ func TestTypesThatCannotBe(t *testing.T) {
 	}
 	f := openField(t, &open, p, halo.Spec{Name: "u", Type: particle(t), Width: domain.UniformRadius(3, 1)})
 	plan := must(halo.NewPlan(p, set.Links, p2p.Auto, f.Spec))(t)
-	refuses(t, "accumulate", errorOf(halo.NewAccumulator(plan, set.Compiler, f)), "no numbers")
-	refuses(t, "reduce", errorOf(halo.NewReduction(f, set.Compiler, halo.Sum)), "no numbers")
+	refuses(t, "accumulate", errorOf(halo.NewAccumulator(plan, set.Compiler, f)), "not numbers")
+	refuses(t, "reduce", errorOf(halo.NewReduction(f, set.Compiler, halo.Sum)), "not numbers")
 }
 
 // A caller's own arrays of structs are exchanged where they lie.
