@@ -5,74 +5,92 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/streams"
 )
 
-// fastest makes a job of the engine that is fastest for the task's layout: by earlier measurements on this device, by
-// the model if Options.Predict is set and the model covers the task, or by measuring now.
+// timed is what an engine took.
+type timed struct {
+	Engine Engine        `json:"engine"`
+	Time   time.Duration `json:"ns"`
+}
+
+// tuningsVersion changes when tasks are measured otherwise. The engines have revisions.
+const tuningsVersion = 4
+
+var errUnknown = errors.New("packing: not measured in a dry run")
+
+// fastest makes a job of the engine that is fastest for the task's layout. The engines are measured once for each kind
+// of device and task: the compiler's cache keeps the times.
 func (p *Packer) fastest(t *task) (*Job, error) {
 	if t.message.Layout.Size() == 0 {
 		return &Job{Engine: Targeted, Why: "there is nothing to do"}, nil
 	}
-	kind, layout := p.kind(t), t.layoutName()
-	c, ok := p.tunings.get(kind, layout)
-	if !ok && p.options.Predict {
-		if j, err := p.predicted(t, p.tunings.model(kind)); j != nil || err != nil {
-			return j, err
+	var dry []timed
+	times, _, err := kernels.Remember(p.compiler, "packing", p.tuningKey(t), p.isTuned, func() ([]timed, error) {
+		times, err := p.measure(t)
+		if err == nil && p.device.IsDry() {
+			dry, err = times, errUnknown
 		}
+		return times, err
+	})
+	if errors.Is(err, errUnknown) {
+		times, err = dry, nil
 	}
-	if !ok {
-		var err error
-		if c, err = p.measure(t, p.tunings.model(kind)); err != nil {
-			return nil, fmt.Errorf("packing: measure the engines: %w", err)
-		}
-		c.Kind, c.Layout = kind, layout
-		if !p.device.IsDry() {
-			p.tunings.put(c)
-		}
+	if err != nil {
+		return nil, fmt.Errorf("packing: measure the engines: %w", err)
 	}
-	return p.first(c.Times, t, c.why())
+	return p.first(times, t)
 }
 
-// first makes a job of the first of the engines that suits the task, and says why. The measurement may come from
-// another type with the same layout, and an engine may suit that type only: blocks of an indexed_block that touch have
-// one length for targeted.
-func (p *Packer) first(order []timed, t *task, why string) (*Job, error) {
+// isTuned reports whether the times can have been measured of these engines.
+func (p *Packer) isTuned(times []timed) bool {
+	names := namesOf(p.engines)
+	return len(times) > 0 && !slices.ContainsFunc(times, func(m timed) bool {
+		return m.Time <= 0 || !slices.Contains(names, m.Engine)
+	})
+}
+
+// first makes a job of the first of the engines that suits the task. The measurement may come from another type with
+// the same layout, and an engine may suit that type only: blocks of an indexed_block that touch have one length for
+// targeted.
+func (p *Packer) first(order []timed, t *task) (*Job, error) {
 	for _, m := range order {
 		j, err := p.suited(m.Engine, t)
 		if err != nil {
 			return nil, err
 		}
 		if j != nil {
-			j.Why = why
+			j.Why = "measured: " + listTimes(order)
 			return j, nil
 		}
 	}
 	return nil, fmt.Errorf("packing: %s: %w, nor does any other", t.name(), ErrUnsuited)
 }
 
-// why says what the engines took, and which were not tried.
-func (t *tuning) why() string {
-	text := "measured: " + listTimes(t.Times)
-	if len(t.Skipped) > 0 {
-		text += "; skipped, predicted hopeless: " + listTimes(t.Skipped)
+func listTimes(times []timed) string {
+	var all []string
+	for _, m := range times {
+		all = append(all, fmt.Sprintf("%s %s", m.Engine, p2p.Microseconds(m.Time)))
 	}
-	return text
+	return strings.Join(all, ", ")
 }
 
-// layoutName names the task's layout. What the addresses are multiples of belongs to it:
-// it says how wide words may be.
-func (t *task) layoutName() string {
-	return fmt.Sprintf("%x %d %v", t.message.Layout.Key(), t.alignment(), t.message.Type != nil)
-}
-
-// kind names all else that the times depend on.
-func (p *Packer) kind(t *task) string {
-	o := p.options
-	o.Cache, o.Predict = "", false
-	return fmt.Sprintf("%s %s %s %+v", t.name(), p.where(t.packed), p.where(t.place.Data), o)
+// tuningKey names all that the times depend on. What the addresses are multiples of belongs to it: it says how wide
+// words may be.
+func (p *Packer) tuningKey(t *task) string {
+	var engines []string
+	for _, e := range p.engines {
+		engines = append(engines, fmt.Sprint(e.name, " ", e.revision))
+	}
+	d := p.device
+	return fmt.Sprintf("version %d, engines %v, %s %s %s, %s from %s to %s, %+v, layout %x, alignment %d, type %v",
+		tuningsVersion, engines, d.Backend, d.Name, d.Arch, t.name(), p.where(t.packed), p.where(t.place.Data), p.options,
+		t.message.Layout.Key(), t.alignment(), t.message.Type != nil)
 }
 
 // where says what kind of memory a span lies in, as the packer's device sees it.
@@ -84,29 +102,6 @@ func (p *Packer) where(s streams.Span) string {
 		return "here"
 	}
 	return "peer"
-}
-
-// predicted makes a job of the engine that the model says is fastest. It is nil if the model lacks one of the engines
-// that suit the task.
-func (p *Packer) predicted(t *task, m model) (*Job, error) {
-	var times []timed
-	for _, f := range m.forecasts(t.features(), namesOf(p.engines)) {
-		if f.known() {
-			times = append(times, f.timed)
-			continue
-		}
-		j, err := p.suited(f.Engine, t)
-		if err != nil {
-			return nil, err
-		}
-		if j != nil {
-			return nil, j.Close()
-		}
-	}
-	if len(times) == 0 {
-		return nil, nil
-	}
-	return p.first(times, t, "predicted: "+listTimes(times))
 }
 
 // suited makes a job of an engine; nil if the engine does not suit the task.
@@ -121,34 +116,37 @@ func (p *Packer) suited(e Engine, t *task) (*Job, error) {
 // autoBudget is how long one engine is timed.
 const autoBudget = time.Millisecond
 
-// measure times the engines that suit the task, except those that the model says are hopeless.
-func (p *Packer) measure(t *task, m model) (c tuning, err error) {
+// measure returns the times of the engines that suit the task, the fastest first.
+func (p *Packer) measure(t *task) (times []timed, err error) {
 	var open streams.Resources
 	defer func() { err = errors.Join(err, open.Close()) }()
 	trial, err := p.trial(t, &open)
 	if err != nil {
-		return c, err
+		return nil, err
 	}
 	clock, err := NewClock(p.compiler, p.device)
 	if err != nil {
-		return c, err
+		return nil, err
 	}
 	open.Add(clock)
-	c.Features = trial.features()
-	jobs, skipped, err := p.contenders(trial, m, &open)
-	if err != nil {
-		return c, err
+	var jobs []*Job
+	for _, e := range namesOf(p.engines) {
+		j, err := p.suited(e, trial)
+		if err != nil {
+			return nil, err
+		}
+		if j != nil {
+			open.Add(j)
+			jobs = append(jobs, j)
+		}
 	}
-	if len(jobs) == 0 {
-		return c, ErrUnsuited // nor does any other
+	switch {
+	case len(jobs) == 0:
+		return nil, ErrUnsuited // nor does any other
+	case p.device.IsDry():
+		return p.largest(t)
 	}
-	c.Skipped = skipped
-	if p.device.IsDry() {
-		c.Times, err = p.largest(t)
-	} else {
-		c.Times, err = clock.compare(jobs)
-	}
-	return c, err
+	return clock.compare(jobs)
 }
 
 // largest returns the engines that suit the task, the one that takes the most memory first: a dry run does not know
@@ -175,30 +173,8 @@ func (p *Packer) largest(t *task) (all []timed, err error) {
 	return all, nil
 }
 
-// contenders makes jobs of the engines that suit the task and are not hopeless. One of
-// which nothing is known is not.
-func (p *Packer) contenders(t *task, m model, open *streams.Resources) (jobs []*Job, skipped []timed, err error) {
-	var best forecast // of those that suit
-	for _, f := range m.forecasts(t.features(), namesOf(p.engines)) {
-		if f.hopeless(best) {
-			skipped = append(skipped, f.timed)
-			continue
-		}
-		j, err := p.suited(f.Engine, t)
-		if err != nil {
-			return nil, nil, err
-		}
-		if j == nil {
-			continue
-		}
-		open.Add(j)
-		jobs = append(jobs, j)
-		if !best.known() {
-			best = f
-		}
-	}
-	return jobs, skipped, nil
-}
+// hopeless is how many times as long as the fastest an engine takes that is not run again.
+const hopeless = 3
 
 // compare returns the times of the jobs, the fastest first. A job whose first run takes far longer than another's is
 // not run again; the others are timed in rounds.

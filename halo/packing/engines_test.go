@@ -56,7 +56,8 @@ func TestOneMoreEngine(t *testing.T) {
 	if _, why := b.auto(t, p, a); !strings.Contains(why, "blockwise ") {
 		t.Errorf("auto did not try it: %s", why)
 	}
-	p.tunings.put(tuning{Kind: p.kind(a), Layout: a.layoutName(), Features: a.features(), Times: []timed{{blockwise, 1}, {Units, 2}}})
+	a = b.column(t, 60)
+	b.teach(t, p, a, timed{blockwise, 1}, timed{Units, 2})
 	if e, why := b.auto(t, b.packerOf(t, Options{}, all), a); e != blockwise || why != "measured: blockwise 0.0 us, units 0.0 us" {
 		t.Errorf("auto took %s: %s", e, why)
 	}
@@ -93,16 +94,17 @@ func (b *autoBench) sendBlockwise(t *testing.T, p *Packer) {
 	}
 }
 
-// What was measured is of no more use once there is another engine, or one has changed.
+// What was measured is not used once there is another engine, or one has changed.
 func TestTuningsAreOfTheEngines(t *testing.T) {
 	b := newAutoBench(t)
+	a := b.column(t, 50)
 	changed := engines()
 	changed[0].revision++
-	files := map[string]bool{}
+	keys := map[string]bool{}
 	for _, all := range [][]engine{engines(), append(engines(), blockwiseEngine), changed} {
-		files[b.packerOf(t, Options{}, all).tunings.store.Path()] = true
+		keys[b.packerOf(t, Options{}, all).tuningKey(a)] = true
 	}
-	if len(files) != 3 {
-		t.Errorf("files %v", files)
+	if len(keys) != 3 {
+		t.Errorf("keys %v", keys)
 	}
 }

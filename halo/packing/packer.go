@@ -15,7 +15,7 @@ import (
 // engine is what a packer knows of an Engine.
 type engine struct {
 	name     Engine
-	revision int // changes when its kernels do, so that what was measured is of no more use
+	revision int // changes when its kernels do, so that the engines are measured again
 	// ready makes a job of a task that has bytes to move, ErrUnsuited where the engine does not
 	// suit it. What the engine keeps on the device for further jobs goes through cached.
 	ready func(p *Packer, j *Job, t *task) error
@@ -27,14 +27,6 @@ func namesOf(all []engine) (names []Engine) {
 		names = append(names, e.name)
 	}
 	return names
-}
-
-// revisionsOf returns those of engines.
-func revisionsOf(all []engine) (revisions []int) {
-	for _, e := range all {
-		revisions = append(revisions, e.revision)
-	}
-	return revisions
 }
 
 // Packer makes jobs for one device. What it puts on the device for a layout, lists of
@@ -50,7 +42,6 @@ type Packer struct {
 	units     *pack.UnitPacker
 	trees     *pack.TreePacker
 	layouts   layoutCache
-	tunings   tuningCache
 }
 
 var errNoDevice = errors.New("packing: the device is nil")
@@ -64,7 +55,6 @@ func newPacker(c *kernels.Compiler, d *streams.Device, o Options, engines []engi
 		return nil, errNoDevice
 	}
 	made := &Packer{engines: engines, device: d, options: o, compiler: c}
-	made.tunings.open(o.Cache, d, namesOf(engines), revisionsOf(engines))
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, made.Close())

@@ -22,7 +22,7 @@ import (
 // Engine names a method of packing and unpacking. Each is declared next to the code that makes its jobs; see Engines.
 type Engine string
 
-// Auto is the fastest of the engines for a layout, measured or predicted.
+// Auto is the fastest of the engines for a layout, as measured.
 const Auto Engine = "auto"
 
 // ErrUnsuited says that an engine cannot pack a layout, or only at an absurd cost, such as a million copies.
@@ -114,12 +114,6 @@ type Options struct {
 	Lanes     int
 	Pinned    bool // the list of blocks stays in pinned host memory (bypass)
 	Primitive bool // a thread moves one primitive, not a wide word (tree)
-	// folder of the cache, for what Auto measures; where empty the one that HALOX_CACHE names, else the user's
-	Cache string
-	// Predict has Auto take the engine that a model, fitted to what was measured before,
-	// says is fastest, and measure only where the model cannot tell. It is for programs
-	// that make many layouts and use each a few times, as adaptive meshes do.
-	Predict bool
 }
 
 // strided and listed are the options of the kernels.
@@ -135,7 +129,7 @@ func (o Options) listed(equal bool) pack.BlockOptions {
 type Job struct {
 	resources streams.Resources
 	Engine    Engine // never Auto
-	Why       string // why Auto took it: what was measured or predicted
+	Why       string // why Auto took it: what was measured
 	queue     func(s *streams.Stream) error
 	most      int // operations that it queues, where they are more than two
 }

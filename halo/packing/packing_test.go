@@ -22,9 +22,9 @@ type engineBench struct {
 }
 
 func newEngineBench(t *testing.T, set *testdevices.Set, all ...packing.Options) *engineBench {
+	t.Helper()
 	b := &engineBench{treeBench: newTreeBench(t, set)}
 	for _, o := range all {
-		o.Cache = t.TempDir()
 		p := must(packing.New(set.Compiler, b.device, o))(t)
 		t.Cleanup(func() {
 			if err := p.Close(); err != nil {

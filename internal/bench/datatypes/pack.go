@@ -146,7 +146,7 @@ func (p *packOptions) Run(ctx context.Context, on *bench.Machine, to *bench.Reco
 	r := &packRun{
 		device: on.Devices[0], compiler: on.Compiler, contenders: p.figure.contenders(),
 		pinned: p.To == ToPinned, check: !p.NoCheck, budget: p.Budget,
-		options: packing.Options{Blocks: p.Blocks},
+		blocks: p.Blocks,
 	}
 	return to.Measure(ctx, r.tasks(p.work, p.Unpack))
 }
@@ -199,9 +199,9 @@ type packRun struct {
 	device        *streams.Device
 	compiler      *kernels.Compiler
 	contenders    []contender
-	pinned, check bool            // packed bytes lie in pinned host memory; results are compared with the host's
-	budget        time.Duration   // for each measurement
-	options       packing.Options // what contenders' own are added to
+	pinned, check bool          // packed bytes lie in pinned host memory; results are compared with the host's
+	budget        time.Duration // for each measurement
+	blocks        int           // thread blocks of a kernel at most; 0 for as many as suit
 }
 
 // packCase is one workload in one direction, with its memory.
@@ -250,7 +250,7 @@ func (c *packCase) prepare(w workloads.Workload) (err error) {
 
 // packer returns the packer with a contender's options.
 func (c *packCase) packer(o packing.Options) (*packing.Packer, error) {
-	o.Blocks, o.Cache = c.options.Blocks, c.options.Cache
+	o.Blocks = c.blocks
 	if p := c.packers[o]; p != nil {
 		return p, nil
 	}
@@ -297,7 +297,7 @@ func (c *packCase) head(w workloads.Workload, direction string) results.Row {
 		memory = ToPinned
 	}
 	return layoutOf(w).Label("direction", direction).Label("memory", memory).
-		Label("thread_blocks", positive(c.options.Blocks)).Label("pieces", c.message.Layout.NumBlocks())
+		Label("thread_blocks", positive(c.blocks)).Label("pieces", c.message.Layout.NumBlocks())
 }
 
 // enter makes a contender's job and compares what it does.

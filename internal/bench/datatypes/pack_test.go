@@ -88,8 +88,8 @@ func newPackRun(t *testing.T) *packRun {
 		}
 	})
 	return &packRun{
-		device: devices[0], compiler: kernels.CompilerFromEnv(), contenders: []contender{byCopies, byTargeted, byTree}, check: true,
-		budget: 10 * time.Microsecond, options: packing.Options{Cache: t.TempDir()},
+		device: devices[0], compiler: kernels.NewCompiler(kernels.Options{Cache: t.TempDir()}), contenders: []contender{byCopies, byTargeted, byTree}, check: true,
+		budget: 10 * time.Microsecond,
 	}
 }
 

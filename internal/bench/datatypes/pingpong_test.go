@@ -99,8 +99,8 @@ func newPingCase(t *testing.T, w workloads.Workload) *pingCase {
 	t.Helper()
 	set := testdevices.Host(t, 2)
 	c := &pingCase{pingRun: &pingRun{
-		from: set.Devices[0], to: set.Devices[1], compiler: kernels.CompilerFromEnv(), check: true,
-		budget: 10 * time.Microsecond, packing: packing.Options{Cache: t.TempDir()},
+		from: set.Devices[0], to: set.Devices[1], check: true, budget: 10 * time.Microsecond,
+		compiler: kernels.NewCompiler(kernels.Options{Cache: t.TempDir()}),
 	}}
 	t.Cleanup(func() {
 		if err := c.Close(); err != nil {

@@ -1,0 +1,20 @@
+package packing
+
+import (
+	"fmt"
+	"os"
+	"testing"
+)
+
+// TestMain keeps what tests measure out of the user's cache.
+func TestMain(m *testing.M) {
+	folder, err := os.MkdirTemp("", "halox-packing")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Setenv("HALOX_CACHE", folder)
+	code := m.Run()
+	os.RemoveAll(folder)
+	os.Exit(code)
+}
