@@ -3,15 +3,12 @@ package cache_test
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -92,8 +89,7 @@ func TestNowhere(t *testing.T) {
 	if _, err := e.Read(); !errors.Is(err, fs.ErrNotExist) {
 		t.Error(err)
 	}
-	change := func([]byte) ([]byte, error) { return nil, nil }
-	if e.Write(nil) == nil || e.Update(change) == nil {
+	if e.Write(nil) == nil {
 		t.Error("something was kept nowhere")
 	}
 }
@@ -130,8 +126,7 @@ func TestAFolderMayBeALink(t *testing.T) {
 	holds(t, cache.At(name).Entry("entry.json"), "text")
 }
 
-// What stands in the place of an entry counts as absent, is waited for by nobody, and
-// gives way to what is written next.
+// Whatever is in the place of an entry counts as absent, and is replaced by the next write. No reader waits for it.
 func TestWhatIsNoEntry(t *testing.T) {
 	link := func(to string) func(string) error {
 		return func(path string) error { return os.Symlink(to, path) }
@@ -159,8 +154,7 @@ func TestWhatIsNoEntry(t *testing.T) {
 	}
 }
 
-// replaced puts something in the place of an entry and checks that it is refused, and
-// replaced by an update, which begins with nothing.
+// replaced puts something in the place of an entry and checks that it is refused, and replaced by a write.
 func replaced(t *testing.T, e cache.Entry, make func(string) error, why string) {
 	t.Helper()
 	if err := os.Remove(e.Path()); err != nil {
@@ -170,13 +164,7 @@ func replaced(t *testing.T, e cache.Entry, make func(string) error, why string) 
 		t.Skip("SKIPPED: ", err)
 	}
 	refused(t, e, why)
-	err := e.Update(func(old []byte) ([]byte, error) {
-		if old != nil {
-			t.Errorf("the update begins with %.40q", old)
-		}
-		return []byte("new"), nil
-	})
-	if err != nil {
+	if err := e.Write([]byte("new")); err != nil {
 		t.Fatal(err)
 	}
 	holds(t, e, "new")
@@ -217,15 +205,6 @@ func TestTooLargeToKeep(t *testing.T) {
 	holds(t, e, "text")
 }
 
-func TestAnErrorOfTheChange(t *testing.T) {
-	_, e := filled(t, "text")
-	wrong := errors.New("no change")
-	if err := e.Update(func([]byte) ([]byte, error) { return nil, wrong }); err != wrong {
-		t.Error(err)
-	}
-	holds(t, e, "text")
-}
-
 // TestMain is also the program of the processes that the tests below start.
 func TestMain(m *testing.M) {
 	folder, job := os.Getenv("CACHE_TEST_FOLDER"), os.Getenv("CACHE_TEST_JOB")
@@ -239,31 +218,10 @@ func TestMain(m *testing.M) {
 				panic(err)
 			}
 		}
-	case "lock": // until it is killed
-		panic(e.Update(func([]byte) ([]byte, error) {
-			fmt.Println("locked")
-			time.Sleep(time.Hour) // a process all of whose goroutines are blocked is ended by the runtime
-			return nil, nil
-		}))
-	case "count":
-		for range updates {
-			if err := e.Update(next); err != nil {
-				panic(err)
-			}
-		}
 	}
 }
 
-const (
-	size    = 1 << 20
-	updates = 25
-)
-
-// next counts in an entry.
-func next(old []byte) ([]byte, error) {
-	n, _ := strconv.Atoi(string(old))
-	return strconv.AppendInt(nil, int64(n+1), 10), nil
-}
+const size = 1 << 20
 
 // process returns another process that works on the folder.
 func process(folder cache.Folder, job string) *exec.Cmd {
@@ -271,32 +229,6 @@ func process(folder cache.Folder, job string) *exec.Cmd {
 	c.Env = append(os.Environ(), "CACHE_TEST_FOLDER="+folder.Path(), "CACHE_TEST_JOB="+job)
 	c.Stderr = os.Stderr
 	return c
-}
-
-// No update gets lost, of goroutines and of processes.
-func TestUpdatesAtTheSameTime(t *testing.T) {
-	const goroutines, processes = 4, 3
-	folder := fresh(t)
-	e := folder.Entry("entry.json")
-	var group sync.WaitGroup
-	for range processes {
-		group.Go(func() {
-			if err := process(folder, "count").Run(); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	for range goroutines {
-		group.Go(func() {
-			for range updates {
-				if err := e.Update(next); err != nil {
-					t.Error(err)
-				}
-			}
-		})
-	}
-	group.Wait()
-	holds(t, e, strconv.Itoa((goroutines+processes)*updates))
 }
 
 func TestKilledWriter(t *testing.T) {
@@ -314,37 +246,6 @@ func TestKilledWriter(t *testing.T) {
 			t.Fatalf("%d bytes, %v", len(data), err)
 		}
 	}
-}
-
-// While a process has the lock an update waits for it, and a reader does not; one that is
-// killed gives it back.
-func TestKilledUpdate(t *testing.T) {
-	folder, e := filled(t, "1")
-	c := process(folder, "lock")
-	out, err := c.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := out.Read(make([]byte, 6)); err != nil {
-		t.Fatal(err)
-	}
-	holds(t, e, "1")
-	done := make(chan error, 1)
-	go func() { done <- e.Update(next) }()
-	select {
-	case err := <-done:
-		t.Fatalf("an update did not wait: %v", err)
-	case <-time.After(50 * time.Millisecond):
-	}
-	c.Process.Kill()
-	c.Wait()
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
-	holds(t, e, "2")
 }
 
 // machine is a key of stores in the tests below.
@@ -376,11 +277,6 @@ func TestStore(t *testing.T) {
 	get(cache.Remember(folder, "other", key, positive))
 	get(cache.Remember(folder, "kind", machine{2, key.Devices}, positive))
 	get(cache.Store[[]int]{})
-	add := func(old []int) []int { return append(old, 4) }
-	if err := s.Update(add); err != nil {
-		t.Error(err)
-	}
-	get(s, 3, 4)
 	text, err := os.ReadFile(s.Path())
 	if err != nil {
 		t.Fatal(err)
@@ -388,7 +284,7 @@ func TestStore(t *testing.T) {
 	for name, text := range map[string]string{
 		"empty":          "",
 		"cut off":        string(text[:len(text)-3]),
-		"another form":   "[3,4]",
+		"another form":   "[3]",
 		"another key":    strings.Replace(string(text), `"a"`, `"c"`, 1),
 		"not valid":      strings.Replace(string(text), "3", "-3", 1),
 		"past 64 bits":   strings.Replace(string(text), "3", "1e30", 1),
@@ -400,10 +296,6 @@ func TestStore(t *testing.T) {
 				t.Fatal(err)
 			}
 			get(s)
-			if err := s.Update(add); err != nil {
-				t.Error(err)
-			}
-			get(s, 4)
 		})
 	}
 }

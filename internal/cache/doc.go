@@ -1,8 +1,6 @@
-// Package cache keeps what halox compiled and measured for its user, in one folder, from
-// one process to the next.
+// Package cache keeps what halox compiled and measured for its user, in one folder, from one process to the next.
 //
-// It only saves time. An entry that is not there, is damaged, or may be the work of
-// somebody else counts as none, and its owner makes it anew; an entry that cannot be
-// written is made anew the next time. So the errors of this package are to be told, at
-// most, and never end a run. What the entries say their readers check.
+// It only saves time. An entry that is missing or damaged, or that another user may have written, counts as absent:
+// its owner computes it again. So does the next process where an entry cannot be written. Errors of this package may be
+// reported, but never end a run.
 package cache

@@ -1,14 +1,11 @@
 package cache
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"time"
 
-	"github.com/gofrs/flock"
 	"github.com/halox/halox/internal/files"
 )
 
@@ -66,41 +63,12 @@ func readIn(root *os.Root, name string) ([]byte, error) {
 }
 
 // Write makes the entry hold the parts, one after another. Whoever reads it, also after
-// this process was killed, finds all of them or what was there before. Whatever was there
-// is replaced, but for a folder.
+// this process was killed, finds all of them or what was there before. Everything except a
+// folder is replaced.
 func (e Entry) Write(parts ...[]byte) error {
 	if err := e.folder.make(); err != nil {
 		return err
 	}
-	return e.write(parts...)
-}
-
-// Update makes the entry hold what change makes of its content, which is nil where Read
-// would return an error. Of updates at the same time, by any processes, each begins with
-// what the one before it made; only on a file system without locks may one get lost. An
-// error of change is returned and leaves the entry as it is; so does a lock that is not to
-// be had within 10 s.
-func (e Entry) Update(change func(old []byte) ([]byte, error)) error {
-	if err := e.folder.make(); err != nil {
-		return err
-	}
-	unlock, err := e.folder.lock()
-	if err != nil {
-		return e.unused(err)
-	}
-	defer unlock()
-	old, err := e.Read()
-	if err != nil {
-		old = nil
-	}
-	text, err := change(old)
-	if err != nil {
-		return err
-	}
-	return e.write(text)
-}
-
-func (e Entry) write(parts ...[]byte) error {
 	size := 0
 	for _, part := range parts {
 		size += len(part)
@@ -122,23 +90,3 @@ func (e Entry) unused(err error) error {
 // Entry returns the entry of that name, a file's without a folder, whether it is there or
 // not.
 func (f Folder) Entry(name string) Entry { return Entry{f, name} }
-
-const (
-	lockName  = "lock"
-	lockLimit = 10 * time.Second
-	lockRetry = 2 * time.Millisecond
-)
-
-// lock takes the folder for this goroutine, as soon as no other of any process has it. A
-// process that ends gives it back, however it ends. Where there are no locks, none is
-// taken: an update that gets lost is measured again.
-func (f Folder) lock() (unlock func() error, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), lockLimit)
-	defer cancel()
-	l := flock.New(filepath.Join(f.path, lockName), flock.SetFlag(os.O_CREATE|os.O_RDWR|files.NoWait),
-		flock.SetPermissions(0o644))
-	if _, err := l.TryLockContext(ctx, lockRetry); errors.Is(err, context.DeadlineExceeded) {
-		return nil, errors.New("another process has it locked")
-	}
-	return l.Unlock, nil
-}

@@ -10,13 +10,11 @@ import (
 	"github.com/halox/halox/internal/files"
 )
 
-// A Folder is where the cache is. The zero Folder is nowhere: nothing is there, and
-// nothing is kept.
+// A Folder is where the cache is. The zero Folder is nowhere: it holds and keeps nothing.
 type Folder struct{ path string }
 
-// At returns the folder that is named; where the name is empty, the one that the variable
-// HALOX_CACHE names; where that is not set, halox in the user's folder for caches; and
-// where there is no such folder, nowhere.
+// At returns the named folder. If the name is empty it is the one that the variable
+// HALOX_CACHE names, else halox in the user's folder for caches, else nowhere.
 func At(name string) Folder {
 	if name != "" {
 		return Folder{name}
@@ -42,8 +40,8 @@ func (f Folder) Below(name string) Folder {
 	return Folder{filepath.Join(f.path, name)}
 }
 
-// Check says why the folder is not used, nil if it is. One that is not there yet will be
-// made.
+// Check says why the folder is not used, nil if it is. A missing folder is no error: Write
+// makes it.
 func (f Folder) Check() error {
 	root, err := f.open()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -66,8 +64,8 @@ func (f Folder) Keeps() error {
 	return nil
 }
 
-// open opens a folder that is there and is this user's. What is then opened in it is in
-// this one, even if another takes its name.
+// open opens an existing folder of this user. What is then opened in it is in this folder,
+// even if another takes its name.
 func (f Folder) open() (*os.Root, error) {
 	if f.path == "" {
 		return nil, errNowhere
@@ -92,7 +90,7 @@ func (f Folder) open() (*os.Root, error) {
 	return root, nil
 }
 
-// make makes the folder where it is missing, and checks it.
+// make makes the folder if it is missing, and checks it.
 func (f Folder) make() error {
 	if f.path == "" {
 		return errNowhere

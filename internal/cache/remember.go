@@ -44,45 +44,23 @@ func (s Store[T]) Get() (value T, err error) {
 	if err != nil {
 		return value, err
 	}
-	if value, err = s.decode(text); err != nil {
-		return value, s.entry.unused(err)
-	}
-	return value, nil
-}
-
-func (s Store[T]) decode(text []byte) (none T, err error) {
 	var v stored[T]
-	if err := json.Unmarshal(text, &v); err != nil {
-		return none, err
-	}
-	if !bytes.Equal(v.Key, s.key) {
-		return none, fmt.Errorf("it holds for %s, not for %s", v.Key, s.key)
-	}
-	if !s.valid(v.Value) {
-		return none, errors.New("it is damaged")
+	switch err := json.Unmarshal(text, &v); {
+	case err != nil:
+		return value, s.entry.unused(err)
+	case !bytes.Equal(v.Key, s.key):
+		return value, s.entry.unused(fmt.Errorf("it holds for %s, not for %s", v.Key, s.key))
+	case !s.valid(v.Value):
+		return value, s.entry.unused(errors.New("it is damaged"))
 	}
 	return v.Value, nil
 }
 
-func (s Store[T]) encode(value T) ([]byte, error) {
-	text, err := json.Marshal(stored[T]{s.key, value})
-	return append(text, '\n'), err
-}
-
 // Put replaces the value.
 func (s Store[T]) Put(value T) error {
-	text, err := s.encode(value)
+	text, err := json.Marshal(stored[T]{s.key, value})
 	if err != nil {
 		return err
 	}
-	return s.entry.Write(text)
-}
-
-// Update replaces the value by what change makes of it; it gets the zero value where Get would return an error. Updates
-// at the same time come one after another, see Entry.Update.
-func (s Store[T]) Update(change func(old T) T) error {
-	return s.entry.Update(func(text []byte) ([]byte, error) {
-		old, _ := s.decode(text)
-		return s.encode(change(old))
-	})
+	return s.entry.Write(text, []byte("\n"))
 }
