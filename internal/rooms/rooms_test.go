@@ -39,7 +39,7 @@ var may = map[string][]string{
 	"p2p/mpi":                       {"streams", "internal/mpi", "internal/nccl"},
 	"halo":                          {"halo/datatype", "halo/packing", "p2p", "p2p/mpi", "kernels", "kernels/pack", "kernels/reduce", "streams", "domain", "internal/cache"},
 	"halo/datatype":                 {},
-	"halo/packing":                  {"halo/datatype", "p2p", "kernels", "kernels/flags", "kernels/pack", "streams", "domain", "internal/cache"},
+	"halo/packing":                  {"halo/datatype", "p2p", "kernels", "kernels/flags", "kernels/pack", "streams", "domain"},
 	"halo/halotest":                 {"halo", "halo/datatype", "p2p", "kernels", "streams", "domain"},
 	"halo/ranks":                    {"internal/poll", "kernels", "p2p", "p2p/mpi", "streams"},
 	"halo/boundary":                 {"halo", "kernels", "kernels/pack", "streams", "domain"},
