@@ -6,6 +6,7 @@ import (
 	"image/color"
 	"math"
 	"slices"
+	"strconv"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
@@ -79,42 +80,18 @@ func (c Curves) checkCurve(curve Curve) error {
 	return nil
 }
 
-// names returns those of the curves.
-func (c Curves) names() (names []string) {
-	for _, curve := range c.Curves {
-		names = append(names, curve.Name)
+func (c Curves) layout() (sheet, error) {
+	if err := c.check(); err != nil {
+		return sheet{}, err
 	}
-	return names
-}
-
-func (c Curves) size() (width, height vg.Length) { return widthFor(c.names()), heightFor(c.names()) }
-
-func (c Curves) draw(canvas draw.Canvas) {
-	p, legend := c.plot()
-	canvas = heading{c.Title, c.Note}.draw(canvas)
-	switch names := c.names(); {
-	case len(names) == 1 && names[0] == "":
-	case beside(names):
-		canvas = drawBeside(canvas, legend, names)
-	default:
-		p.Legend = legend
-		c.leaveRoom(p)
-	}
-	drawPlot(p, canvas)
-}
-
-// leaveRoom leaves a third of the height free above the curves.
-func (c Curves) leaveRoom(p *plot.Plot) {
-	if c.LinearY {
-		p.Y.Max += (p.Y.Max - p.Y.Min) * 0.4
-		return
-	}
-	p.Y.Max *= math.Pow(p.Y.Max/p.Y.Min, 0.33)
+	p, l := c.plot()
+	data := func(c draw.Canvas) { drawPlot(p, c) }
+	return newSheet(heading{c.Title, c.Note}, l, chartWidth, chartHeight, data), nil
 }
 
 // plot returns the plot, and the legend of its curves.
-func (c Curves) plot() (*plot.Plot, plot.Legend) {
-	p, legend := newPlot(c.XLabel, c.YLabel), newLegend()
+func (c Curves) plot() (*plot.Plot, *legend) {
+	p, l := newPlot(c.XLabel, c.YLabel), newLegend()
 	p.X.Tick.Marker, p.Y.Tick.Marker = steps{whole: c.whole()}, steps{}
 	p.Add(plotter.NewGrid())
 	colour, bounds := -1, 0
@@ -122,14 +99,14 @@ func (c Curves) plot() (*plot.Plot, plot.Legend) {
 		if curve.Bound {
 			style := curveStyle(grey, true)
 			style.Dashes = boundDashes[bounds%len(boundDashes)]
-			c.add(p, &legend, grey, style, curve)
+			c.add(p, l, grey, style, curve)
 			bounds++
 			continue
 		}
 		if i == 0 || !curve.Twin {
 			colour++
 		}
-		c.add(p, &legend, colour, curveStyle(colour, curve.Dashed), curve)
+		c.add(p, l, colour, curveStyle(colour, curve.Dashed), curve)
 	}
 	if c.LinearX {
 		pad(&p.X)
@@ -144,7 +121,7 @@ func (c Curves) plot() (*plot.Plot, plot.Legend) {
 		p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, decades{}
 		widen(&p.Y)
 	}
-	return p, legend
+	return p, l
 }
 
 // whole reports whether all points lie at whole numbers of X.
@@ -154,7 +131,7 @@ func (c Curves) whole() bool {
 	})
 }
 
-func (c Curves) add(p *plot.Plot, legend *plot.Legend, colour int, style draw.LineStyle, curve Curve) {
+func (c Curves) add(p *plot.Plot, l *legend, colour int, style draw.LineStyle, curve Curve) {
 	points := make(plotter.XYs, len(curve.X))
 	for k := range points {
 		points[k].X, points[k].Y = curve.X[k], curve.Y[k]
@@ -176,9 +153,7 @@ func (c Curves) add(p *plot.Plot, legend *plot.Legend, colour int, style draw.Li
 		p.Add(dots)
 		legendOf = append(legendOf, dots)
 	}
-	if curve.Name != "" {
-		legend.Add(curve.Name, legendOf...)
-	}
+	l.add(curve.Name, legendOf...)
 }
 
 // boundDashes tell bounds apart.
@@ -231,7 +206,11 @@ func (c Curves) marksX() plot.Ticker {
 			return decades{}
 		}
 	}
-	return places(at)
+	ticks := make(plot.ConstantTicks, len(at))
+	for i, v := range at {
+		ticks[i] = plot.Tick{Value: v, Label: typeset(strconv.FormatFloat(v, 'g', 6, 64))}
+	}
+	return ticks
 }
 
 // Panels is plots of the same curves beside each other, with one legend: that of the
@@ -241,43 +220,27 @@ type Panels struct {
 	Panels      []Curves
 }
 
-func (p Panels) check() error {
+func (p Panels) layout() (sheet, error) {
 	if len(p.Panels) == 0 {
-		return errors.New("there are no panels")
+		return sheet{}, errors.New("there are no panels")
 	}
+	var plots []*plot.Plot
+	most := newLegend()
 	for _, c := range p.Panels {
 		if err := c.check(); err != nil {
-			return err
+			return sheet{}, err
+		}
+		one, l := c.plot()
+		if plots = append(plots, one); len(l.names) > len(most.names) {
+			most = l
 		}
 	}
-	return nil
-}
-
-// legendOf returns the panel whose legend stands for all.
-func (p Panels) legendOf() Curves {
-	most := p.Panels[0]
-	for _, c := range p.Panels {
-		if len(c.Curves) > len(most.Curves) {
-			most = c
+	width := vg.Length(len(plots)) * 10 * vg.Centimeter
+	return newSheet(heading{p.Title, p.Note}, most, width, chartHeight, func(c draw.Canvas) {
+		each := c.Size().X / vg.Length(len(plots))
+		for i, one := range plots {
+			left := vg.Length(i) * each
+			drawPlot(one, draw.Crop(c, left, left+each-c.Size().X-chartGap, 0, 0))
 		}
-	}
-	return most
-}
-
-func (p Panels) size() (width, height vg.Length) {
-	return vg.Length(len(p.Panels))*10*vg.Centimeter + legendWidth(p.legendOf().names()), heightFor(
-		p.legendOf().names(),
-	)
-}
-
-func (p Panels) draw(c draw.Canvas) {
-	c = heading{p.Title, p.Note}.draw(c)
-	_, legend := p.legendOf().plot()
-	c = drawBeside(c, legend, p.legendOf().names())
-	width := c.Size().X / vg.Length(len(p.Panels))
-	for i, panel := range p.Panels {
-		plot, _ := panel.plot()
-		left := vg.Length(i) * width
-		drawPlot(plot, draw.Crop(c, left, left+width-c.Size().X-chartGap, 0, 0))
-	}
+	}), nil
 }

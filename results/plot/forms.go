@@ -126,15 +126,14 @@ func (s *selection) bars(k kind, x, y axis) (Chart, error) {
 	return b, nil
 }
 
-// history plots the largest change of each check of runs over their steps.
+// history plots the largest change of each check of runs over their steps. Changes of 0 are left out where the axis is
+// logarithmic, that is unless all are 0.
 func (s *selection) history(k kind) (Chart, error) {
-	c := Curves{XLabel: "steps", YLabel: "largest change in a step", LinearX: true}
+	c := Curves{XLabel: "steps", YLabel: "largest change in a step", LinearX: true, LinearY: true}
 	s.rows = slices.DeleteFunc(s.rows, func(row sourceRow) bool { return s.sources[row.source].Run == nil })
 	kept := map[string]bool{}
-	for _, one := range s.series(
-		[]string{"solver", "grid", "precision", "scheme", "order", "path", "devices"},
-		axis{name: "iterations", factor: 1},
-	) {
+	by := []string{"solver", "grid", "precision", "scheme", "order", "path", "devices"}
+	for _, one := range s.series(by, axis{name: "iterations", factor: 1}) {
 		for _, row := range one.rows {
 			name := one.name
 			if kept[name] {
@@ -143,25 +142,44 @@ func (s *selection) history(k kind) (Chart, error) {
 			if next := historyOf(s.sources[row.source].Run, name); len(next.X) > 0 {
 				kept[name] = true
 				c.Curves = append(c.Curves, next)
+				c.LinearY = c.LinearY && slices.Max(next.Y) == 0
 			}
 		}
 	}
 	if len(c.Curves) == 0 {
 		return nil, fmt.Errorf("%w: no record has a history, which halox run --history keeps", ErrNothing)
 	}
+	for i, one := range c.Curves {
+		if !c.LinearY {
+			c.Curves[i] = positive(one)
+		}
+	}
+	c.Curves = slices.DeleteFunc(c.Curves, func(one Curve) bool { return len(one.X) == 0 })
 	c.Title, c.Note = s.title(k), s.note()
 	return c, nil
 }
 
-// historyOf returns the changes of a run that a logarithmic axis can show.
+// historyOf returns the changes of a run.
 func historyOf(r *results.Run, name string) Curve {
 	c := Curve{Name: name, Plain: len(r.History) > 60}
 	for _, check := range r.History {
-		if change := check.MaxChange; change != nil && *change > 0 {
+		if change := check.MaxChange; change != nil {
 			c.X, c.Y = append(c.X, float64(check.Iteration)), append(c.Y, *change)
 		}
 	}
 	return c
+}
+
+// positive returns a curve without its points that are not above 0.
+func positive(c Curve) Curve {
+	p := c
+	p.X, p.Y = nil, nil
+	for i, y := range c.Y {
+		if y > 0 {
+			p.X, p.Y = append(p.X, c.X[i]), append(p.Y, y)
+		}
+	}
+	return p
 }
 
 // scaling plots speed-up and efficiency over the number of devices. Rows that have

@@ -95,13 +95,6 @@ func (p Picture) values() (s span, others bool) {
 	return s, others
 }
 
-func (p Picture) heading() heading {
-	if _, others := p.values(); others {
-		return heading{p.Title, "gray: not finite"}
-	}
-	return heading{title: p.Title}
-}
-
 // plot returns the map. Its axes run from 0 to 1, since those of the points may be longer than float64 can tell.
 func (p Picture) plot() *plot.Plot {
 	m := newPlot(p.XLabel, p.YLabel)
@@ -142,25 +135,29 @@ func shade(colors []color.RGBA, values span, v float64) color.RGBA {
 	return colors[min(max(0, int(values.fraction(v)*float64(last)+0.5)), last)]
 }
 
-// size makes the map as large as its sides tell.
-func (p Picture) size() (width, height vg.Length) {
-	const much = 1000
-	data := mapCanvas(p.plot(), draw.Canvas{Rectangle: vg.Rectangle{Max: vg.Point{X: much, Y: much}}}).Size()
-	size := p.mapSize()
-	width = size.X + much - data.X + colorsBar + 2*chartMargin
-	return width, size.Y + much - data.Y + p.heading().height(width-2*chartMargin) + 2*chartMargin
-}
-
-func (p Picture) draw(c draw.Canvas) {
-	c = p.heading().draw(c)
-	m := p.plot()
-	inner := draw.Crop(c, 0, -colorsBar, 0, 0)
-	drawPlot(m, inner)
-	if values, _ := p.values(); !values.empty() {
-		data := mapCanvas(m, inner)
-		data.Min.X, data.Max.X = c.Max.X-colorsBar+chartGap, c.Max.X
-		drawColorBar(data, values, "")
+// layout makes the map as large as its sides say.
+func (p Picture) layout() (sheet, error) {
+	if err := p.check(); err != nil {
+		return sheet{}, err
 	}
+	const much = 1000
+	m := p.plot()
+	data := mapCanvas(m, draw.Canvas{Rectangle: vg.Rectangle{Max: vg.Point{X: much, Y: much}}}).Size()
+	size := p.mapSize()
+	values, others := p.values()
+	h := heading{title: p.Title}
+	if others {
+		h.note = "gray: not finite"
+	}
+	return newSheet(h, newLegend(), size.X+much-data.X+colorsBar, size.Y+much-data.Y, func(c draw.Canvas) {
+		inner := draw.Crop(c, 0, -colorsBar, 0, 0)
+		drawPlot(m, inner)
+		if !values.empty() {
+			bar := mapCanvas(m, inner)
+			bar.Min.X, bar.Max.X = c.Max.X-colorsBar+chartGap, c.Max.X
+			drawColorBar(bar, values, "")
+		}
+	}), nil
 }
 
 // drawColorBar draws the scale of colors for a span, as high as the canvas, with its numbers.
@@ -227,11 +224,14 @@ func (m matrix) gridWidth() vg.Length {
 	return width + 60
 }
 
-func (m matrix) size() (width, height vg.Length) {
-	width = max(vg.Length(len(m.Grids))*m.gridWidth()+colorsBar, 12*vg.Centimeter) + 2*chartMargin
+func (m matrix) layout() (sheet, error) {
+	if err := m.check(); err != nil {
+		return sheet{}, err
+	}
+	width := max(vg.Length(len(m.Grids))*m.gridWidth()+colorsBar, 12*vg.Centimeter)
 	lines := vg.Length(strings.Count(m.gridTitle(0), "\n") + 1)
-	height = matrixCell*vg.Length(len(m.Rows)) + 14*lines + 60
-	return width, height + heading{m.Title, m.Note}.height(width-2*chartMargin) + 2*chartMargin
+	height := matrixCell*vg.Length(len(m.Rows)) + 14*lines + 60
+	return newSheet(heading{m.Title, m.Note}, newLegend(), width, height, m.draw), nil
 }
 
 // gridTitle returns the name of a map in as many lines as the longest takes.
@@ -259,7 +259,6 @@ func (m matrix) values() span {
 }
 
 func (m matrix) draw(c draw.Canvas) {
-	c = heading{m.Title, m.Note}.draw(c)
 	values := m.values()
 	bar := draw.Crop(c, c.Size().X-colorsBar, 0, 0, 0)
 	for i, g := range m.Grids {

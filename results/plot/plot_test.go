@@ -117,9 +117,8 @@ func named(t *testing.T, kind string, o Options, all ...results.Source) (names [
 	return names, c.Note
 }
 
-// Records of several machines, commits or files have curves of their own that say so,
-// where else they would be of one name; of one machine, and not the same points, they
-// share curves.
+// Records of several machines, and files of one machine with rows at the same points, have separate curves; other files
+// of one machine share curves.
 func TestPlotTellsRecordsApart(t *testing.T) {
 	rows := func(name, commit string, points ...int) results.Source {
 		s := resultstest.Source(results.KindSweep)
@@ -136,8 +135,7 @@ func TestPlotTellsRecordsApart(t *testing.T) {
 		want       []string
 	}{
 		{"other points", "", rows("large.json", "bbb", 256, 512), []string{""}},
-		{"another commit", "", rows("large.json", "bbb", 128, 256), []string{"halox aaa", "halox bbb"}},
-		{"the same commit", "", rows("large.json", "aaa", 128, 256), []string{"small.json", "large.json"}},
+		{"some points twice", "", rows("large.json", "bbb", 128, 256), []string{"small.json", "large.json"}},
 		{"another machine", "elsewhere.json interrupted; measured on different machines", resultstest.Elsewhere(rows("x", "aaa", 256)),
 			[]string{"a GPU, host node1", "another GPU, host node2"}},
 	} {
@@ -276,6 +274,34 @@ func TestPlotOfRowsLeftOut(t *testing.T) {
 	s.Add(results.NewRow().Label("scheme", "fused").Label("points", 64).Label("devices", 8))
 	if names, note := named(t, "", Options{}, s); len(names) != 6 || note != "error bars are quartiles" {
 		t.Errorf("%q, %s", names, note)
+	}
+}
+
+// Changes that are all 0 are a history.
+func TestHistoryOfZeros(t *testing.T) {
+	zero, one := 0.0, 1.0
+	for _, tc := range []struct {
+		name    string
+		changes []*float64
+		points  int
+	}{
+		{"zeros", []*float64{&zero, &zero}, 2},
+		{"one zero", []*float64{&zero, &one, nil}, 1},
+	} {
+		run := &results.Run{}
+		for i, change := range tc.changes {
+			run.History = append(run.History, results.Check{Iteration: i + 1, Norms: results.Norms{MaxChange: change}})
+		}
+		s := resultstest.Source(results.KindRun, results.NewRow().Label("iterations", 2))
+		s.Run = run
+		chart, err := New("history", Options{}, s)
+		if err != nil {
+			t.Fatalf("%s: %v", tc.name, err)
+		}
+		if c := chart.(Curves).Curves; len(c) != 1 || len(c[0].X) != tc.points {
+			t.Errorf("%s: %+v", tc.name, c)
+		}
+		writeChart(t, chart, ".svg")
 	}
 }
 

@@ -95,8 +95,8 @@ func (s *selection) series(by []string, x axis) (all []series) {
 		s.notes = append(s.notes, "measured on different machines")
 	}
 	if s.overlap(name, x) {
-		plain, apart := name, s.recordNames()
-		name = func(row sourceRow) string { return wording.Join(", ", plain(row), apart[row.source]) }
+		plain := name
+		name = func(row sourceRow) string { return wording.Join(", ", plain(row), s.sources[row.source].Name) }
 	}
 	for _, row := range s.rows {
 		key := name(row)
@@ -122,25 +122,6 @@ func (s *selection) overlap(name func(sourceRow) string, x axis) bool {
 		seen[at] = row.source
 	}
 	return false
-}
-
-// recordNames tells records apart: by the commit of halox, where no two have the same,
-// else by the names of their files.
-func (s *selection) recordNames() (names []string) {
-	seen := map[string]bool{}
-	for _, source := range s.sources {
-		commit := source.Halox.ShortCommit()
-		if commit == "" || seen[commit] {
-			names = nil
-			for _, source := range s.sources {
-				names = append(names, source.Name)
-			}
-			return names
-		}
-		seen[commit] = true
-		names = append(names, "halox "+commit)
-	}
-	return names
 }
 
 // leaveOutEmpty drops the rows without values, of what could not be measured: hold would

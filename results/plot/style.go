@@ -3,7 +3,6 @@ package plot
 import (
 	"image/color"
 	"math"
-	"slices"
 	"strings"
 
 	"gonum.org/v1/plot"
@@ -16,17 +15,16 @@ import (
 	"github.com/halox/halox/results/internal/wording"
 )
 
-// The measures of charts.
+// The measures of charts. Width and height are those of a plot with its axes.
 const (
-	chartWidth          = 18 * vg.Centimeter
-	chartHeight         = 12 * vg.Centimeter
-	chartMargin         = vg.Length(6)
-	chartGap            = vg.Length(8)
-	textGap             = vg.Length(4)
-	legendSize          = vg.Length(9)
-	legendInside        = 4 // most curves with a legend inside the plot; of more it is to the right of the plot
-	legendInsideLetters = 48
-	pixelsPerPoint      = 3
+	chartWidth     = 14 * vg.Centimeter
+	chartHeight    = 10 * vg.Centimeter
+	chartMargin    = vg.Length(6)
+	chartGap       = vg.Length(8)
+	textGap        = vg.Length(4)
+	legendSize     = vg.Length(9)
+	legendLine     = vg.Length(15)
+	pixelsPerPoint = 3
 )
 
 // colours are those of Okabe and Ito (2008), which colour-blind readers can
@@ -73,15 +71,16 @@ func rgb(code uint32) color.Color {
 
 // widen gives a logarithmic axis with one number on it, or nearly so, a range.
 func widen(a *plot.Axis) {
-	if a.Max < 1.01*a.Min {
-		a.Min, a.Max = a.Min/2, a.Max*2
+	if a.Max <= 1.01*a.Min {
+		a.Min, a.Max = max(a.Min/2, math.SmallestNonzeroFloat64), min(2*a.Max, math.MaxFloat64)
 	}
 }
 
 // pad gives a linear axis with one number on it a range.
 func pad(a *plot.Axis) {
 	if a.Max <= a.Min {
-		a.Min, a.Max = min(0, a.Min-1), a.Max+1
+		by := max(1, math.Abs(a.Max)/2)
+		a.Min, a.Max = min(0, a.Min-by), min(a.Max+by, math.MaxFloat64)
 	}
 }
 
@@ -90,7 +89,6 @@ func newPlot(xLabel, yLabel string) *plot.Plot {
 	p := plot.New()
 	p.X.Label.Text = xLabel
 	p.Y.Label.Text = yLabel
-	p.Legend = newLegend()
 	for _, style := range []*text.Style{&p.X.Label.TextStyle, &p.Y.Label.TextStyle, &p.X.Tick.Label, &p.Y.Tick.Label} {
 		style.Font.Variant = "Sans"
 	}
@@ -169,41 +167,38 @@ func sans(size vg.Length) text.Style {
 // heading is what stands over a chart.
 type heading struct{ title, note string }
 
-// draw draws it, each line cut where the canvas ends, and returns what is left below.
-func (h heading) draw(c draw.Canvas) draw.Canvas {
-	for _, part := range []struct {
-		text  string
-		style text.Style
-	}{{h.title, sans(12)}, {h.note, sans(9)}} {
-		if part.text == "" {
-			continue
-		}
-		style := part.style
+// each calls do for its lines on a canvas of that width, and returns how high they are.
+func (h heading) each(width vg.Length, do func(style text.Style, from vg.Length, line string)) (height vg.Length) {
+	for i, part := range []string{h.title, h.note} {
+		style := sans([]vg.Length{12, 9}[i])
 		style.XAlign, style.YAlign = draw.XCenter, draw.YTop
-		for _, line := range wrap(style, part.text, c.Size().X) {
-			c.FillText(style, vg.Point{X: c.Center().X, Y: c.Max.Y}, line)
-			c.Max.Y -= 1.25 * style.Font.Size
+		for _, line := range wrap(style, part, width) {
+			do(style, height, line)
+			height += 1.25 * style.Font.Size
 		}
-		c.Max.Y -= style.Font.Size / 4
-	}
-	return c
-}
-
-// height is what it takes of a canvas of that width.
-func (h heading) height(width vg.Length) (height vg.Length) {
-	for _, part := range []struct {
-		text  string
-		style text.Style
-	}{{h.title, sans(12)}, {h.note, sans(9)}} {
-		if n := len(wrap(part.style, part.text, width)); n > 0 {
-			height += (1.25*vg.Length(n) + 0.25) * part.style.Font.Size
+		if part != "" {
+			height += style.Font.Size / 4
 		}
 	}
 	return height
 }
 
-func newLegend() plot.Legend {
-	l := plot.NewLegend()
+// draw draws it, and returns what is left below.
+func (h heading) draw(c draw.Canvas) draw.Canvas {
+	c.Max.Y -= h.each(c.Size().X, func(style text.Style, from vg.Length, line string) {
+		c.FillText(style, vg.Point{X: c.Center().X, Y: c.Max.Y - from}, line)
+	})
+	return c
+}
+
+// A legend stands at the right of a plot. Without names it takes no room.
+type legend struct {
+	plot.Legend
+	names []string
+}
+
+func newLegend() *legend {
+	l := &legend{Legend: plot.NewLegend()}
 	l.TextStyle = sans(legendSize)
 	l.Padding = vg.Points(3)
 	l.Top, l.Left = true, true
@@ -211,45 +206,40 @@ func newLegend() plot.Legend {
 	return l
 }
 
-// legendWidth is that of a legend with such names beside a plot, gaps included.
-func legendWidth(names []string) vg.Length {
-	widest := vg.Length(0)
-	for _, name := range names {
-		widest = max(widest, sans(legendSize).Width(name))
+// add explains what has a name.
+func (l *legend) add(name string, of ...plot.Thumbnailer) {
+	if name != "" {
+		l.Add(name, of...)
+		l.names = append(l.names, name)
 	}
-	return widest + vg.Points(26) + 3*chartGap
 }
 
-// beside reports whether a legend of such names stands beside the plot.
-func beside(names []string) bool {
-	return len(names) > legendInside ||
-		slices.ContainsFunc(names, func(n string) bool { return len(n) > legendInsideLetters })
-}
-
-// widthFor returns a chart's, with more where a legend beside it takes much.
-func widthFor(names []string) vg.Length {
-	if !beside(names) {
-		return chartWidth
+// width includes the gaps.
+func (l *legend) width() (widest vg.Length) {
+	for _, name := range l.names {
+		widest = max(widest, l.TextStyle.Width(name)+l.ThumbnailWidth+3*chartGap)
 	}
-	return max(chartWidth, 11*vg.Centimeter+legendWidth(names))
+	return widest
 }
 
-// heightFor returns a chart's, with more where a legend beside it is longer than that.
-func heightFor(names []string) vg.Length {
-	if !beside(names) {
-		return chartHeight
-	}
-	const heading = 2 * vg.Centimeter
-	line := sans(legendSize).Height("M") + vg.Points(4.5)
-	return max(chartHeight, heading+vg.Length(len(names))*line)
-}
-
-// drawBeside draws a legend in a stripe at the right and returns what is left.
-func drawBeside(c draw.Canvas, l plot.Legend, names []string) draw.Canvas {
-	width := legendWidth(names)
-	stripe := draw.Crop(c, c.Size().X-width+chartGap, 0, 0, 0)
-	l.Draw(stripe)
+// draw draws the legend and returns what is left.
+func (l *legend) draw(c draw.Canvas) draw.Canvas {
+	width := l.width()
+	l.Draw(draw.Crop(c, c.Size().X-width+chartGap, 0, 0, 0))
 	return draw.Crop(c, 0, -width, 0, 0)
+}
+
+// A sheet is a chart with its size.
+type sheet struct {
+	width, height vg.Length
+	draw          func(draw.Canvas)
+}
+
+// newSheet lays out a drawing of a size below a heading and left of a legend.
+func newSheet(h heading, l *legend, width, height vg.Length, data func(draw.Canvas)) sheet {
+	width, height = width+l.width(), max(height, vg.Length(len(l.names))*legendLine)
+	height += h.each(width, func(text.Style, vg.Length, string) {})
+	return sheet{width + 2*chartMargin, height + 2*chartMargin, func(c draw.Canvas) { data(l.draw(h.draw(c))) }}
 }
 
 // centered returns a style whose texts are centered at their point.

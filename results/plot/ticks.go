@@ -95,28 +95,15 @@ func typeset(number string) string {
 	return strings.ReplaceAll(number, "-", "−")
 }
 
-// places marks an axis at these numbers.
-type places []float64
-
-// Ticks implements plot.Ticker.
-func (p places) Ticks(lo, hi float64) (all []plot.Tick) {
-	for _, v := range p {
-		if v >= lo && v <= hi {
-			all = append(all, plot.Tick{Value: v, Label: typeset(strconv.FormatFloat(v, 'g', 6, 64))})
-		}
-	}
-	return all
-}
-
-// binaries marks a logarithmic axis at every first, second, fifth, tenth or twentieth power of two, 1 KiB among them,
-// so that there are at most seven marks. Where fewer than two lie on it, it marks it as decades does.
+// binaries marks a logarithmic axis at powers of two that are equally far apart, 1 KiB among them, at most seven of them. Where fewer than two lie on it, or some that are larger
+// than memories, it marks it as decades does.
 type binaries struct{}
 
 // Ticks implements [plot.Ticker].
 func (binaries) Ticks(lo, hi float64) (all []plot.Tick) {
 	const most, reach = 7, 1e-9 // what rounding may take
 	first, last := math.Ceil(math.Log2(lo)-reach), math.Floor(math.Log2(hi)+reach)
-	if last <= first {
+	if last <= first || first < -70 || last > 70 {
 		return decades{}.Ticks(lo, hi)
 	}
 	steps := []float64{1, 2, 5, 10, 20}
@@ -155,16 +142,15 @@ func (m steps) Ticks(lo, hi float64) []plot.Tick {
 // roundTicks marks about n round numbers from lo to hi, equally far apart.
 func roundTicks(lo, hi float64, n int) (all []plot.Tick) {
 	for _, t := range (span{lo, hi}).ticks(n, 0) {
-		all = append(all, plot.Tick{Value: lo + t.Value*(hi-lo), Label: t.Label})
+		all = append(all, plot.Tick{Value: lo*(1-t.Value) + hi*t.Value, Label: t.Label})
 	}
 	return all
 }
 
-// decades marks a logarithmic axis at powers of ten. Where fewer than three of
-// them lie on it, it writes the numbers at 2 and 5 times them too; where fewer than
-// three of all those do, also at 3 and 7 times, and then at all whole multiples; and
-// where fewer than three of these do, it marks the axis, which is all but linear over
-// so short a range, at round numbers equally far apart.
+// decades marks a logarithmic axis at powers of ten, ten of them at most. Where fewer than three lie on it, it writes
+// the numbers at 2 and 5 times them too; where fewer than three of all those do, also at 3 and 7 times, and then at all
+// whole multiples; and where fewer than three of these do, it marks the axis, which is all but linear over so short a
+// range, at round numbers equally far apart.
 type decades struct{}
 
 // Ticks implements plot.Ticker.
@@ -181,17 +167,23 @@ func (decades) Ticks(lo, hi float64) []plot.Tick {
 	return roundTicks(lo, hi, 8) // 1, 2 or 5 times a power of ten is at most 2.5 times too long
 }
 
-// decadeTicks marks the whole multiples of the powers of ten from lo to hi. It
+// decadeTicks marks the whole multiples of the powers of ten from lo to hi or, of many powers, only some of these. It
 // returns too how many have their number written.
 func decadeTicks(lo, hi float64, written ...int) (ticks []plot.Tick, n int) {
 	const reach = 1e-9 // what rounding may take
-	for e := math.Floor(math.Log10(lo)); math.Pow(10, e) <= hi; e++ {
-		for i := 1; i < 10; i++ {
-			tick := plot.Tick{Value: float64(i) * math.Pow(10, e)}
+	const most = 10
+	first, last := math.Floor(math.Log10(lo)), math.Floor(math.Log10(hi)+reach)
+	step, multiples := 1+math.Floor((last-first)/most), 9
+	if step > 1 {
+		first, multiples = step*math.Ceil(first/step), 1
+	}
+	for e := first; e <= last; e += step {
+		for i := range multiples {
+			tick := plot.Tick{Value: float64(i+1) * math.Pow(10, e)}
 			if tick.Value < lo*(1-reach) || tick.Value > hi*(1+reach) {
 				continue
 			}
-			if slices.Contains(written, i) {
+			if slices.Contains(written, i+1) {
 				tick.Label = typeset(strconv.FormatFloat(tick.Value, 'g', 5, 64))
 				n++
 			}

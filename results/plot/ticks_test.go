@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"gonum.org/v1/plot"
 	"pgregory.net/rapid"
 )
 
@@ -116,21 +117,34 @@ func TestTicks(t *testing.T) {
 	}
 }
 
-// Whatever the span, ticks are few, on it and in order.
-func TestTicksStayOnTheAxis(t *testing.T) {
+// Whatever the span, zeros, denormal numbers and equal ends too, ticks are few, on it and in order.
+func TestTicksAreFew(t *testing.T) {
+	tiny, huge := math.SmallestNonzeroFloat64, math.MaxFloat64
+	ends := rapid.OneOf(rapid.Float64(), rapid.SampledFrom([]float64{0, tiny, 1e-310, 1, 1e300, huge, -huge}))
 	rapid.Check(t, func(t *rapid.T) {
-		a, b := rapid.Float64().Draw(t, "a"), rapid.Float64().Draw(t, "b")
+		a, b := ends.Draw(t, "a"), ends.Draw(t, "b")
 		n := rapid.IntRange(1, 12).Draw(t, "n")
-		last := 0.0
-		marks := span{min(a, b), max(a, b)}.ticks(n, 0)
-		if len(marks) > n+2 {
-			t.Fatalf("%d ticks, asked for %d", len(marks), n)
-		}
-		for _, mark := range marks {
-			if !(mark.Value >= last && mark.Value <= 1) {
-				t.Fatalf("tick %q at %g, want it between %g and 1", mark.Label, mark.Value, last)
+		check := func(lo, hi float64, ticks []plot.Tick, most int) {
+			written, last := 0, lo
+			for _, tick := range ticks {
+				if !(tick.Value >= last && tick.Value <= hi*(1+1e-9)) {
+					t.Fatalf("tick %q at %g, want it between %g and %g", tick.Label, tick.Value, last, hi)
+				}
+				if last = tick.Value * (1 - 1e-9); tick.Label != "" {
+					written++
+				}
 			}
-			last = mark.Value
+			if written > most || len(ticks) > 120 {
+				t.Fatalf("%d of %d ticks from %g to %g have numbers", written, len(ticks), lo, hi)
+			}
+		}
+		lo, hi := min(a, b), max(a, b)
+		check(0, 1, span{lo, hi}.ticks(n, 0), n+2)
+		if lo > 0 {
+			axis := plot.Axis{Min: lo, Max: hi}
+			widen(&axis)
+			check(axis.Min*(1-1e-9), axis.Max, decades{}.Ticks(axis.Min, axis.Max), 24)
+			check(axis.Min*(1-1e-9), axis.Max, binaries{}.Ticks(axis.Min, axis.Max), 24)
 		}
 	})
 }

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 
@@ -41,8 +41,7 @@ type timeline struct {
 	trace       *trace.Trace
 	first, last int64 // steps
 	window      trace.Interval
-	lanes       []lane   // the lowest first
-	shown       []string // categories that occur
+	lanes       []lane // the lowest first
 }
 
 // A lane is a line of bars with a name.
@@ -129,9 +128,6 @@ func (l *timeline) add(to *lane, x trace.Interval, category, text string) {
 		return
 	}
 	to.bars = append(to.bars, bar{x, category, text})
-	if !slices.Contains(l.shown, category) {
-		l.shown = append(l.shown, category)
-	}
 }
 
 // heading says what ran, what is shown and how much was hidden.
@@ -152,87 +148,56 @@ func (l *timeline) heading() heading {
 	return heading{title, note}
 }
 
-// legend returns the categories to explain, in one order for all timelines.
-func (l *timeline) legend() []string {
-	all := append(trace.Categories(), hiddenName, exposedName)
-	return slices.DeleteFunc(all, func(name string) bool { return !slices.Contains(l.shown, name) })
-}
-
-func (l *timeline) check() error { return nil }
-
-func (l *timeline) size() (width, height vg.Length) {
+func (l *timeline) layout() (sheet, error) {
 	const lanePitch, axis = 14, 44
-	width = 620 + legendWidth(l.legend())
-	height = lanePitch*vg.Length(len(l.lanes)) + axis + l.heading().height(width-2*chartMargin)
-	return width, height + 2*chartMargin
-}
-
-func (l *timeline) draw(c draw.Canvas) {
-	c = l.heading().draw(c)
-	legend := newLegend()
-	for _, name := range l.legend() {
-		legend.Add(name, patch{timelineColors[name]})
-	}
-	c = drawBeside(c, legend, l.legend())
-	p := newPlot("time in us", "")
+	p, explained := newPlot("time in us", ""), newLegend()
 	var names []string
 	for _, one := range l.lanes {
 		names = append(names, one.name)
 	}
 	p.NominalY(names...)
+	p.Y.Min, p.Y.Max = -0.5, float64(len(l.lanes))-0.5
 	p.Y.Tick.Label.Font.Size = 9
 	p.X.Tick.Marker = steps{}
-	p.Add(lanes{l})
-	drawPlot(p, c)
+	texts := &plotter.Labels{}
+	for _, category := range append(trace.Categories(), exposedName, hiddenName) { // hidden over exposed
+		if boxes := l.boxes(category, texts); len(boxes.XYs) > 0 {
+			p.Add(boxes)
+			explained.add(category, boxes)
+		}
+	}
+	p.Add(texts)
+	return newSheet(l.heading(), explained, 620, lanePitch*vg.Length(len(l.lanes))+axis, func(c draw.Canvas) {
+		drawPlot(p, c)
+	}), nil
 }
 
-// A patch is the sample of a color in a legend.
-type patch struct{ color color.Color }
-
-// Thumbnail implements [plot.Thumbnailer].
-func (p patch) Thumbnail(c *draw.Canvas) {
-	c.SetColor(p.color)
-	c.Fill(c.Rectangle.Path())
+// boxes returns all bars of a category, and adds their texts to others where they fit. Bars end a little early, so that
+// neighbors of one color can be told apart.
+func (l *timeline) boxes(category string, texts *plotter.Labels) *plotter.Polygon {
+	fill := timelineColors[category]
+	boxes := &plotter.Polygon{Color: fill, LineStyle: draw.LineStyle{Color: fill, Width: 0.3}}
+	begin, end := microseconds(l.window)
+	const gap, room = 1. / 1500, 1. / 60 // of the window
+	style := centered(sans(7))
+	style.Color = color.White
+	for i, one := range l.lanes {
+		for _, b := range one.bars {
+			if b.category != category {
+				continue
+			}
+			left, right := microseconds(b.Interval)
+			middle := plotter.XY{X: (left + right) / 2, Y: float64(i)}
+			boxes.XYs = append(boxes.XYs, rectangle(left, max(left, right-gap*(end-begin)), middle.Y-0.42, middle.Y+0.42))
+			if right-left > room*(end-begin) {
+				texts.XYs, texts.Labels = append(texts.XYs, middle), append(texts.Labels, b.text)
+				texts.TextStyle = append(texts.TextStyle, style)
+			}
+		}
+	}
+	return boxes
 }
-
-// lanes draws the bars of a timeline.
-type lanes struct{ *timeline }
 
 func microseconds(x trace.Interval) (begin, end float64) {
 	return x.Begin.Seconds() * 1e6, x.End.Seconds() * 1e6
-}
-
-// Plot implements [plot.Plotter].
-func (l lanes) Plot(c draw.Canvas, p *plot.Plot) {
-	x, y := p.Transforms(&c)
-	for i, one := range l.lanes {
-		for _, b := range one.bars {
-			begin, end := microseconds(b.Interval)
-			r := vg.Rectangle{
-				Min: vg.Point{X: x(begin), Y: y(float64(i) - 0.42)}, Max: vg.Point{X: x(end), Y: y(float64(i) + 0.42)},
-			}
-			const narrowest = 0.4
-			r.Max.X = max(r.Max.X, r.Min.X+narrowest)
-			b.draw(c, r)
-		}
-	}
-}
-
-// DataRange implements [plot.DataRanger].
-func (l lanes) DataRange() (xmin, xmax, ymin, ymax float64) {
-	begin, end := microseconds(l.window)
-	return begin, end, -0.5, float64(len(l.lanes)) - 0.5
-}
-
-func (b bar) draw(c draw.Canvas, r vg.Rectangle) {
-	c.SetColor(timelineColors[b.category])
-	c.Fill(r.Path())
-	width := r.Size().X
-	if width > 2 { // neighbors of one color are to be told apart
-		c.StrokeLine2(draw.LineStyle{Color: color.White, Width: 0.4}, r.Max.X, r.Min.Y, r.Max.X, r.Max.Y)
-	}
-	if style := centered(sans(7)); b.text != "" && style.Width(b.text)+2 <= width {
-		style.Color = color.White
-		c.FillText(style, r.Min.Add(r.Max).Scale(0.5), b.text)
-	}
 }

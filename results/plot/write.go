@@ -25,9 +25,7 @@ import (
 // A Chart is laid out and drawn by [Write]. [New] and [Timeline] make charts; [Curves] and
 // [Panels] are charts too.
 type Chart interface {
-	check() error
-	size() (width, height vg.Length)
-	draw(c draw.Canvas)
+	layout() (sheet, error)
 }
 
 // extensions are those of the files that can be drawn.
@@ -54,15 +52,15 @@ func Encode(w io.Writer, extension string, c Chart) error {
 	if !slices.Contains(extensions, extension) {
 		return fmt.Errorf("%q is not allowed: .png, .svg or .pdf", extension)
 	}
-	if err := c.check(); err != nil {
+	s, err := c.layout()
+	if err != nil {
 		return err
 	}
-	width, height := c.size()
-	canvas := newCanvas(extension, width, height)
+	canvas := newCanvas(extension, s.width, s.height)
 	page := draw.New(canvas)
 	page.SetColor(color.White)
 	page.Fill(page.Rectangle.Path())
-	c.draw(draw.Crop(page, chartMargin, -chartMargin, chartMargin, -chartMargin))
+	s.draw(draw.Crop(page, chartMargin, -chartMargin, chartMargin, -chartMargin))
 	var data bytes.Buffer
 	if _, err := canvas.WriteTo(&data); err != nil {
 		return err
@@ -71,7 +69,7 @@ func Encode(w io.Writer, extension string, c Chart) error {
 	if extension == ".svg" {
 		out = portableSVG(out)
 	}
-	_, err := w.Write(out)
+	_, err = w.Write(out)
 	return err
 }
 
