@@ -1,8 +1,6 @@
 package plot
 
 import (
-	"errors"
-	"fmt"
 	"image/color"
 	"math"
 	"strings"
@@ -29,24 +27,8 @@ type barSet struct {
 	Lo, Hi []float64 // the ends of error bars; nil for none
 }
 
-func (b bars) check() error {
-	if len(b.Sets) == 0 || len(b.Places) == 0 {
-		return errors.New("there are no bars")
-	}
-	for _, s := range b.Sets {
-		if len(s.Y) != len(b.Places) || s.Lo != nil && len(s.Lo) != len(s.Y) || len(s.Lo) != len(s.Hi) {
-			return fmt.Errorf("bars %q: %d for %d places, error bars %d and %d",
-				s.Name, len(s.Y), len(b.Places), len(s.Lo), len(s.Hi))
-		}
-	}
-	return nil
-}
-
 // layout makes a bar at least a few millimetres wide, and a place as wide as the words below it.
 func (b bars) layout() (sheet, error) {
-	if err := b.check(); err != nil {
-		return sheet{}, err
-	}
 	p, l := newPlot(b.XLabel, b.YLabel), newLegend()
 	grid := plotter.NewGrid()
 	grid.Vertical.Color = color.Transparent

@@ -1,13 +1,11 @@
 package plot
 
 import (
-	"errors"
 	"fmt"
 	"image"
 	"image/color"
 	"math"
 	"slices"
-	"strings"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
@@ -180,7 +178,7 @@ func drawColorBar(c draw.Canvas, values span, title string) {
 	drawPlot(p, c)
 }
 
-// matrix is heat maps of numbers from some things to others, one beside another, with one scale of colors and the
+// matrix is heat maps of numbers from some things to others, one next to the other, with one scale of colors and the
 // numbers in their cells.
 type matrix struct {
 	Title, Note    string
@@ -196,53 +194,38 @@ type grid struct {
 	Values [][]float64
 }
 
-func (m matrix) check() error {
-	if len(m.Grids) == 0 || len(m.Rows) == 0 || len(m.Cols) == 0 {
-		return errors.New("there are no cells")
-	}
-	for _, g := range m.Grids {
-		if len(g.Values) != len(m.Rows) {
-			return fmt.Errorf("map %q: %d rows, want %d", g.Name, len(g.Values), len(m.Rows))
-		}
-		for _, row := range g.Values {
-			if len(row) != len(m.Cols) {
-				return fmt.Errorf("map %q: %d columns, want %d", g.Name, len(row), len(m.Cols))
-			}
-		}
-	}
-	return nil
-}
-
-const matrixCell vg.Length = 40
-
-// gridWidth is that of one map with its names.
-func (m matrix) gridWidth() vg.Length {
-	width := matrixCell * vg.Length(len(m.Cols))
-	for _, g := range m.Grids {
-		width = max(width, longestWord(sans(11), g.Name))
-	}
-	return width + 60
-}
-
 func (m matrix) layout() (sheet, error) {
-	if err := m.check(); err != nil {
-		return sheet{}, err
-	}
-	width := max(vg.Length(len(m.Grids))*m.gridWidth()+colorsBar, 12*vg.Centimeter)
-	lines := vg.Length(strings.Count(m.gridTitle(0), "\n") + 1)
-	height := matrixCell*vg.Length(len(m.Rows)) + 14*lines + 60
-	return newSheet(heading{m.Title, m.Note}, newLegend(), width, height, m.draw), nil
-}
-
-// gridTitle returns the name of a map in as many lines as the longest takes.
-func (m matrix) gridTitle(i int) string {
-	most := 0
-	lines := func(g grid) []string { return wrap(sans(11), g.Name, m.gridWidth()) }
+	const cell = 40
+	title := centered(sans(11))
+	title.YAlign = draw.YTop
+	width := vg.Length(cell * len(m.Cols))
 	for _, g := range m.Grids {
-		most = max(most, len(lines(g)))
+		width = max(width, title.Width(g.Name))
 	}
-	all := lines(m.Grids[i])
-	return strings.Join(all, "\n") + strings.Repeat("\n ", max(0, most-len(all)))
+	width += 60
+	size := vg.Point{X: max(vg.Length(len(m.Grids))*width+colorsBar, 12*vg.Centimeter), Y: vg.Length(cell*len(m.Rows)) + 74}
+	values := m.values()
+	return newSheet(heading{m.Title, m.Note}, newLegend(), size.X, size.Y, func(c draw.Canvas) {
+		bar := draw.Crop(c, c.Size().X-colorsBar, 0, 0, 0)
+		for i, g := range m.Grids {
+			p := newPlot(m.ColsOf, m.RowsOf)
+			p.Title.Text, p.Title.TextStyle = g.Name, title
+			rows := slices.Clone(m.Rows)
+			slices.Reverse(rows) // the first is at the top
+			p.NominalX(m.Cols...)
+			p.NominalY(rows...)
+			p.X.Padding, p.Y.Padding = 0, 0
+			g.add(p, values)
+			left := width * vg.Length(i)
+			one := draw.Crop(c, left, left+width-c.Size().X-chartGap, 0, 0)
+			drawPlot(p, one)
+			data := mapCanvas(p, one)
+			bar.Min.Y, bar.Max.Y = data.Min.Y, data.Max.Y
+		}
+		if !values.empty() {
+			drawColorBar(bar, values, m.Unit)
+		}
+	}), nil
 }
 
 // values is the span of the finite numbers.
@@ -258,63 +241,27 @@ func (m matrix) values() span {
 	return s
 }
 
-func (m matrix) draw(c draw.Canvas) {
-	values := m.values()
-	bar := draw.Crop(c, c.Size().X-colorsBar, 0, 0, 0)
-	for i, g := range m.Grids {
-		p := newPlot(m.ColsOf, m.RowsOf)
-		p.Title.Text, p.Title.TextStyle = m.gridTitle(i), centered(sans(11))
-		p.Title.TextStyle.YAlign = draw.YTop
-		rows := slices.Clone(m.Rows)
-		slices.Reverse(rows) // the first is at the top
-		p.NominalX(m.Cols...)
-		p.NominalY(rows...)
-		p.X.Padding, p.Y.Padding = 0, 0
-		p.Add(cells{g, viridis(256), values})
-		left := m.gridWidth() * vg.Length(i)
-		one := draw.Crop(c, left, left+m.gridWidth()-c.Size().X-chartGap, 0, 0)
-		drawPlot(p, one)
-		data := mapCanvas(p, one)
-		bar.Min.Y, bar.Max.Y = data.Min.Y, data.Max.Y
-	}
-	if !values.empty() {
-		drawColorBar(bar, values, m.Unit)
-	}
-}
-
-// cells draws the numbers of a grid, each on its color, in black or white, whichever can be read.
-type cells struct {
-	grid
-	colors []color.RGBA
-	values span
-}
-
-// Plot implements [plot.Plotter].
-func (g cells) Plot(c draw.Canvas, p *plot.Plot) {
-	x, y := p.Transforms(&c)
+// add adds the numbers of a grid, each on its color, in black or white, whichever can be read.
+func (g grid) add(p *plot.Plot, values span) {
+	colors, texts := viridis(256), &plotter.Labels{}
 	for i, row := range g.Values {
-		up := float64(len(g.Values) - 1 - i)
+		y := float64(len(g.Values) - 1 - i)
 		for j, v := range row {
-			across := float64(j)
+			x := float64(j)
 			style, fill, text := centered(sans(10)), color.RGBA{0xee, 0xee, 0xee, 0xff}, "-"
 			if results.Number(v) != nil {
-				fill, text = shade(g.colors, g.values, v), wording.Digits(v)
+				fill, text = shade(colors, values, v), wording.Digits(v)
 			}
 			if luminance := 0.2126*float64(fill.R) + 0.7152*float64(fill.G) + 0.0722*float64(fill.B); luminance < 120 {
 				style.Color = color.White
 			}
-			r := vg.Rectangle{
-				Min: vg.Point{X: x(across - 0.5), Y: y(up - 0.5)}, Max: vg.Point{X: x(across + 0.5), Y: y(up + 0.5)},
-			}
-			c.SetColor(fill)
-			c.Fill(r.Path())
-			stroke(c, r, draw.LineStyle{Color: color.White, Width: vg.Points(1)})
-			c.FillText(style, vg.Point{X: x(across), Y: y(up)}, text)
+			p.Add(&plotter.Polygon{
+				XYs: []plotter.XYs{rectangle(x-0.5, x+0.5, y-0.5, y+0.5)}, Color: fill,
+				LineStyle: draw.LineStyle{Color: color.White, Width: vg.Points(1)},
+			})
+			texts.XYs, texts.Labels = append(texts.XYs, plotter.XY{X: x, Y: y}), append(texts.Labels, text)
+			texts.TextStyle = append(texts.TextStyle, style)
 		}
 	}
-}
-
-// DataRange implements [plot.DataRanger].
-func (g cells) DataRange() (xmin, xmax, ymin, ymax float64) {
-	return -0.5, float64(len(g.Values[0])) - 0.5, -0.5, float64(len(g.Values)) - 0.5
+	p.Add(texts)
 }

@@ -38,9 +38,7 @@ func TestPictureGolden(t *testing.T) {
 	for name, picture := range map[string]Picture{"sine": sine, "flat": flat} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := write(t, picture, ".png")
-			want := resultstest.Golden(t, "picture-"+name+".png", got)
-			resultstest.Alike(t, resultstest.Decode(t, got), resultstest.Decode(t, want))
+			golden(t, "picture-"+name, picture)
 		})
 	}
 }
@@ -108,7 +106,7 @@ func TestPictureOfOddFields(t *testing.T) {
 // The corners of a field of two by two points have their colours in the corners
 // of the map, the first row at the bottom.
 func TestPictureUp(t *testing.T) {
-	img := resultstest.RGBA(resultstest.Decode(t, write(t, Picture{
+	img := rgba(decode(t, write(t, Picture{
 		NX: 2, NY: 2, DX: 1, DY: 1, Values: []float64{0, 1, math.NaN(), 1},
 	}, ".png")))
 	size := img.Bounds().Size()
@@ -124,8 +122,8 @@ func TestPictureUp(t *testing.T) {
 		{"not finite, upper left", x0, y1, color.RGBA{0x9a, 0x9a, 0x9a, 0xff}},
 		{"highest, upper right", x1, y1, color.RGBA{0xfd, 0xe7, 0x25, 0xff}},
 	} {
-		if got := img.RGBAAt(tc.x, tc.y); resultstest.Far(got.R, tc.want.R) || resultstest.Far(got.G, tc.want.G) ||
-			resultstest.Far(got.B, tc.want.B) {
+		if got := img.RGBAAt(tc.x, tc.y); far(got.R, tc.want.R) || far(got.G, tc.want.G) ||
+			far(got.B, tc.want.B) {
 			t.Errorf("%s: the colour is %v, want %v", tc.name, got, tc.want)
 		}
 	}

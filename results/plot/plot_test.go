@@ -44,31 +44,31 @@ func TestPlotGolden(t *testing.T) {
 		{"exchange", "", Options{}, kept("exchange"), ""},
 		{"pack", "", Options{}, kept("pack"), "Packing|direction pack only|rate (GB/s)|targeted|plain copy|32 MiB"},
 		{"pingpong", "", Options{}, kept("pingpong"), "Ping-pong|2 x NVIDIA H200|peer|plain copy"},
-		{"links", "", Options{}, one(resultstest.Links()), ""},
-		{"matrix", "matrix", Options{}, one(resultstest.Links()), ""},
+		{"links", "", Options{}, one(sampleLinks()), ""},
+		{"matrix", "matrix", Options{}, one(sampleLinks()), ""},
 		{
-			"latency", "", Options{}, one(resultstest.Latency()),
+			"latency", "", Options{}, one(sampleLatency()),
 			"Latency|latency (us)|copy of 8 B|error bars are quartiles",
 		},
 		{
 			"schemes", "", Options{}, one(resultstest.Schemes()),
 			"Schemes|arithmetic (GFLOP/s)|two-stream, staged|fused, peer|512",
 		},
-		{"scaling", "", Options{}, one(resultstest.Scaling()), ""},
+		{"scaling", "", Options{}, one(sampleScaling()), ""},
 		{"sweep", "", Options{}, one(resultstest.Sweep()), "Sweeps on one device|share of a plain copy (%)|27-point"},
 		{"roofline", "roofline", Options{Peaks: map[string]float64{"float64": 30000, "float32": 60000}},
-			one(resultstest.Rates()), ""},
+			one(sampleRates()), ""},
 		{"machines", "sweep", Options{Where: []results.Condition{{Label: "stencil", Value: "7-point"}}},
 			func(*testing.T) []results.Source {
 				return []results.Source{resultstest.Sweep(), resultstest.Elsewhere(resultstest.Sweep())}
 			}, ""},
-		{"places", "", Options{}, one(resultstest.Renamed(resultstest.Latency())), ""},
+		{"places", "", Options{}, one(renamed(sampleLatency())), ""},
 		{"maps", "matrix", Options{Where: []results.Condition{{Label: "path", Value: "peer"}}},
 			func(*testing.T) []results.Source {
-				far := resultstest.Elsewhere(resultstest.Links())
+				far := resultstest.Elsewhere(sampleLinks())
 				far.Host.Name = "a-machine-with-a-long-name.example.org"
-				return []results.Source{resultstest.Links(), far}
-			}, "a GPU, host node1|another GPU, host|a-machine-with-a-long-name.example.org|388|GB/s"},
+				return []results.Source{sampleLinks(), far}
+			}, "a GPU, host node1|another GPU, host a-machine-with-a-long-name.example.org|388|GB/s"},
 		{"curves", "curves", Options{X: "n", Y: "time", By: []string{"direction", "engine"}}, kept("pack"),
 			"time (us) over matrix size|unpack, units|pack, copies|2048"},
 	} {
@@ -79,9 +79,7 @@ func TestPlotGolden(t *testing.T) {
 				t.Fatal(err)
 			}
 			if tc.texts == "" {
-				got := writeChart(t, chart, ".png")
-				golden := resultstest.Golden(t, "plot-"+tc.name+".png", got)
-				resultstest.Alike(t, resultstest.Decode(t, got), resultstest.Decode(t, golden))
+				golden(t, "plot-"+tc.name, chart)
 				return
 			}
 			drawn := string(writeChart(t, chart, ".svg"))
@@ -177,7 +175,7 @@ func TestPlotOptions(t *testing.T) {
 
 // Rows that lack a label which others have are named by what they lack.
 func TestPlotHoldsRowsWithoutALabel(t *testing.T) {
-	rates := resultstest.Rates()
+	rates := sampleRates()
 	rates.Rows = append(rates.Rows, rates.Rows[0].Label("norms", "every step"))
 	if _, note := named(t, "roofline", Options{}, rates); !strings.Contains(note, "without norms") ||
 		strings.Contains(note, "norms -") {
@@ -233,11 +231,11 @@ func TestPlotRefuses(t *testing.T) {
 		},
 		{
 			"a map over something", "matrix", "matrix has its own X", Options{X: "bytes"},
-			[]results.Source{resultstest.Links()}, false,
+			[]results.Source{sampleLinks()}, false,
 		},
 		{
 			"a roofline of something", "roofline", "roofline has its own X and Y", Options{Y: "step"},
-			[]results.Source{resultstest.Rates()}, false,
+			[]results.Source{sampleRates()}, false,
 		},
 		{
 			"a peak of curves", "sweep", "plot sweep has no peaks", Options{Peaks: map[string]float64{"float64": 1}},
@@ -249,7 +247,7 @@ func TestPlotRefuses(t *testing.T) {
 		},
 		{
 			"a scaling of something", "scaling", "scaling has its own Y", Options{Y: "step"},
-			[]results.Source{resultstest.Scaling()}, false,
+			[]results.Source{sampleScaling()}, false,
 		},
 		{"two units along Y", "", "rate is in GB/s and in MB/s", Options{}, []results.Source{twoUnits}, false},
 		{
@@ -360,13 +358,6 @@ func TestPlotOfOddRows(t *testing.T) {
 
 func TestChartsRefuse(t *testing.T) {
 	for want, c := range map[string]Chart{
-		"there are no bars":   bars{},
-		"bars \"b\": 1 for 2": bars{Places: []string{"x", "y"}, Sets: []barSet{{Name: "b", Y: []float64{1}}}},
-		"there are no cells":  matrix{},
-		`map "g": 0 rows`:     matrix{Rows: []string{"0"}, Cols: []string{"0"}, Grids: []grid{{Name: "g"}}},
-		`map "h": 0 columns`: matrix{
-			Rows: []string{"0"}, Cols: []string{"0"}, Grids: []grid{{Name: "h", Values: [][]float64{nil}}},
-		},
 		"there are no panels": Panels{},
 		"there are no curves": Panels{Panels: []Curves{{}}},
 		"is not finite":       Curves{Curves: []Curve{{X: []float64{1}, Y: []float64{math.Inf(1)}}}},

@@ -247,8 +247,3 @@ func centered(style text.Style) text.Style {
 	style.XAlign, style.YAlign = draw.XCenter, draw.YCenter
 	return style
 }
-
-// stroke draws the edges of a rectangle.
-func stroke(c draw.Canvas, r vg.Rectangle, style draw.LineStyle) {
-	c.StrokeLines(style, []vg.Point{r.Min, {X: r.Max.X, Y: r.Min.Y}, r.Max, {X: r.Min.X, Y: r.Max.Y}, r.Min})
-}

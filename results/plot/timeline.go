@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
@@ -23,16 +24,15 @@ const timelineSteps = 2
 // color of its category; bars of sweeps have the number of their step. The last lane of a device shows when it
 // communicated, and whether it swept at the same time. A trace without steps is an error.
 func Timeline(t *trace.Trace) (Chart, error) {
-	l := &timeline{trace: t}
+	l := &timeline{trace: t, bars: map[string]*plotter.Polygon{}}
 	if err := l.choose(); err != nil {
 		return nil, err
 	}
-	for _, d := range t.Devices {
+	for _, d := range slices.Backward(t.Devices) { // Y points up
 		if len(d.Streams) > 0 {
 			l.addDevice(d)
 		}
 	}
-	slices.Reverse(l.lanes) // Y points up
 	return l, nil
 }
 
@@ -41,19 +41,9 @@ type timeline struct {
 	trace       *trace.Trace
 	first, last int64 // steps
 	window      trace.Interval
-	lanes       []lane // the lowest first
-}
-
-// A lane is a line of bars with a name.
-type lane struct {
-	name string
-	bars []bar
-}
-
-// A bar is an interval in the color of a category, with a text in it where that fits.
-type bar struct {
-	trace.Interval
-	category, text string
+	lanes       []string                    // their names, the lowest first
+	bars        map[string]*plotter.Polygon // of a category
+	texts       plotter.Labels              // in bars
 }
 
 // The categories of the last lane of a device.
@@ -96,39 +86,52 @@ func (l *timeline) each(do func(o trace.Operation)) {
 	}
 }
 
-// addDevice adds the lanes of a device, from the uppermost down. The first has its name.
+// addDevice adds the lanes of a device, from the lowest up. The uppermost has its name.
 func (l *timeline) addDevice(d trace.Device) {
-	l.lanes = append(l.lanes, lane{name: d.Name})
-	for _, s := range d.Streams {
-		next := lane{name: s.Name}
+	all, hidden := d.Communication()
+	for _, x := range all {
+		l.add(x, exposedName, "")
+	}
+	for _, x := range hidden {
+		l.add(x, hiddenName, "")
+	}
+	l.lanes = append(l.lanes, "communication")
+	for _, s := range slices.Backward(d.Streams) {
 		for _, o := range s.Operations {
 			text := ""
 			if o.Category == trace.Sweep {
 				text = fmt.Sprint(o.Step)
 			}
-			l.add(&next, trace.Interval{Begin: o.Begin, End: o.End}, o.Category, text)
+			l.add(trace.Interval{Begin: o.Begin, End: o.End}, o.Category, text)
 		}
-		l.lanes = append(l.lanes, next)
+		l.lanes = append(l.lanes, s.Name)
 	}
-	all, hidden := d.Communication()
-	below := lane{name: "communication"}
-	for _, x := range all {
-		l.add(&below, x, exposedName, "")
-	}
-	for _, x := range hidden {
-		l.add(&below, x, hiddenName, "")
-	}
-	l.lanes = append(l.lanes, below)
+	l.lanes = append(l.lanes, d.Name)
 }
 
-// add adds the part of a bar that is in the window.
-func (l *timeline) add(to *lane, x trace.Interval, category, text string) {
-	x.Begin, x.End = max(x.Begin, l.window.Begin), min(x.End, l.window.End)
-	if x.Begin >= x.End {
+// add adds the part of a bar that is in the window to the next lane, with a text where that fits. Bars end a little
+// early, so that neighbors of one color can be told apart.
+func (l *timeline) add(x trace.Interval, category, text string) {
+	if x.Begin, x.End = max(x.Begin, l.window.Begin), min(x.End, l.window.End); x.Begin >= x.End {
 		return
 	}
-	to.bars = append(to.bars, bar{x, category, text})
+	if l.bars[category] == nil {
+		fill := timelineColors[category]
+		l.bars[category] = &plotter.Polygon{Color: fill, LineStyle: draw.LineStyle{Color: fill, Width: 0.3}}
+	}
+	const gap, room = 1. / 1500, 1. / 60 // of the window
+	bars, y := l.bars[category], float64(len(l.lanes))
+	begin, end, all := microseconds(x.Begin), microseconds(x.End), microseconds(l.window.End-l.window.Begin)
+	bars.XYs = append(bars.XYs, rectangle(begin, max(begin, end-gap*all), y-0.42, y+0.42))
+	if end-begin > room*all {
+		style := centered(sans(7))
+		style.Color = color.White
+		l.texts.XYs = append(l.texts.XYs, plotter.XY{X: (begin + end) / 2, Y: y})
+		l.texts.Labels, l.texts.TextStyle = append(l.texts.Labels, text), append(l.texts.TextStyle, style)
+	}
 }
+
+func microseconds(t time.Duration) float64 { return t.Seconds() * 1e6 }
 
 // heading says what ran, what is shown and how much was hidden.
 func (l *timeline) heading() heading {
@@ -151,53 +154,18 @@ func (l *timeline) heading() heading {
 func (l *timeline) layout() (sheet, error) {
 	const lanePitch, axis = 14, 44
 	p, explained := newPlot("time in us", ""), newLegend()
-	var names []string
-	for _, one := range l.lanes {
-		names = append(names, one.name)
-	}
-	p.NominalY(names...)
+	p.NominalY(l.lanes...)
 	p.Y.Min, p.Y.Max = -0.5, float64(len(l.lanes))-0.5
 	p.Y.Tick.Label.Font.Size = 9
 	p.X.Tick.Marker = steps{}
-	texts := &plotter.Labels{}
 	for _, category := range append(trace.Categories(), exposedName, hiddenName) { // hidden over exposed
-		if boxes := l.boxes(category, texts); len(boxes.XYs) > 0 {
-			p.Add(boxes)
-			explained.add(category, boxes)
+		if bars := l.bars[category]; bars != nil {
+			p.Add(bars)
+			explained.add(category, bars)
 		}
 	}
-	p.Add(texts)
+	p.Add(&l.texts)
 	return newSheet(l.heading(), explained, 620, lanePitch*vg.Length(len(l.lanes))+axis, func(c draw.Canvas) {
 		drawPlot(p, c)
 	}), nil
-}
-
-// boxes returns all bars of a category, and adds their texts to others where they fit. Bars end a little early, so that
-// neighbors of one color can be told apart.
-func (l *timeline) boxes(category string, texts *plotter.Labels) *plotter.Polygon {
-	fill := timelineColors[category]
-	boxes := &plotter.Polygon{Color: fill, LineStyle: draw.LineStyle{Color: fill, Width: 0.3}}
-	begin, end := microseconds(l.window)
-	const gap, room = 1. / 1500, 1. / 60 // of the window
-	style := centered(sans(7))
-	style.Color = color.White
-	for i, one := range l.lanes {
-		for _, b := range one.bars {
-			if b.category != category {
-				continue
-			}
-			left, right := microseconds(b.Interval)
-			middle := plotter.XY{X: (left + right) / 2, Y: float64(i)}
-			boxes.XYs = append(boxes.XYs, rectangle(left, max(left, right-gap*(end-begin)), middle.Y-0.42, middle.Y+0.42))
-			if right-left > room*(end-begin) {
-				texts.XYs, texts.Labels = append(texts.XYs, middle), append(texts.Labels, b.text)
-				texts.TextStyle = append(texts.TextStyle, style)
-			}
-		}
-	}
-	return boxes
-}
-
-func microseconds(x trace.Interval) (begin, end float64) {
-	return x.Begin.Seconds() * 1e6, x.End.Seconds() * 1e6
 }

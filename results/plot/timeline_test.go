@@ -24,8 +24,11 @@ func writeTimeline(t *testing.T, tr *trace.Trace, format string) []byte {
 }
 
 func TestTimelineGolden(t *testing.T) {
-	got := writeTimeline(t, resultstest.Trace(), ".png")
-	resultstest.Alike(t, resultstest.Decode(t, got), resultstest.Decode(t, resultstest.Golden(t, "timeline.png", got)))
+	chart, err := Timeline(resultstest.Trace())
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "timeline", chart)
 }
 
 // All formats can be had, and the texts are there: what ran, the share, devices, streams

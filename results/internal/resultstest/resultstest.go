@@ -3,11 +3,7 @@
 package resultstest
 
 import (
-	"bytes"
 	"flag"
-	"image"
-	"image/draw"
-	_ "image/png"
 	"os"
 	"path/filepath"
 	"strings"
@@ -51,48 +47,6 @@ func Files(t *testing.T, dir string) []string {
 		names = append(names, entry.Name())
 	}
 	return names
-}
-
-// Decode returns the picture of a PNG file.
-func Decode(t *testing.T, data []byte) image.Image {
-	t.Helper()
-	img, _, err := image.Decode(bytes.NewReader(data))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return img
-}
-
-// Alike fails unless two pictures have one size and all but one in a thousand
-// of their bytes, a colour of a pixel each, are within a few shades: how glyphs
-// and colours round differs between processors.
-func Alike(t *testing.T, got, want image.Image) {
-	t.Helper()
-	if got.Bounds() != want.Bounds() {
-		t.Fatalf("the picture covers %v, want %v", got.Bounds(), want.Bounds())
-	}
-	a, b := RGBA(got), RGBA(want)
-	wrong := 0
-	for i, shade := range b.Pix {
-		if Far(a.Pix[i], shade) {
-			if wrong++; wrong == 1 {
-				t.Logf("first at pixel (%d, %d)", i%a.Stride/4, i/a.Stride)
-			}
-		}
-	}
-	if allowed := len(b.Pix) / 1000; wrong > allowed {
-		t.Errorf("%d bytes differ from the golden picture, allowed are %d", wrong, allowed)
-	}
-}
-
-// Far reports whether two shades differ by more than rounding.
-func Far(a, b uint8) bool { return max(a, b)-min(a, b) > 8 }
-
-// RGBA returns a picture by its pixels.
-func RGBA(img image.Image) *image.RGBA {
-	plain := image.NewRGBA(img.Bounds())
-	draw.Draw(plain, plain.Rect, img, img.Bounds().Min, draw.Src)
-	return plain
 }
 
 // WantError expects an error that has all the words.
