@@ -339,7 +339,8 @@ func (c *checker) exchange() {
 		c.reject("exchange.steps", "must be 1 with scheme %s", e.Scheme)
 	}
 	if face := c.changing(); needs.Steady && face != "" {
-		c.reject("exchange.scheme", "must be one that takes values that change with time, as that of boundary.%s does", face)
+		const reason = "must be one that takes values that change with time, as that of boundary.%s does"
+		c.reject("exchange.scheme", reason, face)
 	}
 }
 

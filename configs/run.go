@@ -103,7 +103,7 @@ type Output struct {
 // A Face is the boundary condition of one face. An axis is periodic as a whole.
 type Face struct {
 	Kind  boundary.Kind // solvers.Periodic or one of boundary.Kinds
-	Value string        // of kinds that have one: a number or an expression, which may use t if the solver is heat; else ""
+	Value string        // of kinds that have one: a number or an expression, of t too if the solver is heat
 }
 
 // MarshalJSON writes the face as a config does.

@@ -80,20 +80,31 @@ func keep(some []Source, c Condition) error {
 
 // HaveLabel returns an error unless a row has the label.
 func HaveLabel(all []Source, label string) error {
-	var names []string
+	return have(all, "label", label, func(row Row) (names []string, has bool) {
+		for _, l := range row.Labels {
+			names = append(names, l.Name)
+		}
+		return names, row.Lookup(label) != nil
+	})
+}
+
+// have returns an error unless a row has a name, which lists the names that there are.
+func have(all []Source, what, name string, of func(Row) (names []string, has bool)) error {
+	var known []string
 	for _, source := range all {
 		for _, row := range source.Rows {
-			if row.Lookup(label) != nil {
+			names, has := of(row)
+			if has {
 				return nil
 			}
-			for _, l := range row.Labels {
-				if !slices.Contains(names, l.Name) {
-					names = append(names, l.Name)
+			for _, n := range names {
+				if !slices.Contains(known, n) {
+					known = append(known, n)
 				}
 			}
 		}
 	}
-	return fmt.Errorf("no row has the label %q; there are %s", label, wording.OrDash(strings.Join(names, ", ")))
+	return fmt.Errorf("no row has the %s %q; there are %s", what, name, wording.OrDash(strings.Join(known, ", ")))
 }
 
 // only returns the row with the values of the metrics alone, in their order; with all where
@@ -114,19 +125,14 @@ func (r Row) only(metrics []Metric) Row {
 
 // haveMetrics returns an error unless a row has each of the metrics.
 func haveMetrics(all []Source, metrics []Metric) error {
-	var there []string
-	for _, source := range all {
-		for _, row := range source.Rows {
-			for _, v := range row.Values {
-				if !slices.Contains(there, string(v.Metric)) {
-					there = append(there, string(v.Metric))
-				}
-			}
-		}
-	}
 	for _, m := range metrics {
-		if !slices.Contains(there, string(m)) {
-			return fmt.Errorf("no row has the metric %q; there are %s", m, wording.OrDash(strings.Join(there, ", ")))
+		if err := have(all, "metric", string(m), func(row Row) (names []string, has bool) {
+			for _, v := range row.Values {
+				names, has = append(names, string(v.Metric)), has || v.Metric == m
+			}
+			return names, has
+		}); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -65,7 +65,7 @@ type Record struct {
 	Host    Host      `json:"host"`              // the machine it ran on
 	Devices []Device  `json:"devices"`           // those that took part
 
-	Processes int `json:"processes,omitempty"` // that measured together, where they were several; of a run see Run.Processes
+	Processes int `json:"processes,omitempty"` // that measured together, if several; of a run see Run.Processes
 
 	Networks []Network `json:"networks,omitempty"` // of messages between processes
 
@@ -84,7 +84,7 @@ type Network struct {
 	Between string        `json:"between"`         // "processes" of one host, or "hosts"
 	Name    string        `json:"name"`            // as exchange.network: mpi, mpi-device or nccl
 	Carrier string        `json:"carrier"`         // the library, in its own words, and of NCCL over what
-	Times   []NetworkTime `json:"times,omitempty"` // of messages, as far as they were measured when the network was chosen
+	Times   []NetworkTime `json:"times,omitempty"` // of messages, as far as measured when it was chosen
 }
 
 // A NetworkTime is what a message takes from one device to another, from its first call on the host to its arrival.

@@ -63,17 +63,17 @@ func removeLeftovers(folder string) {
 	}
 }
 
-// An Output is a file that is written under a temporary name next to its destination and takes its name on Commit. Until
-// then, and after Abort or the end of the process, the destination stays as it was.
+// An Output is a file that is written under a temporary name next to its destination and takes its name on Commit.
+// Until then, and after Abort or the end of the process, the destination stays as it was.
 type Output struct {
 	temp *os.File
 	path string // as the caller named it
 	at   string // the destination, with links followed
 }
 
-// Create begins the file at path, and makes missing folders. Where path is a symbolic link, the file that it leads to is
-// written, and the link stays. A file that is there is replaced and keeps its mode; its owner becomes who writes, and
-// other hard links keep the old content. A folder, a device, a pipe or a socket is not replaced: it is an error.
+// Create begins the file at path, and makes missing folders. Where path is a symbolic link, the file that it leads to
+// is written, and the link stays. A file that is there is replaced and keeps its mode; its owner becomes who writes,
+// and other hard links keep the old content. A folder, a device, a pipe or a socket is not replaced: it is an error.
 func Create(path string) (*Output, error) {
 	at, mode, err := destination(path)
 	if err != nil {
@@ -189,8 +189,8 @@ func (o *Output) fill(parts [][]byte) error {
 	return o.Commit()
 }
 
-// CheckWritable reports whether Create can begin a file at path, by beginning one there or, where its folder is missing,
-// in the nearest that is not. What is there stays as it is, and nothing new is left.
+// CheckWritable reports whether Create can begin a file at path, by beginning one there or, where its folder is
+// missing, in the nearest that is not. What is there stays as it is, and nothing new is left.
 func CheckWritable(path string) error {
 	at, mode, err := destination(path)
 	if err != nil {

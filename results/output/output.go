@@ -2,8 +2,8 @@
 //
 // A new format is one file of this package: it calls [Register] in an init function, and nothing else changes.
 //
-//   - configs accepts the extensions that [Extensions] returns for a kind under the key output.<kind>, and names them in
-//     errors and on the reference page.
+//   - configs accepts the extensions that [Extensions] returns for a kind under the key output.<kind>, and names them
+//     in errors and on the reference page.
 //   - cmd/halox checks before a run that the files can be written, and afterwards calls [Write] for each file that the
 //     config names, where several processes share the grid on all of them.
 package output
@@ -86,9 +86,10 @@ func find(kind Kind, extension string) (Format, bool) {
 
 // A Destination says where [Write] writes.
 type Destination struct {
-	Discard bool               // take part in reading the field, and write nothing
-	Began   func(abort func()) // is called before the field is read; abort, from any goroutine, removes what was written
-	Failed  func(error) error  // is called with the first error of the file, before the field is read any further
+	Discard bool // take part in reading the field, and write nothing
+	// Began is called before the field is read; abort, from any goroutine, removes what was written.
+	Began  func(abort func())
+	Failed func(error) error // is called with the first error of the file, before the field is read any further
 }
 
 // Write writes the file at path in the format of its extension. The file appears when it is complete: after an error

@@ -103,9 +103,7 @@ func (s *selection) bars(k kind, x, y axis) (Chart, error) {
 		set := barSet{Name: one.name}
 		for _, place := range b.Places {
 			v, n := one.median(x, y, place)
-			if n > 1 {
-				merged += n
-			}
+			merged += n
 			errorBars = errorBars || v.Repeated()
 			set.Y, set.Lo, set.Hi = append(set.Y, v.Median), append(set.Lo, v.Q1), append(set.Hi, v.Q3)
 		}

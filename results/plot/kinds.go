@@ -93,7 +93,7 @@ func kinds() []kind {
 		by: []string{"what", "devices", "ranks", "per_multiprocessor", "computing", "apart"},
 	}, {
 		name:  "overlap",
-		about: "bench ranks --what overlap: hidden share over ranks a multiprocessor, by what these compute and exchange",
+		about: "bench ranks --what overlap: hidden share over ranks per multiprocessor, by what they do",
 		title: "Hidden share", of: results.KindRanks,
 		x: []string{"per_multiprocessor"}, y: []results.Metric{results.Hidden},
 		by: []string{"computing", "multiprocessor_bytes", "multiprocessor_work", "apart"}, linearY: true,

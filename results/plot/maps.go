@@ -203,9 +203,9 @@ func (m matrix) layout() (sheet, error) {
 		width = max(width, title.Width(g.Name))
 	}
 	width += 60
-	size := vg.Point{X: max(vg.Length(len(m.Grids))*width+colorsBar, 12*vg.Centimeter), Y: vg.Length(cell*len(m.Rows)) + 74}
+	all, height := max(vg.Length(len(m.Grids))*width+colorsBar, 12*vg.Centimeter), vg.Length(cell*len(m.Rows))+74
 	values := m.values()
-	return newSheet(heading{m.Title, m.Note}, newLegend(), size.X, size.Y, func(c draw.Canvas) {
+	return newSheet(heading{m.Title, m.Note}, newLegend(), all, height, func(c draw.Canvas) {
 		bar := draw.Crop(c, c.Size().X-colorsBar, 0, 0, 0)
 		for i, g := range m.Grids {
 			p := newPlot(m.ColsOf, m.RowsOf)

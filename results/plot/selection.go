@@ -220,16 +220,8 @@ func (s series) points(x, y axis, logX, logY bool) (all []point, merged, lost in
 		}
 	}
 	for place, samples := range at {
-		p := point{place, samples[0]}
-		if len(samples) > 1 {
-			var medians []float64
-			for _, m := range samples {
-				medians = append(medians, m.Median)
-			}
-			p.y = newExact(medians)
-			merged += len(samples)
-		}
-		all = append(all, p)
+		v, n := merge(samples)
+		all, merged = append(all, point{place, v}), merged+n
 	}
 	slices.SortFunc(all, func(a, b point) int { return cmp.Compare(a.x, b.x) })
 	return all, merged, lost
@@ -249,24 +241,32 @@ func curve(name string, points []point) Curve {
 	return c
 }
 
-// median returns the median of the n rows of a series at a place, NaN where there are none.
-func (s series) median(x, y axis, place string) (v results.Sample, n int) {
+// merge returns one sample for those at one place: of several their median, without a spread. n is how many were
+// merged.
+func merge(samples []results.Sample) (v results.Sample, n int) {
+	if len(samples) == 1 {
+		return samples[0], 0
+	}
 	var medians []float64
-	v.Median, v.Q1, v.Q3 = math.NaN(), math.NaN(), math.NaN()
-	for _, row := range s.rows {
-		if m, ok := y.at(row); ok && x.place(row) == place {
-			v = m
-			medians = append(medians, m.Median)
-		}
+	for _, s := range samples {
+		medians = append(medians, s.Median)
 	}
-	if len(medians) > 1 {
-		v = newExact(medians)
-	}
-	return v, len(medians)
+	return measure.Exact(measure.NewSample(medians).Median), len(samples)
 }
 
-// newExact returns the median of some numbers as a sample without a spread.
-func newExact(all []float64) results.Sample { return measure.Exact(measure.NewSample(all).Median) }
+// median merges the rows of a series at a place; it is NaN where there are none.
+func (s series) median(x, y axis, place string) (v results.Sample, n int) {
+	var samples []results.Sample
+	for _, row := range s.rows {
+		if m, ok := y.at(row); ok && x.place(row) == place {
+			samples = append(samples, m)
+		}
+	}
+	if len(samples) == 0 {
+		return results.Sample{Median: math.NaN(), Q1: math.NaN(), Q3: math.NaN()}, 0
+	}
+	return merge(samples)
+}
 
 // ErrNothing is the error of [New] for records that have no numbers for the plot.
 var ErrNothing = errors.New("there is nothing to plot")

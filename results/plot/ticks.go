@@ -95,8 +95,8 @@ func typeset(number string) string {
 	return strings.ReplaceAll(number, "-", "−")
 }
 
-// binaries marks a logarithmic axis at powers of two that are equally far apart, 1 KiB among them, at most seven of them. Where fewer than two lie on it, or some that are larger
-// than memories, it marks it as decades does.
+// binaries marks a logarithmic axis at powers of two that are equally far apart, 1 KiB among them, at most seven of
+// them. Where fewer than two lie on it, or some are larger than memories, it marks the axis as decades does.
 type binaries struct{}
 
 // Ticks implements [plot.Ticker].

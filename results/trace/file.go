@@ -49,7 +49,8 @@ type alignment struct {
 var notes = []string{
 	"an operation begins when the one before it on its stream ended or, on an idle stream, when the host queued it",
 	"times of different devices compare as exactly as alignment says, in either direction",
-	"hidden_share is the part of the time of pack, unpack, copy and exchange in which the same device sweeps, over all devices",
+	"hidden_share is the part of the time of pack, unpack, copy and exchange in which the same device sweeps, " +
+		"over all devices",
 	"the events that tell the times take some time themselves: a traced step is slower than another",
 }
 

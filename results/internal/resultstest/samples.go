@@ -63,7 +63,8 @@ func Schemes() results.Source {
 		for _, path := range []string{"peer", "staged"} {
 			for _, points := range []float64{64, 128, 256, 512} {
 				slow := map[string]float64{"peer": 1, "staged": 3}[path]
-				s.Add(results.NewRow().Label("scheme", scheme).Label("path", path).Label("points", points).Label("devices", 4).
+				row := results.NewRow().Label("scheme", scheme).Label("path", path).Label("points", points)
+				s.Add(row.Label("devices", 4).
 					Value(results.GFLOPS, Around(8000/(1+slow*float64(200-20*i)/points))))
 			}
 		}
