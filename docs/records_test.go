@@ -212,7 +212,10 @@ func (p *page) record(file string) (*results.Record, error) {
 	return r, nil
 }
 
-func madeBy(r *results.Record) string { return r.Halox.Version + " at " + r.Halox.ShortCommit() }
+// madeBy is such as "0.2.0 at 95df59a".
+func madeBy(r *results.Record) string {
+	return strings.Replace(strings.TrimPrefix(r.Halox.String(), "halox "), " ", " at ", 1)
+}
 
 // made says which halox made a record, or a log whose first line says so.
 func (p *page) made(file string) (string, error) {

@@ -152,11 +152,11 @@ func (p Program) String() string {
 	if p.Version == "" {
 		return ""
 	}
-	return wording.Join(" ", "halox", p.Version, p.ShortCommit())
+	return wording.Join(" ", "halox", p.Version, p.shortCommit())
 }
 
-// ShortCommit cuts the commit as git does.
-func (p Program) ShortCommit() string {
+// shortCommit cuts the commit as git does.
+func (p Program) shortCommit() string {
 	if len(p.Commit) == 40 {
 		return p.Commit[:7]
 	}
