@@ -10,6 +10,7 @@ import (
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/p2p/mpi"
 	"github.com/halox/halox/streams"
 )
 
@@ -502,7 +503,7 @@ func (p *Plan) agree(what string, err error) error {
 func (p *Plan) compare() error {
 	processes := p.Placement.Processes
 	mine := p.fingerprint()
-	all, err := processes.Gather(context.Background(), "compare plans of an exchange", mine)
+	all, err := mpi.Gather(context.Background(), processes, "compare plans of an exchange", mine)
 	if err != nil {
 		return err
 	}

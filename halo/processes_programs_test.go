@@ -523,12 +523,12 @@ func measures(p processes) error {
 	if !ok || !alike || few <= 0 || many < few || len(m.Within.Curve) < 2 {
 		return fmt.Errorf("1 KiB takes %v, %t, and 1 MiB %v, %t", few, ok, many, alike)
 	}
-	all, err := p.Gather(context.Background(), "compare", fmt.Append(nil, m.Within.Curve))
+	all, err := mpi.Gather(context.Background(), p.Processes, "compare", fmt.Sprint(m.Within.Curve))
 	if err != nil {
 		return err
 	}
 	for _, other := range all {
-		if string(other) != string(all[0]) {
+		if other != all[0] {
 			return fmt.Errorf("rank 0 has %s, another %s", all[0], other)
 		}
 	}

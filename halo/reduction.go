@@ -11,6 +11,7 @@ import (
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/kernels/reduce"
 	"github.com/halox/halox/kernels/sums"
+	"github.com/halox/halox/p2p/mpi"
 	"github.com/halox/halox/streams"
 )
 
@@ -233,7 +234,7 @@ func (r *Reduction) Together(ctx context.Context) (Result, error) {
 	case ctx == nil:
 		return Result{}, processes.Fail(errNoContext)
 	}
-	all, err := processes.Gather(ctx, fmt.Sprintf("%s of field %q", r.op, r.field.Spec.Name), r.encode())
+	all, err := mpi.Gather(ctx, processes, fmt.Sprintf("%s of field %q", r.op, r.field.Spec.Name), r.encode())
 	if err != nil {
 		return Result{}, err
 	}

@@ -62,7 +62,7 @@ func (g *processGroup) config(
 	if err := g.Agree(ctx, "read the config", err); err != nil {
 		return nil, err
 	}
-	text, err := g.Broadcast(ctx, "the config", b.Bytes(), 0)
+	text, err := mpi.Broadcast(ctx, g.Processes, "the config", b.Bytes(), 0)
 	if err != nil || g.speaks() {
 		return c, err
 	}

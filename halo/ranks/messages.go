@@ -74,7 +74,7 @@ func parseMessage(record []byte) (msg message, body []byte) {
 // remote is the other processes of a world, and the queue of messages to and from them during a run.
 type remote struct {
 	processes *mpi.Processes
-	queue     *mpi.Mail
+	queue     *mpi.Queue
 	sent      []atomic.Uint64 // by process: messages of this run that store
 	applied   []atomic.Uint64 // how many of them are complete
 	owed      []int64         // by process: its messages that are complete and not yet acknowledged
@@ -85,7 +85,7 @@ type remote struct {
 var errOtherProcess = errors.New("ranks: another process has ended the run")
 
 func newRemote(p *mpi.Processes, limit time.Duration) (*remote, error) {
-	queue, err := p.NewMail()
+	queue, err := p.NewQueue()
 	if err != nil {
 		return nil, err
 	}

@@ -125,7 +125,7 @@ func takeProbe() (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, end()) }()
-	t := &trial{ctx: ctx, comm: comm, limit: childLimit}
+	t := newDeviceTrial(ctx, comm, 0, childLimit)
 	if err := t.open(device); err != nil {
 		return err
 	}
@@ -158,27 +158,29 @@ func openDevice(backend streams.Backend, id int) (d *streams.Device, end func() 
 	return nil, nil, fmt.Errorf("mpi: a probe of a device of backend %q", backend)
 }
 
-// trial sends messages from device memory into device memory, by MPI, and compares what comes.
+// trial sends messages from memory of a device into memory of another process's device, and compares what arrives.
 type trial struct {
-	ctx       context.Context
-	comm      *binding.Comm
-	limit     time.Duration
-	tag       int
+	rank  int    // of this process
+	by    string // what carries the messages, for errors
+	limit time.Duration
+
+	// carry carries n bytes of out to a rank, and as many from another rank into in.
+	carry func(to, from int, n int64) error
+
 	out, in   *streams.Memory // of the device
 	host      *streams.Memory // pinned
 	stream    *streams.Stream
 	resources streams.Resources
-	requests  [2]binding.Request
 }
 
 // open allocates.
 func (t *trial) open(d *streams.Device) (err error) {
-	most := probeLengths[len(probeLengths)-1]
+	longest := probeLengths[len(probeLengths)-1]
 	for _, m := range []struct {
 		to   **streams.Memory
 		make func(int64) (*streams.Memory, error)
 	}{{&t.out, d.Alloc}, {&t.in, d.Alloc}, {&t.host, d.AllocPinned}} {
-		if *m.to, err = m.make(most); err != nil {
+		if *m.to, err = m.make(longest); err != nil {
 			return errors.Join(err, t.resources.Close())
 		}
 		t.resources.Add(*m.to)
@@ -190,26 +192,28 @@ func (t *trial) open(d *streams.Device) (err error) {
 	return nil
 }
 
-// close frees what MPI no longer uses.
-func (t *trial) close() error {
-	for i := range t.requests {
-		if done, err := t.requests[i].Test(); !done || err != nil {
-			return nil
-		}
-	}
-	return t.resources.Close()
-}
-
-// errWrong says that bytes are not those that were sent.
+// errWrong says that bytes differ from those that were sent.
 var errWrong = errors.New("they arrived wrong")
 
-// exchange sends messages of all lengths to one rank while it receives as many from another, also where some arrive
-// wrong: the other ranks wait for them.
+// withAll exchanges messages with the ranks whose distance is 1, 2, 4 and so on, see exchange.
+func (t *trial) withAll(size int) (wrong error) {
+	for shift := 1; shift < size; shift *= 2 {
+		err := t.exchange((t.rank+shift)%size, (t.rank-shift+size)%size)
+		if err != nil && !errors.Is(err, errWrong) {
+			return err
+		}
+		wrong = cmp.Or(wrong, err)
+	}
+	return wrong
+}
+
+// exchange sends messages of all lengths to one rank while it receives as many from another. It goes on where some
+// arrive wrong, because the other ranks wait for them.
 func (t *trial) exchange(to, from int) (wrong error) {
 	for _, n := range probeLengths {
 		err := t.one(to, from, n)
 		if err != nil {
-			err = fmt.Errorf("%d bytes of device memory from rank %d to rank %d: %w", n, from, t.comm.Rank(), err)
+			err = fmt.Errorf("%d bytes %s from rank %d to rank %d: %w", n, t.by, from, t.rank, err)
 		}
 		if err != nil && !errors.Is(err, errWrong) {
 			return err
@@ -222,7 +226,7 @@ func (t *trial) exchange(to, from int) (wrong error) {
 // one sends and receives one message.
 func (t *trial) one(to, from int, n int64) error {
 	sent, got := t.host.Span(0, n), t.host.Bytes()[:n]
-	fill(got, t.comm.Rank(), to)
+	fill(got, t.rank, to)
 	if err := t.copy(t.out.Span(0, n), sent); err != nil {
 		return err
 	}
@@ -230,31 +234,15 @@ func (t *trial) one(to, from int, n int64) error {
 	if err := t.copy(t.in.Span(0, n), sent); err != nil {
 		return err
 	}
-	if err := t.out.Device().Within(func() error { return t.travel(to, from, n) }); err != nil {
+	if err := t.carry(to, from, n); err != nil {
 		return err
 	}
 	if err := t.copy(sent, t.in.Span(0, n)); err != nil {
 		return err
 	}
 	want := make([]byte, n)
-	if fill(want, from, t.comm.Rank()); !bytes.Equal(got, want) {
+	if fill(want, from, t.rank); !bytes.Equal(got, want) {
 		return errWrong
-	}
-	return nil
-}
-
-// travel has MPI carry one message each way.
-func (t *trial) travel(to, from int, n int64) error {
-	if err := t.comm.IrecvAt(&t.requests[0], addressOf(t.in.All()), int(n), from, t.tag); err != nil {
-		return err
-	}
-	if err := t.comm.IsendAt(&t.requests[1], addressOf(t.out.All()), int(n), to, t.tag); err != nil {
-		return err
-	}
-	for i := range t.requests {
-		if err := t.requests[i].Wait(t.ctx, t.limit); err != nil {
-			return err
-		}
 	}
 	return nil
 }
@@ -274,6 +262,49 @@ func fill(b []byte, from, to int) {
 		z := (seed ^ seed>>30) * 0xbf58476d1ce4e5b9
 		b[i] = byte((z ^ z>>27) >> (8 * (i % 8)))
 	}
+}
+
+// deviceTrial is a trial of MPI with device memory.
+type deviceTrial struct {
+	trial
+	ctx      context.Context
+	comm     *binding.Comm
+	tag      int
+	requests [2]binding.Request
+}
+
+func newDeviceTrial(ctx context.Context, comm *binding.Comm, tag int, limit time.Duration) *deviceTrial {
+	t := &deviceTrial{trial: trial{rank: comm.Rank(), by: "of device memory", limit: limit}, ctx: ctx, comm: comm, tag: tag}
+	t.carry = func(to, from int, n int64) error {
+		return t.out.Device().Within(func() error { return t.travel(to, from, n) })
+	}
+	return t
+}
+
+// travel has MPI carry one message each way.
+func (t *deviceTrial) travel(to, from int, n int64) error {
+	if err := t.comm.IrecvAt(&t.requests[0], addressOf(t.in.All()), int(n), from, t.tag); err != nil {
+		return err
+	}
+	if err := t.comm.IsendAt(&t.requests[1], addressOf(t.out.All()), int(n), to, t.tag); err != nil {
+		return err
+	}
+	for i := range t.requests {
+		if err := t.requests[i].Wait(t.ctx, t.limit); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// close frees what MPI no longer uses.
+func (t *deviceTrial) close() error {
+	for i := range t.requests {
+		if done, err := t.requests[i].Test(); !done || err != nil {
+			return nil
+		}
+	}
+	return t.resources.Close()
 }
 
 // TryDevice returns an error, on all processes, unless MPI takes memory of the devices right, each process giving one
@@ -355,18 +386,14 @@ func (p *Processes) exchange(ctx context.Context, d *streams.Device) (err error)
 	if err != nil {
 		return p.Fail(err)
 	}
-	t := &trial{ctx: ctx, comm: p.data, limit: p.options.Limit, tag: tag}
+	t := newDeviceTrial(ctx, p.data, tag, p.options.Limit)
 	if err := t.open(d); err != nil {
 		return p.Fail(err) // others wait for its messages
 	}
 	defer func() { err = errors.Join(err, t.close()) }()
-	var wrong error
-	for shift := 1; shift < p.Size(); shift *= 2 {
-		err := t.exchange((p.Rank+shift)%p.Size(), (p.Rank-shift+p.Size())%p.Size())
-		if err != nil && !errors.Is(err, errWrong) {
-			return p.Fail(err)
-		}
-		wrong = cmp.Or(wrong, err)
+	wrong := t.withAll(p.Size())
+	if wrong != nil && !errors.Is(wrong, errWrong) {
+		return p.Fail(wrong)
 	}
 	return wrong
 }

@@ -26,7 +26,7 @@ func TestPrograms(t *testing.T) {
 			{"messages", []int{2, 3, 4}},
 			{"agree", []int{3}},
 			{"misuse", []int{2}},
-			{"mail", []int{2, 4}},
+			{"queue", []int{2, 4}},
 			{"nothing", []int{2, 5}},
 		} {
 			for _, ranks := range testdevices.Some(1, tc.ranks) {

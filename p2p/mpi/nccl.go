@@ -1,7 +1,6 @@
 package mpi
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/binary"
@@ -232,13 +231,13 @@ func (p *Processes) openNCCL(ctx context.Context, d *streams.Device) (made *pair
 	} else if made, err = openPairs(os.Getenv(nccl.Variable), p.library); err != nil {
 		err = fmt.Errorf("mpi: %w", err)
 	}
-	version := []byte{}
+	version := ""
 	if err == nil {
-		version = []byte(made.library.Version)
+		version = made.library.Version
 	}
-	all, gathered := p.Gather(ctx, "compare versions of NCCL", version)
+	all, gathered := Gather(ctx, p, "compare versions of NCCL", version)
 	for rank, v := range all {
-		if err == nil && len(v) > 0 && string(v) != string(version) {
+		if err == nil && v != "" && v != version {
 			err = fmt.Errorf("mpi: %s has NCCL %s, %s has %s", p.Name(rank), v, p.Name(p.Rank), version)
 		}
 	}
@@ -251,55 +250,24 @@ func (p *Processes) openNCCL(ctx context.Context, d *streams.Device) (made *pair
 	return made, nil
 }
 
-// sendByNCCL sends messages of all lengths, to one process at a time, while as many come from another.
+// sendByNCCL exchanges messages of all lengths with other processes, each message by a goroutine at each end.
 func (p *Processes) sendByNCCL(d *streams.Device) (err error) {
 	tag, err := p.Tags(1)
 	if err != nil {
 		return err
 	}
-	t := &trial{limit: p.options.Limit}
+	t := &trial{rank: p.Rank, by: "by NCCL", limit: p.options.Limit}
+	t.carry = func(to, from int, n int64) error {
+		received := make(chan error, 1)
+		go func() { received <- p.turnByNCCL(t.in.Span(0, n), from, tag, false) }()
+		err := p.turnByNCCL(t.out.Span(0, n), to, tag, true)
+		return errors.Join(err, <-received)
+	}
 	if err := t.open(d); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, t.close()) }()
-	var wrong error
-	for shift := 1; shift < p.Size(); shift *= 2 {
-		for _, n := range probeLengths {
-			err := p.oneByNCCL(t, (p.Rank+shift)%p.Size(), (p.Rank-shift+p.Size())%p.Size(), tag, n)
-			if err != nil && !errors.Is(err, errWrong) {
-				return err
-			}
-			wrong = cmp.Or(wrong, err)
-		}
-	}
-	return wrong
-}
-
-// oneByNCCL sends and receives one message, on threads of their own.
-func (p *Processes) oneByNCCL(t *trial, to, from, tag int, n int64) (err error) {
-	sent, got := t.host.Span(0, n), t.host.Bytes()[:n]
-	fill(got, p.Rank, to)
-	if err := t.copy(t.out.Span(0, n), sent); err != nil {
-		return err
-	}
-	clear(got)
-	if err := t.copy(t.in.Span(0, n), sent); err != nil {
-		return err
-	}
-	received := make(chan error, 1)
-	go func() { received <- p.turnByNCCL(t.in.Span(0, n), from, tag, false) }()
-	err = p.turnByNCCL(t.out.Span(0, n), to, tag, true)
-	if err = errors.Join(err, <-received); err != nil {
-		return err
-	}
-	if err := t.copy(sent, t.in.Span(0, n)); err != nil {
-		return err
-	}
-	want := make([]byte, n)
-	if fill(want, from, p.Rank); !bytes.Equal(got, want) {
-		return fmt.Errorf("%d bytes by NCCL from rank %d to rank %d: %w", n, from, p.Rank, errWrong)
-	}
-	return nil
+	defer func() { err = errors.Join(err, t.resources.Close()) }()
+	return t.withAll(p.Size())
 }
 
 // turnByNCCL carries one message.

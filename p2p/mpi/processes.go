@@ -2,7 +2,6 @@ package mpi
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -189,48 +188,47 @@ func meet(ctx context.Context, world *binding.Comm, o Options, lent bool) (*Proc
 	return p, err
 }
 
-// commonOptions is a message with the options that all processes must give alike: Limit and Piece.
-type commonOptions [16]byte
-
-func (o Options) common() (c commonOptions) {
-	binary.LittleEndian.PutUint64(c[:], uint64(o.Limit))
-	binary.LittleEndian.PutUint64(c[8:], uint64(o.Piece))
-	return c
+// introduction is what each process tells the others when they meet. Limit and Piece must be the same on all.
+type introduction struct {
+	Host  string
+	Limit time.Duration
+	Piece int64
 }
 
-func (c commonOptions) String() string {
-	return fmt.Sprintf("a limit of %v and pieces of %d bytes", time.Duration(binary.LittleEndian.Uint64(c[:])),
-		binary.LittleEndian.Uint64(c[8:]))
-}
-
-// introduce tells the others the name of this host, counts hosts, and returns the options of all processes.
-func (p *Processes) introduce(ctx context.Context) (all []commonOptions, err error) {
-	name, err := p.library.HostName()
+// introduce tells the others the name of this host, counts hosts, and returns what all processes say.
+func (p *Processes) introduce(ctx context.Context) ([]introduction, error) {
+	host, err := p.library.HostName()
 	if err != nil {
 		return nil, err
 	}
-	mine := p.options.common()
-	names, err := p.control.Allgather(ctx, p.options.Limit, append(mine[:], name...))
+	mine, err := encode(introduction{host, p.options.Limit, p.options.Piece})
+	if err != nil {
+		return nil, err
+	}
+	texts, err := p.control.Allgather(ctx, p.options.Limit, mine)
 	if err != nil {
 		return nil, fmt.Errorf("mpi: ask the other processes for their hosts: %w", err)
 	}
-	for rank, one := range names {
-		if len(one) < len(mine) {
-			return nil, fmt.Errorf("mpi: rank %d has another version of halox", rank)
+	all := make([]introduction, len(texts))
+	for rank, text := range texts {
+		if err := decode(text, &all[rank]); err != nil {
+			return nil, fmt.Errorf("mpi: rank %d has another version of halox: %w", rank, err)
 		}
-		all, names[rank] = append(all, commonOptions(one)), one[len(mine):]
-		p.Hosts = append(p.Hosts, string(names[rank]))
+		p.Hosts = append(p.Hosts, all[rank].Host)
 	}
-	p.Nodes, p.Locals = number(names)
+	p.Nodes, p.Locals = number(p.Hosts)
 	return all, nil
 }
 
 // compare returns an error unless all processes give the same options.
-func (p *Processes) compare(all []commonOptions) error {
+func (p *Processes) compare(all []introduction) error {
+	mine := all[p.Rank]
 	for rank, other := range all {
-		if other != all[p.Rank] {
-			return fmt.Errorf("mpi: %s has %v, and %s %v: all processes must give the same", p.Name(rank), other,
-				p.Name(p.Rank), all[p.Rank])
+		if other.Limit != mine.Limit || other.Piece != mine.Piece {
+			return fmt.Errorf(
+				"mpi: %s has a limit of %v and pieces of %d bytes, and %s a limit of %v and pieces of %d bytes: "+
+					"all processes must give the same",
+				p.Name(rank), other.Limit, other.Piece, p.Name(p.Rank), mine.Limit, mine.Piece)
 		}
 	}
 	return nil
@@ -240,32 +238,25 @@ func (p *Processes) compare(all []commonOptions) error {
 // where processes share them.
 func (p *Processes) spinners() int {
 	const most, coresEach = 4, 4
-	beside := 0
-	for _, node := range p.Nodes {
-		if node == p.Nodes[p.Rank] {
-			beside++
-		}
-	}
+	_, processes := p.Local()
 	cores := runtime.GOMAXPROCS(0) // those that a launcher has bound it to, or all
 	if all, ok := hostCores(); ok {
-		cores = min(cores, all/beside)
+		cores = min(cores, all/processes)
 	} else {
-		cores /= beside
+		cores /= processes
 	}
 	return min(most, cores/coresEach)
 }
 
 // number counts hosts, and the processes of each. Hosts of one name are one.
-func number(names [][]byte) (nodes, locals []int) {
-	known, on := map[string]int{}, map[int]int{}
-	for _, name := range names {
-		node, ok := known[string(name)]
-		if !ok {
-			node = len(known)
-			known[string(name)] = node
+func number(hosts []string) (nodes, locals []int) {
+	known, on := map[string]int{}, map[string]int{}
+	for _, host := range hosts {
+		if on[host] == 0 {
+			known[host] = len(known)
 		}
-		nodes, locals = append(nodes, node), append(locals, on[node])
-		on[node]++
+		nodes, locals = append(nodes, known[host]), append(locals, on[host])
+		on[host]++
 	}
 	return nodes, locals
 }

@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 		"leaves":    joined(short, leaves),
 		"limits":    otherLimits,
 		"misuse":    joined(usual, misuse),
-		"mail":      joined(usual, mail),
+		"queue":     joined(usual, queued),
 		"nothing":   joined(short, func(*mpi.Processes) error { return nil }),
 		"try":       joined(usual, tryDevice),
 		"try nccl":  joined(short, tryNCCL),
@@ -201,7 +201,7 @@ func together(p *mpi.Processes) error {
 		return fmt.Errorf("%d of %d on this host", index, count)
 	}
 	for round := range 20 {
-		all, err := p.Gather(ctx, "numbers", []byte(strings.Repeat("x", p.Rank*round)))
+		all, err := mpi.Gather(ctx, p, "numbers", []byte(strings.Repeat("x", p.Rank*round)))
 		if err != nil {
 			return err
 		}
@@ -211,7 +211,7 @@ func together(p *mpi.Processes) error {
 			}
 		}
 		root := round % p.Size()
-		got, err := p.Broadcast(ctx, "a name", []byte(fmt.Sprint("by ", p.Rank, round)), root)
+		got, err := mpi.Broadcast(ctx, p, "a name", []byte(fmt.Sprint("by ", p.Rank, round)), root)
 		if err != nil || string(got) != fmt.Sprint("by ", root, round) {
 			return fmt.Errorf("round %d: broadcast %q: %w", round, got, err)
 		}
@@ -407,7 +407,7 @@ func agree(p *mpi.Processes) error {
 // fails has the last rank fail while the others wait for it.
 func fails(p *mpi.Processes) error {
 	ctx := context.Background()
-	if _, err := p.Gather(ctx, "all", nil); err != nil {
+	if _, err := mpi.Gather(ctx, p, "all", 0); err != nil {
 		return err
 	}
 	last := p.Size() - 1
@@ -415,7 +415,7 @@ func fails(p *mpi.Processes) error {
 		time.Sleep(200 * time.Millisecond)
 		return errors.New("the disk is full")
 	}
-	_, err := p.Gather(ctx, "results", nil)
+	_, err := mpi.Gather(ctx, p, "results", 0)
 	e, ok := errors.AsType[*mpi.RemoteError](err)
 	if !ok || e.Rank != last || !strings.Contains(e.Text, "the disk is full") || p.Context().Err() == nil {
 		return fmt.Errorf("another error: %w", err)
@@ -426,7 +426,7 @@ func fails(p *mpi.Processes) error {
 // stopped has a process stop, as if its host were gone. All others wait, for each other too.
 func stopped(p *mpi.Processes, who int) error {
 	ctx := context.Background()
-	if _, err := p.Gather(ctx, "all", nil); err != nil {
+	if _, err := mpi.Gather(ctx, p, "all", 0); err != nil {
 		return err
 	}
 	if p.Rank == who {
@@ -434,7 +434,7 @@ func stopped(p *mpi.Processes, who int) error {
 		time.Sleep(10 * time.Minute) // other threads may stop a little later than this one has asked for it
 		return err
 	}
-	_, err := p.Gather(ctx, "results", nil)
+	_, err := mpi.Gather(ctx, p, "results", 0)
 	return err
 }
 
@@ -473,8 +473,8 @@ func firstAlone(p *mpi.Processes) error {
 func apart(p *mpi.Processes) error {
 	ctx := context.Background()
 	calls := []func() error{
-		func() error { _, err := p.Gather(ctx, "results", make([]byte, 100)); return err },
-		func() error { _, err := p.Broadcast(ctx, "a name", []byte("x"), 1); return err },
+		func() error { _, err := mpi.Gather(ctx, p, "results", make([]byte, 100)); return err },
+		func() error { _, err := mpi.Broadcast(ctx, p, "a name", []byte("x"), 1); return err },
 		p.Close,
 	}
 	if err := calls[p.Rank](); err != nil {
@@ -488,7 +488,7 @@ func leaves(p *mpi.Processes) error {
 	if p.Rank == p.Size()-1 {
 		os.Exit(7)
 	}
-	_, err := p.Gather(context.Background(), "results", nil)
+	_, err := mpi.Gather(context.Background(), p, "results", 0)
 	return err
 }
 

@@ -21,24 +21,29 @@ func (p *Processes) until(ctx context.Context) (context.Context, context.CancelF
 	return merged, func() { stop(); end(nil) }
 }
 
-// Gather returns what each process gives, by rank. Values travel as JSON. All processes must call it. what names the
-// purpose: processes that meet for different purposes, because they have not made the same collective calls before, all
-// get an error that says which process came for what. It waits for the others for at most Options.Limit.
+// Gather returns what each process gives, by rank. Values travel as JSON, []byte as it is. All processes must call it.
+// what names the purpose: processes that meet for different purposes, because they have not made the same collective
+// calls before, all get an error that says which process came for what. It waits for the others for at most
+// Options.Limit.
 func Gather[T any](ctx context.Context, p *Processes, what string, mine T) ([]T, error) {
 	if p.IsAlone() {
 		return []T{mine}, nil
 	}
-	text, err := json.Marshal(mine)
+	text, err := encode(mine)
 	if err != nil {
 		return nil, p.Fail(fmt.Errorf("mpi: %s: %w", what, err))
 	}
-	texts, err := p.Gather(ctx, what, text)
+	var texts [][]byte
+	err = p.together(ctx, what, func(ctx context.Context) (err error) {
+		texts, err = p.gather(ctx, what, text)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
 	all := make([]T, len(texts))
 	for rank, text := range texts {
-		if err := json.Unmarshal(text, &all[rank]); err != nil {
+		if err := decode(text, &all[rank]); err != nil {
 			return nil, fmt.Errorf("mpi: %s: %s: %w", what, p.Name(rank), err)
 		}
 	}
@@ -54,36 +59,43 @@ func Broadcast[T any](ctx context.Context, p *Processes, what string, mine T, ro
 	var text []byte
 	if p.Rank == root {
 		var err error
-		if text, err = json.Marshal(mine); err != nil {
+		if text, err = encode(mine); err != nil {
 			return mine, p.Fail(fmt.Errorf("mpi: %s: %w", what, err))
 		}
 	}
-	text, err := p.Broadcast(ctx, what, text, root)
+	err := p.together(ctx, what, func(ctx context.Context) (err error) {
+		if _, err := p.gather(ctx, what, nil); err != nil {
+			return err
+		}
+		text, err = p.control.Broadcast(ctx, p.options.Limit, text, root)
+		return err
+	})
 	if err != nil || p.Rank == root {
 		return mine, err
 	}
 	var got T
-	if err := json.Unmarshal(text, &got); err != nil {
+	if err := decode(text, &got); err != nil {
 		return mine, fmt.Errorf("mpi: %s: %s: %w", what, p.Name(root), err)
 	}
 	return got, nil
 }
 
-// Gather returns what each process has given, by rank. All must call it; what says for what, in errors. It waits for
-// the others at most as long as the limit. Where processes meet for different things, as they do that have not made the
-// same collective calls before, all get an error that says who is where.
-func (p *Processes) Gather(ctx context.Context, what string, b []byte) (all [][]byte, err error) {
-	if p.IsAlone() {
-		return [][]byte{b}, nil
+func encode[T any](v T) ([]byte, error) {
+	if b, ok := any(v).([]byte); ok {
+		return b, nil
 	}
-	err = p.together(ctx, what, func(ctx context.Context) (err error) {
-		all, err = p.gather(ctx, what, b)
-		return err
-	})
-	return all, err
+	return json.Marshal(v)
 }
 
-// gather is Gather within a collective call. Each piece travels behind what it is for.
+func decode[T any](text []byte, v *T) error {
+	if b, ok := any(v).(*[]byte); ok {
+		*b = text
+		return nil
+	}
+	return json.Unmarshal(text, v)
+}
+
+// gather gathers bytes within a collective call. Those of each process travel after what they are for.
 func (p *Processes) gather(ctx context.Context, what string, b []byte) ([][]byte, error) {
 	mine := binary.LittleEndian.AppendUint16(nil, uint16(min(len(what), math.MaxUint16)))
 	mine = append(mine, what[:min(len(what), math.MaxUint16)]...)
@@ -109,21 +121,6 @@ func forWhat(piece []byte) string {
 	}
 	n := int(binary.LittleEndian.Uint16(piece))
 	return string(piece[2:min(len(piece), 2+n)])
-}
-
-// Broadcast returns, on all processes, what the root has given. All must call it, for the same, see Gather.
-func (p *Processes) Broadcast(ctx context.Context, what string, b []byte, root int) (got []byte, err error) {
-	if p.IsAlone() {
-		return b, nil
-	}
-	err = p.together(ctx, what, func(ctx context.Context) (err error) {
-		if _, err := p.gather(ctx, what, nil); err != nil {
-			return err
-		}
-		got, err = p.control.Broadcast(ctx, p.options.Limit, b, root)
-		return err
-	})
-	return got, err
 }
 
 // together makes a collective call. Where it fails all processes are told.
@@ -314,7 +311,7 @@ func (p *Processes) meetAtEnd(ctx context.Context) error {
 	if p.Err() != nil {
 		return nil // who called knows it
 	}
-	if _, err := p.Gather(ctx, "end together", nil); err != nil {
+	if _, err := Gather(ctx, p, "end together", 0); err != nil {
 		return err
 	}
 	close(p.watch.quiet)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/kernels/temporal"
+	"github.com/halox/halox/p2p/mpi"
 	"github.com/halox/halox/streams"
 )
 
@@ -346,7 +347,7 @@ func (b *blocked) agreeCosts(made bool) error {
 	if made {
 		mine, _ = binary.Append(nil, binary.LittleEndian, &b.costs) // which is of numbers alone
 	}
-	all, err := b.place.Processes.Gather(context.Background(), "scheme: agree on what passes cost", mine)
+	all, err := mpi.Gather(context.Background(), b.place.Processes, "scheme: agree on what passes cost", mine)
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/halox/halox/kernels/reduce"
 	"github.com/halox/halox/kernels/sweep"
+	"github.com/halox/halox/p2p/mpi"
 	"github.com/halox/halox/streams"
 )
 
@@ -54,7 +55,7 @@ func (a *agreement) reach(mine proposal, collected [][]taken) (agreed proposal, 
 		}
 	}
 	p := a.place.Processes
-	all, err := p.Gather(context.Background(), "scheme: agree how a run goes on", b)
+	all, err := mpi.Gather(context.Background(), p, "scheme: agree how a run goes on", b)
 	if err != nil {
 		return mine, err
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/halox/halox/p2p/mpi"
 	"github.com/halox/halox/streams"
 )
 
@@ -19,12 +20,12 @@ func (r *Runner) compareRuns(name Scheme, o Options) error {
 	p := r.place.Processes
 	run := fmt.Sprintf("scheme %s %s, %d steps from %d, norms %s every %d, tolerance %v, intervals %t",
 		name, o.Order, o.Steps, r.done, o.Norm, o.CheckEvery, o.Tolerance, o.Interval != nil)
-	all, err := p.Gather(context.Background(), "scheme: compare the runs that processes begin", []byte(run))
+	all, err := mpi.Gather(context.Background(), p, "scheme: compare the runs that processes begin", run)
 	if err != nil {
 		return err
 	}
 	for rank, other := range all {
-		if string(other) != string(all[0]) {
+		if other != all[0] {
 			return fmt.Errorf("scheme: %s runs %s, and %s %s: all give the same options",
 				p.Name(0), all[0], p.Name(rank), other)
 		}

@@ -348,12 +348,12 @@ func choose(p *mpi.Processes, set *testdevices.Set) error {
 	if !slices.ContainsFunc(first, func(t Trial) bool { return t.Scheme == Fused && t.Path == p2p.Direct }) {
 		return fmt.Errorf("tried %v, and not fused", first)
 	}
-	all, err := p.Gather(context.Background(), "trials", []byte(fmt.Sprint(first)))
+	all, err := mpi.Gather(context.Background(), p, "trials", fmt.Sprint(first))
 	if err != nil {
 		return err
 	}
 	for rank, text := range all {
-		if string(text) != string(all[0]) {
+		if text != all[0] {
 			return fmt.Errorf("rank %d has %s, rank 0 %s", rank, text, all[0])
 		}
 	}
