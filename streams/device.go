@@ -1,10 +1,12 @@
 package streams
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -206,10 +208,7 @@ func (d *Device) Close() error {
 	if closed {
 		return nil
 	}
-	errs := []error{d.closeStreams()}
-	for _, c := range d.all() {
-		errs = append(errs, c.Close())
-	}
+	errs := []error{d.closeStreams(), closeOf[io.Closer](d.all())}
 	if errors.Is(d.Err(), errHangs) {
 		return errors.Join(errs...) // the driver would wait for it for ever
 	}
@@ -221,19 +220,18 @@ func (d *Device) Close() error {
 
 // closeStreams closes all streams of the device, and then the graphs.
 func (d *Device) closeStreams() error {
-	var errs []error
 	made := d.all()
-	for _, c := range made {
-		if s, ok := c.(*Stream); ok {
-			errs = append(errs, s.Close())
+	return errors.Join(closeOf[*Stream](made), closeOf[*Graph](made))
+}
+
+// closeOf closes those of a type.
+func closeOf[T io.Closer](all []io.Closer) (err error) {
+	for _, c := range all {
+		if c, ok := c.(T); ok {
+			err = errors.Join(err, c.Close())
 		}
 	}
-	for _, c := range made {
-		if g, ok := c.(*Graph); ok {
-			errs = append(errs, g.Close())
-		}
-	}
-	return errors.Join(errs...)
+	return err
 }
 
 // all returns what was made on the device and is open.
@@ -344,34 +342,58 @@ type Demand struct {
 }
 
 // Fit returns an error, which is ErrOutOfMemory, with the numbers for every device that has too little free
-// memory for all that is wanted of it, and one for the host, whose memory host devices and pinned memory
-// share. What is wanted of devices of a DryRun fits always. Who has allocated meanwhile may have left less.
+// memory for all that is wanted of it, and one for the host, whose memory CPU devices and pinned memory
+// share. What is wanted of devices of a DryRun always fits. Others may allocate before the caller does.
 func Fit(all []Demand) error {
-	own := map[*Device]int64{}
+	wanted := map[*Device]int64{} // of memory of its own
 	var order []*Device
-	var host hostDemand
-	var errs []error
+	var host *Device // any that wants memory of the host
+	var ofHost int64
 	for _, n := range all {
-		if n.Device.IsDry() {
+		d := n.Device
+		if d.IsDry() {
 			continue
 		}
 		if n.Memory < 0 || n.Pinned < 0 {
-			return n.Device.fail(fmt.Errorf("%w: more than 2^63 bytes are needed", ErrOutOfMemory), "make room")
+			return d.fail(fmt.Errorf("%w: more than 2^63 bytes are needed", ErrOutOfMemory), "make room")
 		}
-		if n.Device.HostMemory {
-			host.add(n.Device, n.Memory)
-		} else if n.Memory > 0 {
-			if _, seen := own[n.Device]; !seen {
-				order = append(order, n.Device)
-			}
-			own[n.Device] = plus(own[n.Device], n.Memory)
+		if d.HostMemory {
+			n.Memory, n.Pinned = 0, plus(n.Memory, n.Pinned)
 		}
-		host.add(n.Device, n.Pinned)
+		if n.Pinned > 0 {
+			host, ofHost = d, plus(ofHost, n.Pinned)
+		}
+		if !slices.Contains(order, d) {
+			order = append(order, d)
+		}
+		wanted[d] = plus(wanted[d], n.Memory)
 	}
+	var errs []error
 	for _, d := range order {
-		errs = append(errs, d.fit(own[d]))
+		if wanted[d] > 0 {
+			free, total, err := d.MemoryInfo()
+			errs = append(errs, cmp.Or(err, d.fail(tooFew("", wanted[d], free, total, "free"), "make room")))
+		}
 	}
-	return errors.Join(append(errs, host.fit())...)
+	if host != nil {
+		m, err := host.HostMemoryInfo()
+		if err == nil {
+			if err = tooFew(" on the host", ofHost, m.Free, m.Total, "available: "+m.Source); err != nil {
+				err = fmt.Errorf("streams: %w", err)
+			}
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// tooFew returns an error if fewer bytes are free than needed, and it is known how many there are.
+func tooFew(where string, needed, free, total int64, are string) error {
+	if total == 0 || needed <= free {
+		return nil
+	}
+	needs, has := sizes(needed, free)
+	return fmt.Errorf("%w%s: %s are needed, and %s of %s are %s", ErrOutOfMemory, where, needs, has, Size(total), are)
 }
 
 // plus returns the sum of two sizes, or the greatest number there is.
@@ -379,44 +401,7 @@ func plus(a, b int64) int64 {
 	if sum := a + b; sum >= a {
 		return sum
 	}
-	return 1<<63 - 1
-}
-
-// fit returns an error if the device has too little memory of its own.
-func (d *Device) fit(bytes int64) error {
-	free, total, err := d.MemoryInfo()
-	if err != nil || total == 0 || bytes <= free {
-		return err
-	}
-	needs, has := sizes(bytes, free)
-	return d.fail(fmt.Errorf("%w: %s are needed, and %s of %s are free", ErrOutOfMemory, needs, has, Size(total)),
-		"make room")
-}
-
-// hostDemand is what is wanted of the host's memory.
-type hostDemand struct {
-	device *Device // any that wants it
-	bytes  int64
-}
-
-func (n *hostDemand) add(d *Device, bytes int64) {
-	if bytes > 0 {
-		n.device, n.bytes = d, plus(n.bytes, bytes)
-	}
-}
-
-// fit returns an error if the host has too little.
-func (n *hostDemand) fit() error {
-	if n.device == nil {
-		return nil
-	}
-	m, err := n.device.HostMemoryInfo()
-	if err != nil || m.Total == 0 || n.bytes <= m.Free {
-		return err
-	}
-	needs, has := sizes(n.bytes, m.Free)
-	return fmt.Errorf("streams: %w on the host: %s are needed, and %s of %s are available: %s", ErrOutOfMemory, needs,
-		has, Size(m.Total), m.Source)
+	return math.MaxInt64
 }
 
 // HostInfo is the host's memory as its devices and their pinned memory share it, in bytes; zeros where it is

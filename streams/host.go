@@ -71,19 +71,18 @@ func (*hostKernel) close() error { return nil }
 
 func (k *hostKernel) argument() []byte { return k.current }
 
-// command returns a launch with a copy of the argument.
-func (k *hostKernel) command(argument []byte) command {
-	c := command{kernel: k}
+// take returns a copy of an argument, in the room of one whose launch is done if there is some.
+func (k *hostKernel) take(argument []byte) (own []byte) {
 	if argument == nil {
-		return c
+		return nil
 	}
 	select {
-	case c.argument = <-k.free:
+	case own = <-k.free:
 	default:
-		c.argument = make([]byte, len(argument))
+		own = make([]byte, len(argument))
 	}
-	copy(c.argument, argument)
-	return c
+	copy(own, argument)
+	return own
 }
 
 // launch runs a launch and keeps the room of its argument.
@@ -206,6 +205,7 @@ const closedLimit = 10 * time.Second
 
 // hostQueue is a host stream: a goroutine that runs commands in order.
 type hostQueue struct {
+	hostCommands
 	mu          sync.Mutex // of commands and closed: nothing is sent once they are closed
 	commands    chan command
 	closed      bool
@@ -233,6 +233,7 @@ func (h *hostDriver) queue(Priority) (queue, error) {
 
 func newHostQueue(failed *atomic.Pointer[error]) *hostQueue {
 	q := &hostQueue{commands: make(chan command, hostQueueLength), failed: failed, closedLimit: closedLimit}
+	q.put = q.enqueue
 	go q.loop()
 	return q
 }
@@ -285,14 +286,27 @@ func (q *hostQueue) run(c command) {
 	}
 }
 
-func (q *hostQueue) put(c command) error {
+// enqueue queues a command. A kernel gets a copy of its argument, and an event its number.
+func (q *hostQueue) enqueue(c command) error {
 	if err := q.failed.Load(); err != nil {
 		return *err
 	}
-	if sent, err := q.offer(c); sent || err != nil {
-		return err
+	switch {
+	case c.kernel != nil:
+		c.argument = c.kernel.take(c.argument)
+	case c.record != nil:
+		c.n = c.record.issue()
+	case c.wait != nil:
+		c.n = c.wait.last()
 	}
-	return q.putLater(c)
+	sent, err := q.offer(c)
+	if !sent && err == nil {
+		err = q.enqueueLater(c)
+	}
+	if err != nil && c.record != nil {
+		c.record.pass(c.n)
+	}
+	return err
 }
 
 // offer queues a command if there is room.
@@ -312,8 +326,8 @@ func (q *hostQueue) offer(c command) (bool, error) {
 	}
 }
 
-// putLater waits for room in the queue.
-func (q *hostQueue) putLater(c command) error {
+// enqueueLater waits for room in the queue.
+func (q *hostQueue) enqueueLater(c command) error {
 	wait := yielding.Begin()
 	for {
 		if sent, err := q.offer(c); sent || err != nil {
@@ -327,35 +341,38 @@ func (q *hostQueue) putLater(c command) error {
 
 var errHostCopies = errors.New("a host device copies between host devices and pinned memory only")
 
-func (q *hostQueue) copy(dst, src Span) error {
-	c, err := hostCopy(dst, src)
-	if err != nil {
-		return err
-	}
-	return q.put(c)
+// hostCommands makes commands of what is queued: for a queue, or for a graph.
+type hostCommands struct {
+	put func(c command) error // kernels have the argument of launches to come, and events no number yet
 }
 
-func (q *hostQueue) copyBox(b box) error {
-	c, err := hostCopyBox(b)
-	if err != nil {
-		return err
-	}
-	return q.put(c)
+func (h hostCommands) copy(dst, src Span) error { return h.putCopy(dst, src, rows{}) }
+
+func (h hostCommands) copyBox(b box) error {
+	dst, src := b.spans()
+	return h.putCopy(dst, src, rows{b.width, b.height, b.depth, b.dst.Pitch, b.dst.Plane, b.src.Pitch, b.src.Plane})
 }
 
-// hostCopy returns the command that copies.
-func hostCopy(dst, src Span) (command, error) {
+func (h hostCommands) putCopy(dst, src Span, r rows) error {
 	if dst.Memory.bytes == nil || src.Memory.bytes == nil {
-		return command{}, errHostCopies
+		return errHostCopies
 	}
-	return command{dst: dst.view(), src: src.view()}, nil
+	return h.put(command{dst: dst.view(), src: src.view(), rows: r})
 }
 
-// hostCopyBox returns the command that copies a box.
-func hostCopyBox(b box) (command, error) {
-	c, err := hostCopy(b.spans())
-	c.rows = rows{b.width, b.height, b.depth, b.dst.Pitch, b.dst.Plane, b.src.Pitch, b.src.Plane}
-	return c, err
+func (h hostCommands) launch(k launcher) error {
+	kernel := k.(*hostKernel)
+	return h.put(command{kernel: kernel, argument: kernel.current})
+}
+
+func (h hostCommands) record(m marker) error { return h.put(command{record: m.(*hostEvent)}) }
+
+func (h hostCommands) wait(m marker) error {
+	e, ok := m.(*hostEvent)
+	if !ok {
+		return errors.New("the event is not one of a host device")
+	}
+	return h.put(command{wait: e})
 }
 
 // rows is how the rows of a box lie in the destination and in the source.
@@ -372,29 +389,6 @@ func (r rows) copy(dst, src []byte) {
 			copy(dst[to:to+r.width], src[from:from+r.width])
 		}
 	}
-}
-
-func (q *hostQueue) launch(k launcher) error {
-	h := k.(*hostKernel)
-	return q.put(h.command(h.current))
-}
-
-func (q *hostQueue) record(m marker) error {
-	e := m.(*hostEvent)
-	n := e.issue()
-	err := q.put(command{record: e, n: n})
-	if err != nil {
-		e.pass(n)
-	}
-	return err
-}
-
-func (q *hostQueue) wait(m marker) error {
-	e, ok := m.(*hostEvent)
-	if !ok {
-		return errors.New("the event is not one of a host device")
-	}
-	return q.put(command{wait: e, n: e.last()})
 }
 
 func (q *hostQueue) idle() (bool, error) {

@@ -31,8 +31,17 @@ func (h *hostDriver) capture(queues []queue) (capture, error) {
 	return c, nil
 }
 
-func (c *hostCapture) stand(i int) queue { return &hostCaptured{c, i} }
-func (c *hostCapture) abandon()          {}
+func (c *hostCapture) stand(i int) queue {
+	return hostCaptured{hostCommands{func(made command) error {
+		if made.kernel != nil {
+			made.argument = made.kernel.take(made.argument)
+		}
+		c.calls = append(c.calls, hostCall{i, made})
+		return nil
+	}}}
+}
+
+func (c *hostCapture) abandon() {}
 
 // end makes a graph with queues of its own but for the origin's: like a GPU's, it is in
 // order with other work on the origin alone. What fails in them fails the streams.
@@ -53,7 +62,7 @@ type hostGraph struct {
 func (g *hostGraph) launch() (at int, err error) {
 	for i := range g.calls {
 		call := &g.calls[i]
-		if err := g.queues[call.at].again(call.command); err != nil {
+		if err := g.queues[call.at].put(call.command); err != nil {
 			return call.at, err
 		}
 	}
@@ -78,51 +87,8 @@ func (g *hostGraph) close(_ bool, limit time.Duration) error {
 	return nil
 }
 
-// again queues a command that was remembered.
-func (q *hostQueue) again(c command) error {
-	switch {
-	case c.record != nil:
-		return q.record(c.record)
-	case c.wait != nil:
-		return q.wait(c.wait)
-	case c.kernel != nil:
-		return q.put(c.kernel.command(c.argument))
-	}
-	return q.put(c)
-}
-
 // hostCaptured stands for one queue.
-type hostCaptured struct {
-	capture *hostCapture
-	at      int
-}
+type hostCaptured struct{ hostCommands }
 
-func (q *hostCaptured) remember(c command) error {
-	q.capture.calls = append(q.capture.calls, hostCall{q.at, c})
-	return nil
-}
-
-func (q *hostCaptured) copy(dst, src Span) error {
-	c, err := hostCopy(dst, src)
-	if err != nil {
-		return err
-	}
-	return q.remember(c)
-}
-
-func (q *hostCaptured) copyBox(b box) error {
-	c, err := hostCopyBox(b)
-	if err != nil {
-		return err
-	}
-	return q.remember(c)
-}
-
-func (q *hostCaptured) launch(k launcher) error {
-	h := k.(*hostKernel)
-	return q.remember(h.command(h.current))
-}
-func (q *hostCaptured) record(m marker) error { return q.remember(command{record: m.(*hostEvent)}) }
-func (q *hostCaptured) wait(m marker) error   { return q.remember(command{wait: m.(*hostEvent)}) }
-func (q *hostCaptured) idle() (bool, error)   { return false, errCaptured }
-func (q *hostCaptured) close() error          { return errCaptured }
+func (hostCaptured) idle() (bool, error) { return false, errCaptured }
+func (hostCaptured) close() error        { return errCaptured }

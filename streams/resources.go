@@ -3,10 +3,10 @@ package streams
 import (
 	"errors"
 	"io"
+	"maps"
 	"math"
 	"runtime"
 	"slices"
-	"sync"
 	"time"
 	"unsafe"
 )
@@ -21,46 +21,25 @@ func (c *Resources) Add(closers ...io.Closer) { *c = append(*c, closers...) }
 // Close closes everything, see Resources. Streams of several devices are waited for together.
 // Closing twice is no error.
 func (c *Resources) Close() error {
-	var all []*Stream
+	streams := map[*Device][]*Stream{}
+	var errs []error
 	for _, x := range slices.Backward(*c) {
-		if s, ok := x.(*Stream); ok {
-			all = append(all, s)
+		if s, ok := x.(*Stream); ok && s != nil {
+			streams[s.device] = append(streams[s.device], s)
 		}
 	}
-	errs := []error{closeStreams(all)}
+	errs = append(errs, eachDevice(slices.Collect(maps.Keys(streams)), func(d *Device) (err error) {
+		for _, s := range streams[d] {
+			err = errors.Join(err, s.Close())
+		}
+		return err
+	}))
 	for _, x := range slices.Backward(*c) {
 		if _, ok := x.(*Stream); !ok {
 			errs = append(errs, x.Close())
 		}
 	}
 	*c = nil
-	return errors.Join(errs...)
-}
-
-// closeStreams closes the streams of each device in their order, and all devices at the same time:
-// where several hang, they are waited for together.
-func closeStreams(all []*Stream) error {
-	byDevice := map[*Device][]*Stream{}
-	for _, s := range all {
-		if s != nil {
-			byDevice[s.device] = append(byDevice[s.device], s)
-		}
-	}
-	var mu sync.Mutex
-	var errs []error
-	var group sync.WaitGroup
-	for _, some := range byDevice {
-		group.Go(func() {
-			for _, s := range some {
-				if err := s.Close(); err != nil {
-					mu.Lock()
-					errs = append(errs, err)
-					mu.Unlock()
-				}
-			}
-		})
-	}
-	group.Wait()
 	return errors.Join(errs...)
 }
 
