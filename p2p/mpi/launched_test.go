@@ -31,15 +31,22 @@ func TestPrograms(t *testing.T) {
 		} {
 			for _, ranks := range testdevices.Some(1, tc.ranks) {
 				t.Run(fmt.Sprintf("%s/%d", tc.program, ranks), func(t *testing.T) {
-					r := in.Run(t, testmpi.Job{Program: tc.program, Ranks: ranks, Limit: 100 * time.Second})
-					r.Succeeds(t)
-					if n := strings.Count(r.Out, fmt.Sprintf(" of %d done", ranks)); n != ranks {
-						t.Errorf("%d ranks are done:\n%s", n, r.Out)
-					}
+					allDone(t, in, testmpi.Job{Program: tc.program, Ranks: ranks})
 				})
 			}
 		}
 	})
+}
+
+// allDone runs a job, of which each rank says that it is done.
+func allDone(t *testing.T, in testmpi.Installation, job testmpi.Job) {
+	t.Helper()
+	job.Limit = 100 * time.Second
+	r := in.Run(t, job)
+	r.Succeeds(t)
+	if n := strings.Count(r.Out, fmt.Sprintf(" of %d done", job.Ranks)); n != job.Ranks {
+		t.Errorf("%d ranks are done:\n%s", n, r.Out)
+	}
 }
 
 // A process that fails, is gone or hangs ends all others in time, which say who it was.

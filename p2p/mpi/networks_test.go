@@ -15,18 +15,21 @@ import (
 	"github.com/halox/halox/internal/testmpi"
 )
 
-// Messages between devices whose memory MPI is given arrive as those through pinned memory do.
-func TestProgramsOverDeviceMemory(t *testing.T) {
+// Messages between devices arrive over each network as those through pinned memory do. NCCL has no tags: several
+// messages between two devices arrive where they belong, in whatever order they are sent.
+func TestProgramsOverNetworks(t *testing.T) {
 	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
-		gpus := testdevices.Environment(t, 2)
-		for _, ranks := range testdevices.Some(1, []int{3, 2, 4}) {
-			t.Run(fmt.Sprint(ranks), func(t *testing.T) {
-				r := in.Run(t, testmpi.Job{Program: "messages", Ranks: ranks, Limit: 100 * time.Second, Env: append(gpus, networkVariable+"=mpi-device")})
-				r.Succeeds(t)
-				if n := strings.Count(r.Out, fmt.Sprintf(" of %d done", ranks)); n != ranks {
-					t.Errorf("%d ranks are done:\n%s", n, r.Out)
-				}
-			})
+		device := append(testdevices.Environment(t, 2), networkVariable+"=mpi-device")
+		for _, tc := range []struct {
+			name  string
+			env   []string
+			ranks []int
+		}{{"mpi-device", device, []int{3, 2, 4}}, {"nccl", overNCCL(t), []int{2, 3}}} {
+			for _, ranks := range testdevices.Some(1, tc.ranks) {
+				t.Run(fmt.Sprintf("%s/%d", tc.name, ranks), func(t *testing.T) {
+					allDone(t, in, testmpi.Job{Program: "messages", Ranks: ranks, Env: tc.env})
+				})
+			}
 		}
 	})
 }
@@ -55,11 +58,7 @@ func TestProgramsTryDeviceMemory(t *testing.T) {
 			{"host devices", []string{insistVariable + "=1"}, "tried: mpi: memory of host devices is the host's"},
 		} {
 			t.Run(tc.name, func(t *testing.T) {
-				r := in.Run(t, testmpi.Job{Program: "try", Ranks: 3, Env: tc.env})
-				r.Succeeds(t)
-				if n := strings.Count(r.Out, tc.found); n < 3 {
-					t.Errorf("%d times %q:\n%s", n, tc.found, r.Out)
-				}
+				allSay(t, in, testmpi.Job{Program: "try", Ranks: 3, Env: tc.env}, tc.found)
 			})
 		}
 	})
@@ -77,29 +76,9 @@ func TestLibrariesThatLie(t *testing.T) {
 		{"corrupts together", "1000 bytes of device memory from rank 1 to rank 2: they arrived wrong"},
 	}) {
 		t.Run(tc.how, func(t *testing.T) {
-			r := in.Run(t, testmpi.Job{Program: "try", Ranks: 3, Env: append(gpus, "SHIM="+tc.how)})
-			r.Succeeds(t)
-			if n := strings.Count(r.Out, tc.found); n < 3 {
-				t.Errorf("%d times %q:\n%s", n, tc.found, r.Out)
-			}
+			allSay(t, in, testmpi.Job{Program: "try", Ranks: 3, Env: append(gpus, "SHIM="+tc.how)}, tc.found)
 		})
 	}
-}
-
-// Messages by NCCL, which has no tags, arrive where they belong: several between two devices, in an order that no one fixes.
-func TestProgramsOverNCCL(t *testing.T) {
-	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
-		env := overNCCL(t)
-		for _, ranks := range testdevices.Some(1, []int{2, 3}) {
-			t.Run(fmt.Sprint(ranks), func(t *testing.T) {
-				r := in.Run(t, testmpi.Job{Program: "messages", Ranks: ranks, Limit: 100 * time.Second, Env: env})
-				r.Succeeds(t)
-				if n := strings.Count(r.Out, fmt.Sprintf(" of %d done", ranks)); n != ranks {
-					t.Errorf("%d ranks are done:\n%s", n, r.Out)
-				}
-			})
-		}
-	})
 }
 
 func overNCCL(t *testing.T) []string {
@@ -120,11 +99,7 @@ func TestProgramsTryNCCL(t *testing.T) {
 			{"fails", "NCCLFAKE=fails", "NCCL: unhandled system error (2): as NCCLFAKE says"},
 		}) {
 			t.Run(tc.name, func(t *testing.T) {
-				r := in.Run(t, testmpi.Job{Program: "try nccl", Ranks: 2, Env: append(env, tc.variable)})
-				r.Succeeds(t)
-				if n := strings.Count(r.Out, tc.found); n < 2 {
-					t.Errorf("%d times %q:\n%s", n, tc.found, r.Out)
-				}
+				allSay(t, in, testmpi.Job{Program: "try nccl", Ranks: 2, Env: append(env, tc.variable)}, tc.found)
 			})
 		}
 	})
@@ -154,6 +129,16 @@ func TestFailuresOverNCCL(t *testing.T) {
 			})
 		}
 	})
+}
+
+// allSay runs a job, of which each rank says what was found.
+func allSay(t *testing.T, in testmpi.Installation, job testmpi.Job, found string) {
+	t.Helper()
+	r := in.Run(t, job)
+	r.Succeeds(t)
+	if n := strings.Count(r.Out, found); n < job.Ranks {
+		t.Errorf("%d times %q:\n%s", n, found, r.Out)
+	}
 }
 
 // lying builds the shim over a library.

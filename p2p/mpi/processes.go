@@ -2,6 +2,7 @@ package mpi
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -218,6 +219,21 @@ func (p *Processes) introduce(ctx context.Context) ([]introduction, error) {
 	}
 	p.Nodes, p.Locals = number(p.Hosts)
 	return all, nil
+}
+
+func encode[T any](v T) ([]byte, error) {
+	if b, ok := any(v).([]byte); ok {
+		return b, nil
+	}
+	return json.Marshal(v)
+}
+
+func decode[T any](text []byte, v *T) error {
+	if b, ok := any(v).(*[]byte); ok {
+		*b = text
+		return nil
+	}
+	return json.Unmarshal(text, v)
 }
 
 // compare returns an error unless all processes give the same options.

@@ -28,12 +28,12 @@ func TestMain(m *testing.M) {
 	short := mpi.Options{Limit: 4 * time.Second}
 	testmpi.Main(m, map[string]func() error{
 		"together":  joined(usual, together),
-		"messages":  joined(usual, messages),
+		"messages":  joined(usual, onDevices(messages).overNetwork),
 		"agree":     joined(usual, agree),
 		"fails":     joined(usual, fails),
 		"stopped":   joined(short, func(p *mpi.Processes) error { return stopped(p, p.Size()-1) }),
 		"stopped-0": joined(short, func(p *mpi.Processes) error { return stopped(p, 0) }),
-		"hangs":     joined(short, hangs),
+		"hangs":     joined(short, onDevices(hangs).overNetwork),
 		"first":     joined(short, firstAlone),
 		"apart":     joined(usual, apart),
 		"leaves":    joined(short, leaves),
@@ -41,10 +41,10 @@ func TestMain(m *testing.M) {
 		"misuse":    joined(usual, misuse),
 		"queue":     joined(usual, queued),
 		"nothing":   joined(short, func(*mpi.Processes) error { return nil }),
-		"try":       joined(usual, tryDevice),
-		"try nccl":  joined(short, tryNCCL),
-		"one way":   joined(short, oneWay),
-		"killed":    joined(short, killed),
+		"try":       joined(usual, onDevices(tryDevice).run),
+		"try nccl":  joined(short, onDevices(tryNCCL).run),
+		"one way":   joined(short, onDevices(oneWay).overNetwork),
+		"killed":    joined(short, onDevices(killed).overNetwork),
 		"probe":     takesProbe,
 	})
 }
@@ -55,22 +55,11 @@ const (
 	insistVariable  = "HALOX_TEST_INSIST"
 )
 
-// overNetwork has messages take the network that is named, of which each process gives a device.
-func overNetwork(p *mpi.Processes, d *streams.Device) error {
-	n := mpi.Network(os.Getenv(networkVariable))
-	if n == "" {
-		return nil
-	}
-	if n == mpi.NCCL {
-		if err := p.TryNCCL(context.Background(), d); err != nil {
-			return err
-		}
-	}
-	return p.Use(n, n)
-}
+// onDevices is a program with two devices per process.
+type onDevices func(p *mpi.Processes, devices []*streams.Device) error
 
-// tryNCCL says what comes of trying NCCL. Processes go on as ever afterwards.
-func tryNCCL(p *mpi.Processes) error {
+// run opens the devices.
+func (program onDevices) run(p *mpi.Processes) error {
 	platform, err := testdevices.Launched(2)
 	if err != nil {
 		return err
@@ -79,27 +68,41 @@ func tryNCCL(p *mpi.Processes) error {
 	if err != nil {
 		return err
 	}
-	err = p.TryNCCL(context.Background(), devices[p.Rank%2])
+	if err := program(p, devices); err != nil {
+		return err
+	}
+	return errors.Join(streams.CloseAll(devices), platform.Close())
+}
+
+// overNetwork runs the program with messages over the network that is named, if one is.
+func (program onDevices) overNetwork(p *mpi.Processes) error {
+	return onDevices(func(p *mpi.Processes, devices []*streams.Device) (err error) {
+		n := mpi.Network(os.Getenv(networkVariable))
+		if n == mpi.NCCL {
+			err = p.TryNCCL(context.Background(), devices[0])
+		}
+		if err == nil && n != "" {
+			err = p.Use(n, n)
+		}
+		if err != nil {
+			return err
+		}
+		return program(p, devices)
+	}).run(p)
+}
+
+// tryNCCL says what comes of trying NCCL. Processes go on as ever afterwards.
+func tryNCCL(p *mpi.Processes, devices []*streams.Device) error {
+	err := p.TryNCCL(context.Background(), devices[p.Rank%2])
 	fmt.Println("tried:", err, p.NCCL())
 	if refused := p.Use(mpi.Pieces, mpi.NCCL); (refused != nil) != (err != nil) {
 		return fmt.Errorf("network nccl: %v, and then %v", err, refused)
 	}
-	return errors.Join(together(p), p.Disconnect(), together(p), streams.CloseAll(devices), platform.Close())
+	return errors.Join(together(p), p.Disconnect(), together(p))
 }
 
 // oneWay has rank 1 send rank 0 a message many times.
-func oneWay(p *mpi.Processes) error {
-	platform, err := testdevices.Launched(2)
-	if err != nil {
-		return err
-	}
-	devices, err := platform.Open()
-	if err != nil {
-		return err
-	}
-	if err := overNetwork(p, devices[0]); err != nil {
-		return err
-	}
+func oneWay(p *mpi.Processes, devices []*streams.Device) error {
 	if p.Rank == 0 {
 		return receive(p, devices[0], 100, 1, 1, 5)
 	}
@@ -107,18 +110,7 @@ func oneWay(p *mpi.Processes) error {
 }
 
 // killed has the last rank end while the others wait for its messages.
-func killed(p *mpi.Processes) error {
-	platform, err := testdevices.Launched(2)
-	if err != nil {
-		return err
-	}
-	devices, err := platform.Open()
-	if err != nil {
-		return err
-	}
-	if err := overNetwork(p, devices[0]); err != nil {
-		return err
-	}
+func killed(p *mpi.Processes, devices []*streams.Device) error {
 	last := p.Size() - 1
 	if p.Rank == last {
 		os.Exit(7)
@@ -135,17 +127,9 @@ func takesProbe() error {
 }
 
 // tryDevice says what comes of trying MPI with device memory. Processes go on as ever afterwards.
-func tryDevice(p *mpi.Processes) error {
-	platform, err := testdevices.Launched(2)
-	if err != nil {
-		return err
-	}
-	devices, err := platform.Open()
-	if err != nil {
-		return err
-	}
+func tryDevice(p *mpi.Processes, devices []*streams.Device) error {
 	fmt.Println("tried:", p.TryDevice(context.Background(), devices[p.Rank%2], os.Getenv(insistVariable) != ""))
-	return errors.Join(together(p), streams.CloseAll(devices), platform.Close())
+	return errors.Join(together(p))
 }
 
 // joined runs a program as one of several processes. One that fails ends all.
@@ -248,18 +232,7 @@ func content(n int64, from, to, index, round int) []byte {
 
 // messages has each process send all others messages of all lengths, each by a goroutine of its
 // own, many times.
-func messages(p *mpi.Processes) error {
-	platform, err := testdevices.Launched(2)
-	if err != nil {
-		return err
-	}
-	devices, err := platform.Open()
-	if err != nil {
-		return err
-	}
-	if err := overNetwork(p, devices[0]); err != nil {
-		return err
-	}
+func messages(p *mpi.Processes, devices []*streams.Device) error {
 	first, err := p.Tags(len(lengths))
 	if err != nil {
 		return err
@@ -277,7 +250,7 @@ func messages(p *mpi.Processes) error {
 		}
 	}
 	group.Wait()
-	return errors.Join(append(errs, p.Disconnect(), streams.CloseAll(devices), platform.Close())...)
+	return errors.Join(append(errs, p.Disconnect())...)
 }
 
 const rounds = 15
@@ -439,18 +412,7 @@ func stopped(p *mpi.Processes, who int) error {
 }
 
 // hangs has the last rank send nothing, though it lives.
-func hangs(p *mpi.Processes) error {
-	platform, err := testdevices.Launched(1)
-	if err != nil {
-		return err
-	}
-	devices, err := platform.Open()
-	if err != nil {
-		return err
-	}
-	if err := overNetwork(p, devices[0]); err != nil {
-		return err
-	}
+func hangs(p *mpi.Processes, devices []*streams.Device) error {
 	last := p.Size() - 1
 	if p.Rank == last {
 		<-p.Context().Done()

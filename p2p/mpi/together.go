@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -78,21 +77,6 @@ func Broadcast[T any](ctx context.Context, p *Processes, what string, mine T, ro
 		return mine, fmt.Errorf("mpi: %s: %s: %w", what, p.Name(root), err)
 	}
 	return got, nil
-}
-
-func encode[T any](v T) ([]byte, error) {
-	if b, ok := any(v).([]byte); ok {
-		return b, nil
-	}
-	return json.Marshal(v)
-}
-
-func decode[T any](text []byte, v *T) error {
-	if b, ok := any(v).(*[]byte); ok {
-		*b = text
-		return nil
-	}
-	return json.Unmarshal(text, v)
 }
 
 // gather gathers bytes within a collective call. Those of each process travel after what they are for.
