@@ -95,18 +95,18 @@ func NewLinkModel(devices []*streams.Device, driver string) *LinkModel {
 }
 
 // Set keeps the curve of messages from one device to another, or to itself.
-func (r *LinkModel) Set(from, to *streams.Device, path Path, packed bool, c Curve) {
-	r.curves[tripOf(from, to, path, packed)] = c
+func (l *LinkModel) Set(from, to *streams.Device, path Path, packed bool, c Curve) {
+	l.curves[tripOf(from, to, path, packed)] = c
 }
 
 // Time returns how long a message takes from one device to another, or to itself,
 // from its first call on the host to its arrival. ok is false where that was not
 // measured.
-func (r *LinkModel) Time(from, to *streams.Device, path Path, shape MessageShape) (t time.Duration, ok bool) {
-	if r == nil {
+func (l *LinkModel) Time(from, to *streams.Device, path Path, shape MessageShape) (t time.Duration, ok bool) {
+	if l == nil {
 		return 0, false
 	}
-	c, ok := r.curves[tripOf(from, to, path, shape.Packed)]
+	c, ok := l.curves[tripOf(from, to, path, shape.Packed)]
 	return c.Time(shape.Bytes), ok
 }
 

@@ -22,11 +22,11 @@ type keptCurve struct {
 }
 
 // store returns where the link model of the machine is kept.
-func (r *LinkModel) store(folder string) cache.Store[[]keptCurve] {
+func (l *LinkModel) store(folder string) cache.Store[[]keptCurve] {
 	key := struct {
 		Version int
 		Machine Machine
-	}{linkModelVersion, r.machine}
+	}{linkModelVersion, l.machine}
 	return cache.Remember(cache.At(folder), "links", key, validCurves)
 }
 
@@ -54,20 +54,20 @@ func validCurves(curves []keptCurve) bool {
 }
 
 // take adds curves that were kept.
-func (r *LinkModel) take(curves []keptCurve) {
+func (l *LinkModel) take(curves []keptCurve) {
 	for _, c := range curves {
-		r.curves[trip{c.From, c.To, c.Path, c.Packed}] = c.Samples
+		l.curves[trip{c.From, c.To, c.Path, c.Packed}] = c.Samples
 	}
 }
 
 // Save keeps the link model in the folder, as LoadLinkModel finds it; it makes the folder
 // where that is missing.
-func (r *LinkModel) Save(folder string) error { return r.store(folder).Put(r.kept()) }
+func (l *LinkModel) Save(folder string) error { return l.store(folder).Put(l.kept()) }
 
 // kept returns the curves in order, as they are kept.
-func (r *LinkModel) kept() (all []keptCurve) {
-	for _, t := range slices.SortedFunc(maps.Keys(r.curves), trip.compare) {
-		all = append(all, keptCurve{t.from, t.to, t.path, t.packed, r.curves[t]})
+func (l *LinkModel) kept() (all []keptCurve) {
+	for _, t := range slices.SortedFunc(maps.Keys(l.curves), trip.compare) {
+		all = append(all, keptCurve{t.from, t.to, t.path, t.packed, l.curves[t]})
 	}
 	return all
 }

@@ -159,7 +159,7 @@ func (c *cudaDriver) module(image []byte) (module, error) {
 	return &cudaModule{c, m}, err
 }
 
-func (m *cudaModule) close() error { return m.driver.ctx.ModuleUnload(m.module) }
+func (c *cudaModule) close() error { return c.driver.ctx.ModuleUnload(c.module) }
 
 // cudaFunction is a kernel in a context.
 type cudaFunction struct {
@@ -167,13 +167,13 @@ type cudaFunction struct {
 	fn     cuda.Function
 }
 
-func (m *cudaModule) function(name string) (Function, error) {
-	f, err := m.driver.ctx.ModuleFunction(m.module, name)
-	return &cudaFunction{m.driver, f}, err
+func (c *cudaModule) function(name string) (Function, error) {
+	f, err := c.driver.ctx.ModuleFunction(c.module, name)
+	return &cudaFunction{c.driver, f}, err
 }
 
 // Usage asks the driver.
-func (f *cudaFunction) Usage() (Usage, error) {
+func (c *cudaFunction) Usage() (Usage, error) {
 	var u Usage
 	for _, ask := range []struct {
 		to   *int
@@ -182,7 +182,7 @@ func (f *cudaFunction) Usage() (Usage, error) {
 		{&u.Registers, cuda.FuncRegisters}, {&u.Local, cuda.FuncLocalSize},
 		{&u.Shared, cuda.FuncSharedSize}, {&u.Threads, cuda.FuncMaxThreadsPerBlock},
 	} {
-		v, err := f.driver.ctx.FunctionAttribute(f.fn, ask.attr)
+		v, err := c.driver.ctx.FunctionAttribute(c.fn, ask.attr)
 		if err != nil {
 			return u, err
 		}
@@ -192,19 +192,19 @@ func (f *cudaFunction) Usage() (Usage, error) {
 }
 
 // AtOnce asks the driver.
-func (f *cudaFunction) AtOnce(threads, shared int) (int, error) {
-	if err := f.driver.announce(f.fn, shared); err != nil {
+func (c *cudaFunction) AtOnce(threads, shared int) (int, error) {
+	if err := c.driver.announce(c.fn, shared); err != nil {
 		return 0, err
 	}
-	return f.driver.ctx.OccupancyMaxActiveBlocks(f.fn, threads, uint64(shared))
+	return c.driver.ctx.OccupancyMaxActiveBlocks(c.fn, threads, uint64(shared))
 }
 
 // cudaKernel is a launch made ready.
 type cudaKernel struct{ launch *cuda.Launch }
 
-func (k *cudaKernel) argument() []byte { return k.launch.Arg() }
+func (c *cudaKernel) argument() []byte { return c.launch.Arg() }
 
-func (k *cudaKernel) close() error { k.launch.Free(); return nil }
+func (c *cudaKernel) close() error { c.launch.Free(); return nil }
 
 func (c *cudaDriver) kernel(spec *KernelSpec) (launcher, error) {
 	f, ok := spec.Function.(*cudaFunction)
@@ -301,13 +301,13 @@ func (c *cudaDriver) marker(timed bool) (marker, error) {
 	return &cudaEvent{c.ctx, e}, err
 }
 
-func (e *cudaEvent) since(start marker) (time.Duration, error) {
-	ms, err := e.ctx.EventElapsed(start.(*cudaEvent).event, e.event)
+func (c *cudaEvent) since(start marker) (time.Duration, error) {
+	ms, err := c.ctx.EventElapsed(start.(*cudaEvent).event, c.event)
 	return time.Duration(float64(ms) * float64(time.Millisecond)), err
 }
 
-func (e *cudaEvent) done() (bool, error) { return e.ctx.EventQuery(e.event) }
-func (e *cudaEvent) close() error        { return e.ctx.EventDestroy(e.event) }
+func (c *cudaEvent) done() (bool, error) { return c.ctx.EventQuery(c.event) }
+func (c *cudaEvent) close() error        { return c.ctx.EventDestroy(c.event) }
 
 // cudaQueue is a stream in a context.
 type cudaQueue struct {
@@ -334,7 +334,7 @@ func (c *cudaDriver) wrapQueue(handle uintptr) queue {
 }
 
 // copy chooses the driver's call by where the two ends lie.
-func (q *cudaQueue) copy(dst, src Span) error {
+func (c *cudaQueue) copy(dst, src Span) error {
 	n := uint64(dst.Length)
 	to, from := dst.Memory, src.Memory
 	a, b, err := cudaEnds(to, from)
@@ -342,19 +342,19 @@ func (q *cudaQueue) copy(dst, src Span) error {
 	case err != nil:
 		return err
 	case to.pinned:
-		return q.ctx.MemcpyDtoHAsync(unsafe.Pointer(&to.bytes[dst.Offset]), cuda.DevicePtr(src.Address()), n, q.stream)
+		return c.ctx.MemcpyDtoHAsync(unsafe.Pointer(&to.bytes[dst.Offset]), cuda.DevicePtr(src.Address()), n, c.stream)
 	case from.pinned:
-		return q.ctx.MemcpyHtoDAsync(cuda.DevicePtr(dst.Address()), unsafe.Pointer(&from.bytes[src.Offset]), n,
-			q.stream)
+		return c.ctx.MemcpyHtoDAsync(cuda.DevicePtr(dst.Address()), unsafe.Pointer(&from.bytes[src.Offset]), n,
+			c.stream)
 	case a == b:
-		return q.ctx.MemcpyDtoDAsync(cuda.DevicePtr(dst.Address()), cuda.DevicePtr(src.Address()), n, q.stream)
+		return c.ctx.MemcpyDtoDAsync(cuda.DevicePtr(dst.Address()), cuda.DevicePtr(src.Address()), n, c.stream)
 	}
-	return q.ctx.MemcpyPeerAsync(cuda.DevicePtr(dst.Address()), a.ctx, cuda.DevicePtr(src.Address()), b.ctx, n,
-		q.stream)
+	return c.ctx.MemcpyPeerAsync(cuda.DevicePtr(dst.Address()), a.ctx, cuda.DevicePtr(src.Address()), b.ctx, n,
+		c.stream)
 }
 
 // copyBox takes the 3-D calls for all boxes: a 2-D one has one plane.
-func (q *cudaQueue) copyBox(b box) error {
+func (c *cudaQueue) copyBox(b box) error {
 	to, from := b.dst.Span.Memory, b.src.Span.Memory
 	a, z, err := cudaEnds(to, from)
 	if err != nil {
@@ -363,9 +363,9 @@ func (q *cudaQueue) copyBox(b box) error {
 	n := cuda.Extent{Width: uint64(b.width), Height: uint64(b.height), Depth: uint64(b.depth)}
 	dst, src := b.dst.cuda(b), b.src.cuda(b)
 	if to.pinned || from.pinned || a == z {
-		return q.ctx.Memcpy3DAsync(dst, src, n, q.stream)
+		return c.ctx.Memcpy3DAsync(dst, src, n, c.stream)
 	}
-	return q.ctx.Memcpy3DPeerAsync(dst, a.ctx, src, z.ctx, n, q.stream)
+	return c.ctx.Memcpy3DPeerAsync(dst, a.ctx, src, z.ctx, n, c.stream)
 }
 
 // cudaEnds returns the drivers of the two ends of a copy.
@@ -396,25 +396,25 @@ func (p Pitched) cuda(b box) cuda.Pitched {
 	return end
 }
 
-func (q *cudaQueue) launch(k launcher) error {
-	return q.ctx.Launch(k.(*cudaKernel).launch, q.stream)
+func (c *cudaQueue) launch(k launcher) error {
+	return c.ctx.Launch(k.(*cudaKernel).launch, c.stream)
 }
 
-func (q *cudaQueue) record(m marker) error { return q.ctx.EventRecord(m.(*cudaEvent).event, q.stream) }
+func (c *cudaQueue) record(m marker) error { return c.ctx.EventRecord(m.(*cudaEvent).event, c.stream) }
 
-func (q *cudaQueue) wait(m marker) error {
+func (c *cudaQueue) wait(m marker) error {
 	e, ok := m.(*cudaEvent)
 	if !ok {
 		return errors.New("the event is not one of a GPU")
 	}
-	return q.ctx.StreamWaitEvent(q.stream, e.event)
+	return c.ctx.StreamWaitEvent(c.stream, e.event)
 }
 
-func (q *cudaQueue) handle() uintptr { return uintptr(q.stream) }
+func (c *cudaQueue) handle() uintptr { return uintptr(c.stream) }
 
-func (q *cudaQueue) idle() (bool, error) { return q.ctx.StreamQuery(q.stream) }
+func (c *cudaQueue) idle() (bool, error) { return c.ctx.StreamQuery(c.stream) }
 
-func (q *cudaQueue) close() error { return q.ctx.StreamDestroy(q.stream) }
+func (c *cudaQueue) close() error { return c.ctx.StreamDestroy(c.stream) }
 
 // cudaCapture is a capture of streams of GPUs.
 type cudaCapture struct{ queues []*cudaQueue }
@@ -477,38 +477,38 @@ type cudaCaptured struct {
 // launch lets a kernel begin early only where it comes after a single kernel of its own
 // stream: that is what an edge between two nodes of a graph can say. What it says where
 // there are copies, or kernels of other devices, among those before is not documented.
-func (q *cudaCaptured) launch(k launcher) error {
-	launch := q.ctx.LaunchLate
-	if q.afterKernel {
-		launch = q.ctx.Launch
+func (c *cudaCaptured) launch(k launcher) error {
+	launch := c.ctx.LaunchLate
+	if c.afterKernel {
+		launch = c.ctx.Launch
 	}
-	q.afterKernel = true
-	return launch(k.(*cudaKernel).launch, q.stream)
+	c.afterKernel = true
+	return launch(k.(*cudaKernel).launch, c.stream)
 }
 
 // copy goes to a peer as it goes within a device, which wants peer access: the driver does
 // not capture its copies between contexts.
-func (q *cudaCaptured) copy(dst, src Span) error {
-	q.afterKernel = false
+func (c *cudaCaptured) copy(dst, src Span) error {
+	c.afterKernel = false
 	to, from := dst.Memory, src.Memory
 	if to.device == from.device || to.pinned || from.pinned {
-		return q.cudaQueue.copy(dst, src)
+		return c.cudaQueue.copy(dst, src)
 	}
 	if _, _, err := cudaEnds(to, from); err != nil {
 		return err
 	}
-	return q.ctx.MemcpyDtoDAsync(cuda.DevicePtr(dst.Address()), cuda.DevicePtr(src.Address()), uint64(dst.Length),
-		q.stream)
+	return c.ctx.MemcpyDtoDAsync(cuda.DevicePtr(dst.Address()), cuda.DevicePtr(src.Address()), uint64(dst.Length),
+		c.stream)
 }
 
-func (q *cudaCaptured) copyBox(b box) error {
-	q.afterKernel = false
-	return q.cudaQueue.copyBox(b)
+func (c *cudaCaptured) copyBox(b box) error {
+	c.afterKernel = false
+	return c.cudaQueue.copyBox(b)
 }
 
-func (q *cudaCaptured) wait(m marker) error {
-	q.afterKernel = false
-	return q.cudaQueue.wait(m)
+func (c *cudaCaptured) wait(m marker) error {
+	c.afterKernel = false
+	return c.cudaQueue.wait(m)
 }
 
 // cudaGraph is a graph with the stream that it is launched on.
@@ -517,15 +517,15 @@ type cudaGraph struct {
 	exec   cuda.GraphExec
 }
 
-func (g *cudaGraph) launch() (at int, err error) {
-	return 0, g.origin.ctx.GraphLaunch(g.exec, g.origin.stream)
+func (c *cudaGraph) launch() (at int, err error) {
+	return 0, c.origin.ctx.GraphLaunch(c.exec, c.origin.stream)
 }
 
-func (g *cudaGraph) close(dead bool, _ time.Duration) error {
+func (c *cudaGraph) close(dead bool, _ time.Duration) error {
 	if dead {
 		return nil
 	}
-	return g.origin.ctx.GraphExecDestroy(g.exec)
+	return c.origin.ctx.GraphExecDestroy(c.exec)
 }
 
 func (c *cudaDriver) alloc(bytes int64) (*Memory, error) {

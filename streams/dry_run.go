@@ -127,8 +127,8 @@ func (d *dryDriver) close() error                         { return nil }
 // dryKernel is a launch of a function that is not there.
 type dryKernel struct{ bytes []byte }
 
-func (k *dryKernel) argument() []byte { return k.bytes }
-func (k *dryKernel) close() error     { return nil }
+func (d *dryKernel) argument() []byte { return d.bytes }
+func (d *dryKernel) close() error     { return nil }
 
 // dryQueue has done all that is queued.
 type dryQueue struct{}

@@ -216,25 +216,25 @@ var (
 	errPeerBoxes = fmt.Errorf("%w: a box from device to device is not captured", ErrUnsuited)
 )
 
-func (q *capturedQueue) copyBox(b box) error {
+func (c *capturedQueue) copyBox(b box) error {
 	to, from := b.dst.Span.Memory, b.src.Span.Memory
 	if to.device != from.device && !to.pinned && !from.pinned {
 		return errPeerBoxes
 	}
-	return q.queue.copyBox(b)
+	return c.queue.copyBox(b)
 }
 
-func (q *capturedQueue) record(m marker) error {
-	q.recorded[m] = true
-	return q.queue.record(m)
+func (c *capturedQueue) record(m marker) error {
+	c.recorded[m] = true
+	return c.queue.record(m)
 }
 
-func (q *capturedQueue) wait(m marker) error {
-	if !q.recorded[m] {
+func (c *capturedQueue) wait(m marker) error {
+	if !c.recorded[m] {
 		return errOutside
 	}
-	return q.queue.wait(m)
+	return c.queue.wait(m)
 }
 
-func (q *capturedQueue) idle() (bool, error) { return false, errCaptured }
-func (q *capturedQueue) close() error        { return errCaptured }
+func (c *capturedQueue) idle() (bool, error) { return false, errCaptured }
+func (c *capturedQueue) close() error        { return errCaptured }

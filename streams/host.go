@@ -69,15 +69,15 @@ type hostKernel struct {
 
 func (*hostKernel) close() error { return nil }
 
-func (k *hostKernel) argument() []byte { return k.current }
+func (h *hostKernel) argument() []byte { return h.current }
 
 // take returns a copy of an argument, in the room of one whose launch is done if there is some.
-func (k *hostKernel) take(argument []byte) (own []byte) {
+func (h *hostKernel) take(argument []byte) (own []byte) {
 	if argument == nil {
 		return nil
 	}
 	select {
-	case own = <-k.free:
+	case own = <-h.free:
 	default:
 		own = make([]byte, len(argument))
 	}
@@ -86,11 +86,11 @@ func (k *hostKernel) take(argument []byte) (own []byte) {
 }
 
 // launch runs a launch and keeps the room of its argument.
-func (k *hostKernel) launch(argument []byte) {
-	k.run(argument)
+func (h *hostKernel) launch(argument []byte) {
+	h.run(argument)
 	if argument != nil {
 		select {
-		case k.free <- argument:
+		case h.free <- argument:
 		default:
 		}
 	}
@@ -122,76 +122,76 @@ func (h *hostDriver) marker(timed bool) (marker, error) {
 	return e, nil
 }
 
-func (e *hostEvent) issue() int64 {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.issued++
-	return e.issued
+func (h *hostEvent) issue() int64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.issued++
+	return h.issued
 }
 
-func (e *hostEvent) last() int64 {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.issued
+func (h *hostEvent) last() int64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.issued
 }
 
-func (e *hostEvent) pass(n int64) {
-	e.mu.Lock()
-	e.passed = max(e.passed, n)
-	if e.timed {
-		e.at = time.Now()
+func (h *hostEvent) pass(n int64) {
+	h.mu.Lock()
+	h.passed = max(h.passed, n)
+	if h.timed {
+		h.at = time.Now()
 	}
-	e.mu.Unlock()
-	e.reached.Broadcast()
+	h.mu.Unlock()
+	h.reached.Broadcast()
 }
 
 // await waits for a record and reports whether it has come: the wait may be given up. Who gives it
 // up calls wake.
-func (e *hostEvent) await(n int64, givenUp *atomic.Bool) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for e.passed < n && !givenUp.Load() {
-		e.reached.Wait()
+func (h *hostEvent) await(n int64, givenUp *atomic.Bool) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for h.passed < n && !givenUp.Load() {
+		h.reached.Wait()
 	}
-	return e.passed >= n
+	return h.passed >= n
 }
 
 // wake has all who wait look again.
-func (e *hostEvent) wake() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.reached.Broadcast()
+func (h *hostEvent) wake() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.reached.Broadcast()
 }
 
-func (e *hostEvent) done() (bool, error) {
-	if err := e.failed.Load(); err != nil {
+func (h *hostEvent) done() (bool, error) {
+	if err := h.failed.Load(); err != nil {
 		return false, *err
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.passed >= e.issued, nil
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.passed >= h.issued, nil
 }
 
-func (e *hostEvent) since(start marker) (time.Duration, error) {
+func (h *hostEvent) since(start marker) (time.Duration, error) {
 	from, err := start.(*hostEvent).when()
 	if err != nil {
 		return 0, err
 	}
-	to, err := e.when()
+	to, err := h.when()
 	return to.Sub(from), err
 }
 
 // when returns the time of the last pass.
-func (e *hostEvent) when() (time.Time, error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if !e.timed || e.passed < e.issued || e.issued == 0 {
+func (h *hostEvent) when() (time.Time, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.timed || h.passed < h.issued || h.issued == 0 {
 		return time.Time{}, errors.New("it is not timed, or not recorded and done")
 	}
-	return e.at, nil
+	return h.at, nil
 }
 
-func (e *hostEvent) close() error { return nil }
+func (h *hostEvent) close() error { return nil }
 
 // hostQueueLength is how much a host stream holds before the thread that feeds
 // it waits, as CUDA's streams do.
@@ -241,39 +241,39 @@ func newHostQueue(failed *atomic.Pointer[error]) *hostQueue {
 // loop runs the commands. After a failure it runs no more kernels and copies, but
 // still waits for events and passes its own: so nobody waits for it for ever, and what
 // other devices still have to do stays in order.
-func (q *hostQueue) loop() {
-	for c := range q.commands {
+func (h *hostQueue) loop() {
+	for c := range h.commands {
 		switch {
 		case c.record != nil:
 			c.record.pass(c.n)
 		case c.wait != nil:
-			q.await(c.wait, c.n)
-		case q.failed.Load() != nil:
+			h.await(c.wait, c.n)
+		case h.failed.Load() != nil:
 		default:
-			q.run(c)
+			h.run(c)
 		}
-		q.ran.Add(1)
+		h.ran.Add(1)
 	}
 }
 
 // await waits for a record of an event. A wait that is given up fails the device: what comes
 // after it must not run.
-func (q *hostQueue) await(e *hostEvent, n int64) {
-	q.waitsFor.Store(e)
-	reached := e.await(n, &q.givenUp)
-	q.waitsFor.Store(nil)
+func (h *hostQueue) await(e *hostEvent, n int64) {
+	h.waitsFor.Store(e)
+	reached := e.await(n, &h.givenUp)
+	h.waitsFor.Store(nil)
 	if !reached {
-		q.fail(fmt.Errorf("%w: a stream was closed that waited for an event", errHangs))
+		h.fail(fmt.Errorf("%w: a stream was closed that waited for an event", errHangs))
 	}
 }
 
 // fail keeps the first failure of the device.
-func (q *hostQueue) fail(err error) { q.failed.CompareAndSwap(nil, &err) }
+func (h *hostQueue) fail(err error) { h.failed.CompareAndSwap(nil, &err) }
 
-func (q *hostQueue) run(c command) {
+func (h *hostQueue) run(c command) {
 	defer func() {
 		if p := recover(); p != nil {
-			q.fail(fmt.Errorf("%w: %v\n%s", errKernelPanic, p, debug.Stack()))
+			h.fail(fmt.Errorf("%w: %v\n%s", errKernelPanic, p, debug.Stack()))
 		}
 	}()
 	switch {
@@ -287,8 +287,8 @@ func (q *hostQueue) run(c command) {
 }
 
 // enqueue queues a command. A kernel gets a copy of its argument, and an event its number.
-func (q *hostQueue) enqueue(c command) error {
-	if err := q.failed.Load(); err != nil {
+func (h *hostQueue) enqueue(c command) error {
+	if err := h.failed.Load(); err != nil {
 		return *err
 	}
 	switch {
@@ -299,9 +299,9 @@ func (q *hostQueue) enqueue(c command) error {
 	case c.wait != nil:
 		c.n = c.wait.last()
 	}
-	sent, err := q.offer(c)
+	sent, err := h.offer(c)
 	if !sent && err == nil {
-		err = q.enqueueLater(c)
+		err = h.enqueueLater(c)
 	}
 	if err != nil && c.record != nil {
 		c.record.pass(c.n)
@@ -310,27 +310,27 @@ func (q *hostQueue) enqueue(c command) error {
 }
 
 // offer queues a command if there is room.
-func (q *hostQueue) offer(c command) (bool, error) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.closed {
+func (h *hostQueue) offer(c command) (bool, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
 		return false, errClosed
 	}
-	q.queued.Add(1) // before the queue can have run it
+	h.queued.Add(1) // before the queue can have run it
 	select {
-	case q.commands <- c:
+	case h.commands <- c:
 		return true, nil
 	default:
-		q.queued.Add(-1)
+		h.queued.Add(-1)
 		return false, nil
 	}
 }
 
 // enqueueLater waits for room in the queue.
-func (q *hostQueue) enqueueLater(c command) error {
+func (h *hostQueue) enqueueLater(c command) error {
 	wait := yielding.Begin()
 	for {
-		if sent, err := q.offer(c); sent || err != nil {
+		if sent, err := h.offer(c); sent || err != nil {
 			return err
 		}
 		if wait.Pause() > queueLimit {
@@ -391,33 +391,33 @@ func (r rows) copy(dst, src []byte) {
 	}
 }
 
-func (q *hostQueue) idle() (bool, error) {
-	if err := q.failed.Load(); err != nil {
+func (h *hostQueue) idle() (bool, error) {
+	if err := h.failed.Load(); err != nil {
 		return false, *err
 	}
-	return q.ran.Load() == q.queued.Load(), nil
+	return h.ran.Load() == h.queued.Load(), nil
 }
 
 // close ends the goroutine once it has run what is queued. What waits for an event that never
 // comes, since its device is dead, is given up after a while.
-func (q *hostQueue) close() error {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.closed {
+func (h *hostQueue) close() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
 		return nil
 	}
-	q.closed = true
-	close(q.commands)
-	if q.ran.Load() != q.queued.Load() {
-		time.AfterFunc(q.closedLimit, q.giveUp)
+	h.closed = true
+	close(h.commands)
+	if h.ran.Load() != h.queued.Load() {
+		time.AfterFunc(h.closedLimit, h.giveUp)
 	}
 	return nil
 }
 
 // giveUp ends the wait for an event, and those to come.
-func (q *hostQueue) giveUp() {
-	q.givenUp.Store(true)
-	if e := q.waitsFor.Load(); e != nil {
+func (h *hostQueue) giveUp() {
+	h.givenUp.Store(true)
+	if e := h.waitsFor.Load(); e != nil {
 		e.wake()
 	}
 }
@@ -452,24 +452,24 @@ func newHostLedger(lazy bool) *hostLedger {
 }
 
 // take counts a block that is about to be allocated, or returns ErrOutOfMemory.
-func (l *hostLedger) take(bytes int64) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.now == nil {
-		if bytes > addressSpace-l.used {
+func (h *hostLedger) take(bytes int64) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.now == nil {
+		if bytes > addressSpace-h.used {
 			return fmt.Errorf("%w: %s are more than the host can address", ErrOutOfMemory, Size(bytes))
 		}
-		l.used += bytes
+		h.used += bytes
 		return nil
 	}
-	if bytes <= l.credit && time.Now().Before(l.then) {
-		l.used, l.credit = l.used+bytes, l.credit-bytes
+	if bytes <= h.credit && time.Now().Before(h.then) {
+		h.used, h.credit = h.used+bytes, h.credit-bytes
 		return nil
 	}
-	m, err := l.look()
+	m, err := h.look()
 	if err == nil && bytes > m.Free {
 		debug.FreeOSMemory() // blocks that were closed may not have been given back yet
-		m, err = l.look()
+		m, err = h.look()
 	}
 	if err != nil {
 		return err
@@ -479,36 +479,36 @@ func (l *hostLedger) take(bytes int64) error {
 		return fmt.Errorf("%w: %s are needed, and %s of the host's memory are available: %s", ErrOutOfMemory, needs,
 			has, m.Source)
 	}
-	l.used, l.credit, l.then = l.used+bytes, (m.Free-bytes)/creditPart, time.Now().Add(creditTime)
+	h.used, h.credit, h.then = h.used+bytes, (m.Free-bytes)/creditPart, time.Now().Add(creditTime)
 	return nil
 }
 
 // give counts a block that was freed.
-func (l *hostLedger) give(bytes int64) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.used -= bytes
+func (h *hostLedger) give(bytes int64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.used -= bytes
 }
 
 // free returns what may be allocated, and of how much; zeros where nobody knows.
-func (l *hostLedger) free() (hostmemory.Memory, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.now == nil {
+func (h *hostLedger) free() (hostmemory.Memory, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.now == nil {
 		return hostmemory.Memory{}, nil
 	}
-	return l.look()
+	return h.look()
 }
 
 // look reads what is free. Blocks take pages when they are first touched: what of them the process does not
 // hold yet is not free any more.
-func (l *hostLedger) look() (m hostmemory.Memory, err error) {
-	m, err = l.now()
+func (h *hostLedger) look() (m hostmemory.Memory, err error) {
+	m, err = h.now()
 	if err != nil {
 		return m, errors.Join(errors.New("ask for the host's memory"), err)
 	}
-	if l.lazy {
-		m.Free = max(0, m.Free-max(0, l.used-m.Resident))
+	if h.lazy {
+		m.Free = max(0, m.Free-max(0, h.used-m.Resident))
 	}
 	return m, nil
 }

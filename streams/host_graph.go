@@ -31,23 +31,23 @@ func (h *hostDriver) capture(queues []queue) (capture, error) {
 	return c, nil
 }
 
-func (c *hostCapture) stand(i int) queue {
+func (h *hostCapture) stand(i int) queue {
 	return hostCaptured{hostCommands{func(made command) error {
 		if made.kernel != nil {
 			made.argument = made.kernel.take(made.argument)
 		}
-		c.calls = append(c.calls, hostCall{i, made})
+		h.calls = append(h.calls, hostCall{i, made})
 		return nil
 	}}}
 }
 
-func (c *hostCapture) abandon() {}
+func (h *hostCapture) abandon() {}
 
 // end makes a graph with queues of its own but for the origin's: like a GPU's, it is in
 // order with other work on the origin alone. What fails in them fails the streams.
-func (c *hostCapture) end() (graph, error) {
-	g := &hostGraph{calls: c.calls, queues: c.queues[:1:1]}
-	for _, q := range c.queues[1:] {
+func (h *hostCapture) end() (graph, error) {
+	g := &hostGraph{calls: h.calls, queues: h.queues[:1:1]}
+	for _, q := range h.queues[1:] {
 		g.queues = append(g.queues, newHostQueue(q.failed))
 	}
 	return g, nil
@@ -59,10 +59,10 @@ type hostGraph struct {
 	calls  []hostCall
 }
 
-func (g *hostGraph) launch() (at int, err error) {
-	for i := range g.calls {
-		call := &g.calls[i]
-		if err := g.queues[call.at].put(call.command); err != nil {
+func (h *hostGraph) launch() (at int, err error) {
+	for i := range h.calls {
+		call := &h.calls[i]
+		if err := h.queues[call.at].put(call.command); err != nil {
 			return call.at, err
 		}
 	}
@@ -70,14 +70,14 @@ func (g *hostGraph) launch() (at int, err error) {
 }
 
 // close waits for its own queues: the origin does not where a launch failed half-way.
-func (g *hostGraph) close(_ bool, limit time.Duration) error {
+func (h *hostGraph) close(_ bool, limit time.Duration) error {
 	defer func() {
-		for _, q := range g.queues[1:] {
+		for _, q := range h.queues[1:] {
 			q.close()
 		}
 	}()
 	wait := paceOf(syncThreads).Begin()
-	for _, q := range g.queues[1:] {
+	for _, q := range h.queues[1:] {
 		for q.ran.Load() != q.queued.Load() {
 			if wait.Pause() > limit {
 				return fmt.Errorf("%w: %w", errHangs, notDone(limit))

@@ -16,14 +16,14 @@ import (
 type Resources []io.Closer
 
 // Add remembers what has to be closed.
-func (c *Resources) Add(closers ...io.Closer) { *c = append(*c, closers...) }
+func (r *Resources) Add(closers ...io.Closer) { *r = append(*r, closers...) }
 
 // Close closes everything, see Resources. Streams of several devices are waited for together.
 // Closing twice is no error.
-func (c *Resources) Close() error {
+func (r *Resources) Close() error {
 	streams := map[*Device][]*Stream{}
 	var errs []error
-	for _, x := range slices.Backward(*c) {
+	for _, x := range slices.Backward(*r) {
 		if s, ok := x.(*Stream); ok && s != nil {
 			streams[s.device] = append(streams[s.device], s)
 		}
@@ -34,12 +34,12 @@ func (c *Resources) Close() error {
 		}
 		return err
 	}))
-	for _, x := range slices.Backward(*c) {
+	for _, x := range slices.Backward(*r) {
 		if _, ok := x.(*Stream); !ok {
 			errs = append(errs, x.Close())
 		}
 	}
-	*c = nil
+	*r = nil
 	return errors.Join(errs...)
 }
 

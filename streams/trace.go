@@ -97,26 +97,26 @@ type moment struct {
 
 // moments returns the marks of a device that were done, in the order in which they were
 // recorded on each stream, and how many operations there are none for.
-func (p *tape) moments() (found []moment, lost int, err error) {
-	marks, lost, err := p.done()
+func (t *tape) moments() (found []moment, lost int, err error) {
+	marks, lost, err := t.done()
 	if err != nil || len(marks) == 0 {
 		return nil, lost, err
 	}
-	if p.clock.last.event == nil {
+	if t.clock.last.event == nil {
 		// A device that hangs does not show its clock again, but what it did before.
-		p.clock.last, err = p.sight()
+		t.clock.last, err = t.sight()
 	}
-	found, failed := p.times(marks)
+	found, failed := t.times(marks)
 	return found, lost, errors.Join(err, failed)
 }
 
 // times adds the times. Those between events are less exact the further apart they are,
 // so the marks are looked at from the earliest of them, and that one alone from the
 // clock's.
-func (p *tape) times(marks []*mark) (found []moment, err error) {
+func (t *tape) times(marks []*mark) (found []moment, err error) {
 	after := make([]time.Duration, len(marks))
 	for i, m := range marks {
-		if after[i], err = m.event.Since(p.clock.first.event); err != nil {
+		if after[i], err = m.event.Since(t.clock.first.event); err != nil {
 			return nil, err
 		}
 	}
@@ -126,17 +126,17 @@ func (p *tape) times(marks []*mark) (found []moment, err error) {
 		if err != nil {
 			return nil, err
 		}
-		found = append(found, moment{m, p.clock.host(after[first] + since)})
+		found = append(found, moment{m, t.clock.host(after[first] + since)})
 	}
 	return found, nil
 }
 
 // done returns the marks whose events are done, and how many operations have none. A mark
 // that is not done hides those after it on its stream.
-func (p *tape) done() (marks []*mark, lost int, err error) {
+func (t *tape) done() (marks []*mark, lost int, err error) {
 	open := map[*track]bool{}
-	for i := range min(p.next.Load(), int64(len(p.marks))) {
-		m := &p.marks[i]
+	for i := range min(t.next.Load(), int64(len(t.marks))) {
+		m := &t.marks[i]
 		if !m.recorded.Load() {
 			continue
 		}
@@ -154,24 +154,24 @@ func (p *tape) done() (marks []*mark, lost int, err error) {
 			lost++
 		}
 	}
-	return marks, lost + int(p.lost.Load()), nil
+	return marks, lost + int(t.lost.Load()), nil
 }
 
 // arrange gives each stream its operations, with times since zero.
-func (p *tape) arrange(d *DeviceTrace, found []moment, zero time.Time) {
-	slices.SortStableFunc(found, func(a, b moment) int { return cmp.Compare(p.place(a.track), p.place(b.track)) })
+func (t *tape) arrange(d *DeviceTrace, found []moment, zero time.Time) {
+	slices.SortStableFunc(found, func(a, b moment) int { return cmp.Compare(t.place(a.track), t.place(b.track)) })
 	for len(found) > 0 {
-		t := found[0].track
-		n := slices.IndexFunc(found, func(m moment) bool { return m.track != t })
+		first := found[0].track
+		n := slices.IndexFunc(found, func(m moment) bool { return m.track != first })
 		if n < 0 {
 			n = len(found)
 		}
-		if s := t.operations(found[:n], zero); len(s.Operations) > 0 {
+		if s := first.operations(found[:n], zero); len(s.Operations) > 0 {
 			d.Streams = append(d.Streams, s)
 		}
 		found = found[n:]
 	}
-	for _, l := range p.allLanes() {
+	for _, l := range t.allLanes() {
 		if s := l.since(zero); len(s.Operations) > 0 {
 			d.Streams = append(d.Streams, s)
 		}
@@ -179,10 +179,10 @@ func (p *tape) arrange(d *DeviceTrace, found []moment, zero time.Time) {
 }
 
 // place returns the place of a track among those of the device.
-func (p *tape) place(t *track) int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return slices.Index(p.tracks, t)
+func (t *tape) place(k *track) int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Index(t.tracks, k)
 }
 
 // operations makes operations of the marks of one stream.
@@ -266,8 +266,8 @@ func (l *Lane) since(zero time.Time) StreamTrace {
 }
 
 // firstNote returns when the first note of all lanes begins, zero where there is none.
-func (p *tape) firstNote() (first time.Time) {
-	for _, l := range p.allLanes() {
+func (t *tape) firstNote() (first time.Time) {
+	for _, l := range t.allLanes() {
 		l.mu.Lock()
 		if len(l.notes) > 0 && (first.IsZero() || l.notes[0].begin.Before(first)) {
 			first = l.notes[0].begin
@@ -277,10 +277,10 @@ func (p *tape) firstNote() (first time.Time) {
 	return first
 }
 
-func (p *tape) allLanes() []*Lane {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.lanes
+func (t *tape) allLanes() []*Lane {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.lanes
 }
 
 // track is what a tracer knows of one stream. It belongs to the thread that feeds the

@@ -81,20 +81,20 @@ func NewTracer(devices []*Device, w Window) (t *Tracer, err error) {
 
 // open makes the events, looks at the device's clock, and lets the device's streams
 // know.
-func (p *tape) open() (err error) {
-	if p.stream, err = p.device.NewStream(Urgent); err != nil {
+func (t *tape) open() (err error) {
+	if t.stream, err = t.device.NewStream(Urgent); err != nil {
 		return err
 	}
-	for i := range p.marks {
-		if p.marks[i].event, err = p.device.NewTimedEvent(); err != nil {
+	for i := range t.marks {
+		if t.marks[i].event, err = t.device.NewTimedEvent(); err != nil {
 			return err
 		}
 	}
-	if p.clock.first, err = p.sight(); err != nil {
+	if t.clock.first, err = t.sight(); err != nil {
 		return err
 	}
-	if !p.device.tape.CompareAndSwap(nil, p) {
-		return p.device.fail(errors.New("it has a tracer"), "trace it")
+	if !t.device.tape.CompareAndSwap(nil, t) {
+		return t.device.fail(errors.New("it has a tracer"), "trace it")
 	}
 	return nil
 }
@@ -109,17 +109,17 @@ func (t *Tracer) Close() error {
 	return errors.Join(errs...)
 }
 
-func (p *tape) close() error {
-	p.closed.Store(true)
-	p.device.tape.CompareAndSwap(p, nil)
-	errs := []error{p.clock.close()}
-	for i := range p.marks {
-		if e := p.marks[i].event; e != nil {
+func (t *tape) close() error {
+	t.closed.Store(true)
+	t.device.tape.CompareAndSwap(t, nil)
+	errs := []error{t.clock.close()}
+	for i := range t.marks {
+		if e := t.marks[i].event; e != nil {
 			errs = append(errs, e.Close())
 		}
 	}
-	if p.stream != nil {
-		errs = append(errs, p.stream.Close())
+	if t.stream != nil {
+		errs = append(errs, t.stream.Close())
 	}
 	return errors.Join(errs...)
 }
@@ -151,17 +151,17 @@ const maxDrift = 1e-4
 
 // sight looks at the clock of the device: an event on an idle stream is done between
 // the two times of the host before it is recorded and after it was seen to be done.
-func (p *tape) sight() (best sighting, err error) {
+func (t *tape) sight() (best sighting, err error) {
 	best.within = math.MaxInt64
-	spare, err := p.device.NewTimedEvent()
+	spare, err := t.device.NewTimedEvent()
 	if err != nil {
 		return sighting{}, err
 	}
-	if best.event, err = p.device.NewTimedEvent(); err != nil {
+	if best.event, err = t.device.NewTimedEvent(); err != nil {
 		return sighting{}, err
 	}
 	for range sightings {
-		look, err := p.look(spare)
+		look, err := t.look(spare)
 		if err != nil {
 			return sighting{}, err
 		}
@@ -173,9 +173,9 @@ func (p *tape) sight() (best sighting, err error) {
 }
 
 // look records the event, and takes its own time where that is of the host's clock.
-func (p *tape) look(e *Event) (sighting, error) {
+func (t *tape) look(e *Event) (sighting, error) {
 	before := time.Now()
-	if err := p.stream.Record(e); err != nil {
+	if err := t.stream.Record(e); err != nil {
 		return sighting{}, err
 	}
 	if err := e.Sync(sightLimit); err != nil {

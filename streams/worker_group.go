@@ -42,10 +42,10 @@ func NewWorkerGroup(workers int, limit time.Duration) *WorkerGroup {
 }
 
 // Go starts a worker. A panic in it is returned as its error.
-func (g *WorkerGroup) Go(name string, loop func() error) {
-	g.count(name, 1)
-	g.group.Go(func() (err error) {
-		defer g.count(name, -1)
+func (w *WorkerGroup) Go(name string, loop func() error) {
+	w.count(name, 1)
+	w.group.Go(func() (err error) {
+		defer w.count(name, -1)
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		defer func() {
@@ -57,38 +57,38 @@ func (g *WorkerGroup) Go(name string, loop func() error) {
 	})
 }
 
-func (g *WorkerGroup) count(name string, n int) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.busy[name] += n; g.busy[name] == 0 {
-		delete(g.busy, name)
+func (w *WorkerGroup) count(name string, n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.busy[name] += n; w.busy[name] == 0 {
+		delete(w.busy, name)
 	}
 }
 
 // Wait waits for all workers and returns the first error. After an error it
 // waits not longer than the group's limit for the others: one that is stuck in a
 // call to a device is left behind, and named.
-func (g *WorkerGroup) Wait() error {
+func (w *WorkerGroup) Wait() error {
 	done := make(chan error, 1)
-	go func() { done <- g.group.Wait() }()
+	go func() { done <- w.group.Wait() }()
 	select {
 	case err := <-done:
 		return err
-	case <-g.ctx.Done():
+	case <-w.ctx.Done():
 	}
 	select {
 	case err := <-done:
 		return err
-	case <-time.After(g.limit):
+	case <-time.After(w.limit):
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return fmt.Errorf("%w; %v later still busy: %s", context.Cause(g.ctx), g.limit,
-		strings.Join(slices.Sorted(maps.Keys(g.busy)), ", "))
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return fmt.Errorf("%w; %v later still busy: %s", context.Cause(w.ctx), w.limit,
+		strings.Join(slices.Sorted(maps.Keys(w.busy)), ", "))
 }
 
 // Limit returns how long a worker may wait for another.
-func (g *WorkerGroup) Limit() time.Duration { return g.limit }
+func (w *WorkerGroup) Limit() time.Duration { return w.limit }
 
 // How threads of the host wait for each other and for devices. They spin only where each has a core, as CUDA's own
 // waits do.
@@ -130,21 +130,21 @@ func (c *Counter) Set(n int64) { c.n.Store(n) }
 // Await waits until the counter has reached n. It returns ErrStopped when
 // another worker failed, and an error that says whom it waited for after the
 // group's limit.
-func (g *WorkerGroup) Await(counter *Counter, n int64) error {
-	if g == nil {
+func (w *WorkerGroup) Await(counter *Counter, n int64) error {
+	if w == nil {
 		return errNoGroup
 	}
-	wait := g.pace.Begin()
+	wait := w.pace.Begin()
 	for counter.n.Load() < n {
 		waited := wait.Pause()
-		if waited < g.pace.Spin {
+		if waited < w.pace.Spin {
 			continue
 		}
-		if g.ctx.Err() != nil {
+		if w.ctx.Err() != nil {
 			return ErrStopped
 		}
-		if waited > g.limit {
-			return fmt.Errorf("waited %v for %s to get to %d; it is at %d", g.limit, counter.Whom, n, counter.Count())
+		if waited > w.limit {
+			return fmt.Errorf("waited %v for %s to get to %d; it is at %d", w.limit, counter.Whom, n, counter.Count())
 		}
 	}
 	return nil
@@ -178,30 +178,30 @@ func (d *Device) NewSignal(name string, args ...any) (*Signal, error) {
 	return &Signal{event: e, records: Counter{Whom: fmt.Sprintf(name, args...)}}, nil
 }
 
-// Record queues the event on s and publishes that it did.
-func (g *Signal) Record(s *Stream) error {
-	if err := s.Record(g.event); err != nil {
+// Record queues the event on a stream and publishes that it did.
+func (s *Signal) Record(on *Stream) error {
+	if err := on.Record(s.event); err != nil {
 		return err
 	}
-	g.records.Add()
+	s.records.Add()
 	return nil
 }
 
-// Wait makes s wait for the n-th record, counted from 1, once the worker that
+// Wait makes a stream wait for the n-th record, counted from 1, once the worker that
 // makes it has queued it. That worker must not make the record after it before
 // this one was waited for.
-func (g *Signal) Wait(c *WorkerGroup, s *Stream, n int64) error {
-	if err := c.Await(&g.records, n); err != nil {
+func (s *Signal) Wait(group *WorkerGroup, on *Stream, n int64) error {
+	if err := group.Await(&s.records, n); err != nil {
 		return err
 	}
-	return s.Wait(g.event)
+	return on.Wait(s.event)
 }
 
 // Await waits on the host until the n-th record has been queued, or announced.
-func (g *Signal) Await(c *WorkerGroup, n int64) error { return c.Await(&g.records, n) }
+func (s *Signal) Await(c *WorkerGroup, n int64) error { return c.Await(&s.records, n) }
 
 // Announce counts a record without making one, so that who awaits it looks up.
-func (g *Signal) Announce() { g.records.Add() }
+func (s *Signal) Announce() { s.records.Add() }
 
 // Close frees the event.
-func (g *Signal) Close() error { return g.event.Close() }
+func (s *Signal) Close() error { return s.event.Close() }

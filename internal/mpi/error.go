@@ -29,9 +29,9 @@ type NotFoundError struct {
 type Attempt struct{ Library, Why string }
 
 // Error says what to do about it, and lists the attempts.
-func (e *NotFoundError) Error() string {
+func (n *NotFoundError) Error() string {
 	var tried []string
-	for _, a := range e.Tried {
+	for _, a := range n.Tried {
 		tried = append(tried, a.Library+" ("+a.Why+")")
 	}
 	return fmt.Sprintf("%v; install the one that your launcher belongs to, or name its libmpi.so in %s; tried %s",
@@ -39,7 +39,7 @@ func (e *NotFoundError) Error() string {
 }
 
 // Is matches ErrNotFound.
-func (e *NotFoundError) Is(target error) bool { return target == ErrNotFound }
+func (n *NotFoundError) Is(target error) bool { return target == ErrNotFound }
 
 // Error is a call of MPI that failed.
 type Error struct {
@@ -66,9 +66,9 @@ type LateError struct {
 }
 
 // Error names the call, whom it waited for and the limit.
-func (e *LateError) Error() string {
-	return fmt.Sprintf("%s %s: %v for %v", e.Call, e.With, ErrLate, e.Limit)
+func (l *LateError) Error() string {
+	return fmt.Sprintf("%s %s: %v for %v", l.Call, l.With, ErrLate, l.Limit)
 }
 
 // Is matches ErrLate.
-func (e *LateError) Is(target error) bool { return target == ErrLate }
+func (l *LateError) Is(target error) bool { return target == ErrLate }

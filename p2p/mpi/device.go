@@ -282,15 +282,15 @@ func newDeviceTrial(ctx context.Context, comm *binding.Comm, tag int, limit time
 }
 
 // travel has MPI carry one message each way.
-func (t *deviceTrial) travel(to, from int, n int64) error {
-	if err := t.comm.IrecvAt(&t.requests[0], addressOf(t.in.All()), int(n), from, t.tag); err != nil {
+func (d *deviceTrial) travel(to, from int, n int64) error {
+	if err := d.comm.IrecvAt(&d.requests[0], addressOf(d.in.All()), int(n), from, d.tag); err != nil {
 		return err
 	}
-	if err := t.comm.IsendAt(&t.requests[1], addressOf(t.out.All()), int(n), to, t.tag); err != nil {
+	if err := d.comm.IsendAt(&d.requests[1], addressOf(d.out.All()), int(n), to, d.tag); err != nil {
 		return err
 	}
-	for i := range t.requests {
-		if err := t.requests[i].Wait(t.ctx, t.limit); err != nil {
+	for i := range d.requests {
+		if err := d.requests[i].Wait(d.ctx, d.limit); err != nil {
 			return err
 		}
 	}
@@ -298,13 +298,13 @@ func (t *deviceTrial) travel(to, from int, n int64) error {
 }
 
 // close frees what MPI no longer uses.
-func (t *deviceTrial) close() error {
-	for i := range t.requests {
-		if done, err := t.requests[i].Test(); !done || err != nil {
+func (d *deviceTrial) close() error {
+	for i := range d.requests {
+		if done, err := d.requests[i].Test(); !done || err != nil {
 			return nil
 		}
 	}
-	return t.resources.Close()
+	return d.resources.Close()
 }
 
 // TryDevice returns an error, on all processes, unless MPI takes memory of the devices right, each process giving one

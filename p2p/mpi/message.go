@@ -328,15 +328,15 @@ func (p *pieces) quiet() bool {
 	return true
 }
 
-// inPieces receive. Buffers that are free are always MPI's to receive into, so that pieces come before the turn that
+// piecesIn receive. Buffers that are free are always MPI's to receive into, so that pieces come before the turn that
 // takes them is asked for.
-type inPieces struct {
+type piecesIn struct {
 	*pieces
 	posted int // pieces that MPI has got buffers for
 }
 
 // carry receives all pieces of a turn: while one is copied, MPI brings the next.
-func (p *inPieces) carry() error {
+func (p *piecesIn) carry() error {
 	if p.lost != nil {
 		return p.lost
 	}
@@ -367,7 +367,7 @@ func (p *inPieces) carry() error {
 }
 
 // post has MPI receive into the buffers of all pieces before piece i, once these are copied.
-func (p *inPieces) post(i int) error {
+func (p *piecesIn) post(i int) error {
 	for ; p.posted < i+len(p.slots); p.posted++ {
 		if before := p.posted - len(p.slots); before >= 0 {
 			if err := p.copied(before, before+1); err != nil {
@@ -383,7 +383,7 @@ func (p *inPieces) post(i int) error {
 }
 
 // quiet implements carrier. What MPI was to receive for turns that nobody asked for is given up.
-func (p *inPieces) quiet() bool {
+func (p *piecesIn) quiet() bool {
 	for _, s := range p.slots {
 		if s.request.Cancel() != nil {
 			return false
@@ -397,15 +397,15 @@ func (p *inPieces) quiet() bool {
 	return true
 }
 
-// outPieces send.
-type outPieces struct {
+// piecesOut send.
+type piecesOut struct {
 	*pieces
 	began time.Time // when MPI got the first piece of the turn
 }
 
 // carry sends all pieces: while MPI has some, the next is copied. It ends when MPI is done with them, or before where
 // the next turn is asked for: the waits of that one go on with what is left.
-func (p *outPieces) carry() error {
+func (p *piecesOut) carry() error {
 	if p.lost != nil {
 		return p.lost
 	}
@@ -429,7 +429,7 @@ func (p *outPieces) carry() error {
 }
 
 // fetch queues the copy of a piece of the turn into its buffer, once MPI is done with that.
-func (p *outPieces) fetch(i, end int) error {
+func (p *piecesOut) fetch(i, end int) error {
 	if i == end {
 		return nil
 	}
@@ -448,7 +448,7 @@ func (p *outPieces) fetch(i, end int) error {
 
 // send gives a piece to MPI, once it is copied. It waits for MPI first: to ask the driver for the copy takes time from
 // MPI.
-func (p *outPieces) send(i int) error {
+func (p *piecesOut) send(i int) error {
 	if err := p.done(i - mostSent); err != nil {
 		return err
 	}
@@ -463,7 +463,7 @@ func (p *outPieces) send(i int) error {
 }
 
 // settle waits until MPI is done with all pieces, or another turn is asked for.
-func (p *outPieces) settle() error {
+func (p *piecesOut) settle() error {
 	limit := p.processes.options.Limit
 	look := func() (bool, error) {
 		for _, s := range p.slots {

@@ -111,13 +111,13 @@ func (q *Queue) Put(to int, head, body []byte) error {
 }
 
 // room returns a batch, behind those that MPI has, with room for so many bytes.
-func (o *peerQueue) room(bytes int) (*batch, error) {
-	if n := len(o.out); n > o.sending && o.out[n-1].used+bytes <= batchBytes {
-		return o.out[n-1], nil
+func (p *peerQueue) room(bytes int) (*batch, error) {
+	if n := len(p.out); n > p.sending && p.out[n-1].used+bytes <= batchBytes {
+		return p.out[n-1], nil
 	}
 	var b *batch
-	if n := len(o.free); n > 0 {
-		b, o.free = o.free[n-1], o.free[:n-1]
+	if n := len(p.free); n > 0 {
+		b, p.free = p.free[n-1], p.free[:n-1]
 	} else {
 		memory, err := binding.NewMemory(batchBytes)
 		if err != nil {
@@ -127,7 +127,7 @@ func (o *peerQueue) room(bytes int) (*batch, error) {
 	}
 	b.used = batchHead
 	b.setLast(false)
-	o.out = append(o.out, b)
+	p.out = append(p.out, b)
 	return b, nil
 }
 
@@ -219,17 +219,17 @@ func (q *Queue) arrived(o *peerQueue) (bool, error) {
 }
 
 // each calls take for each record of the batch that has arrived.
-func (o *peerQueue) each(take func(from int, record []byte) error) error {
-	used := int(binary.LittleEndian.Uint32(o.in.Bytes))
+func (p *peerQueue) each(take func(from int, record []byte) error) error {
+	used := int(binary.LittleEndian.Uint32(p.in.Bytes))
 	if used < batchHead || used > batchBytes {
 		return fmt.Errorf("mpi: a batch of %d bytes", used)
 	}
-	for rest := o.in.Bytes[batchHead:used]; len(rest) > 0; {
+	for rest := p.in.Bytes[batchHead:used]; len(rest) > 0; {
 		n := int(binary.LittleEndian.Uint32(rest))
 		if rest = rest[recordHead:]; n > len(rest) {
 			return fmt.Errorf("mpi: a record of %d bytes where %d are left", n, len(rest))
 		}
-		if err := take(o.rank, rest[:n]); err != nil {
+		if err := take(p.rank, rest[:n]); err != nil {
 			return err
 		}
 		rest = rest[n:]

@@ -51,9 +51,9 @@ func (m *message) newCarrier(sends bool) (carrier, error) {
 	case err != nil:
 		return nil, err
 	case sends:
-		return &outPieces{pieces: p}, nil
+		return &piecesOut{pieces: p}, nil
 	}
-	return &inPieces{pieces: p}, nil
+	return &piecesIn{pieces: p}, nil
 }
 
 // start makes the carrier and runs it.
@@ -92,27 +92,27 @@ func (p *Processes) NewSender(src streams.Span, to, tag int, whom string) (*Send
 	return &Sender{message: m}, nil
 }
 
-// Ready makes s wait until what was sent last has left the span, which may then be written.
-func (t *Sender) Ready(c *streams.WorkerGroup, s *streams.Stream) error {
-	if t.sent == 0 {
+// Ready makes the stream wait until what was sent last has left the span, which may then be written.
+func (s *Sender) Ready(group *streams.WorkerGroup, stream *streams.Stream) error {
+	if s.sent == 0 {
 		return nil
 	}
-	return t.follow(c, s, t.sent)
+	return s.follow(group, stream, s.sent)
 }
 
-// Send sends what the span holds when all work queued on s is done. Before the next Send, Ready
+// Send sends what the span holds when all work queued on the stream is done. Before the next Send, Ready
 // must be called.
-func (t *Sender) Send(s *streams.Stream) error {
-	if err := s.Record(t.ready); err != nil {
+func (s *Sender) Send(stream *streams.Stream) error {
+	if err := stream.Record(s.ready); err != nil {
 		return err
 	}
-	t.sent++
-	t.begin(s)
+	s.sent++
+	s.begin(stream)
 	return nil
 }
 
 // Close ends the sender. Closing twice is no error.
-func (t *Sender) Close() error { return t.close() }
+func (s *Sender) Close() error { return s.close() }
 
 // Receiver receives messages of a Sender of another process into a span of device memory. One
 // thread uses it.
@@ -136,20 +136,20 @@ func (p *Processes) NewReceiver(dst streams.Span, from, tag int, whom string) (*
 
 // Expect begins to receive one message, in the step of the stream that Receive will have wait. What Done was called for
 // last is waited for before the span is written.
-func (t *Receiver) Expect(s *streams.Stream) {
-	t.expected++
-	t.begin(s)
+func (r *Receiver) Expect(s *streams.Stream) {
+	r.expected++
+	r.begin(s)
 }
 
 // Receive makes s wait until the message expected last lies in the span. The host waits until
 // all of it has come.
-func (t *Receiver) Receive(c *streams.WorkerGroup, s *streams.Stream) error {
-	return t.follow(c, s, t.expected)
+func (r *Receiver) Receive(c *streams.WorkerGroup, s *streams.Stream) error {
+	return r.follow(c, s, r.expected)
 }
 
 // Done says that what was queued on s is the last to read the message. It comes before the next
 // Expect.
-func (t *Receiver) Done(s *streams.Stream) error { return s.Record(t.ready) }
+func (r *Receiver) Done(s *streams.Stream) error { return s.Record(r.ready) }
 
 // Close ends the receiver. Closing twice is no error.
-func (t *Receiver) Close() error { return t.close() }
+func (r *Receiver) Close() error { return r.close() }

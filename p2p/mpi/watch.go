@@ -318,11 +318,11 @@ type RemoteError struct {
 }
 
 // Unwrap returns the kind.
-func (e *RemoteError) Unwrap() error { return e.Kind }
+func (r *RemoteError) Unwrap() error { return r.Kind }
 
 // Error names the process.
-func (e *RemoteError) Error() string {
-	return fmt.Sprintf("rank %d on host %s: %s", e.Rank, e.Host, e.Text)
+func (r *RemoteError) Error() string {
+	return fmt.Sprintf("rank %d on host %s: %s", r.Rank, r.Host, r.Text)
 }
 
 // failure is the first failure that a process has learnt of, its own or another's.
