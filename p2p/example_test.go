@@ -43,7 +43,7 @@ func ExampleProbe() {
 	fmt.Println(err)
 	// Output:
 	// <nil>
-	// the link from device host 0 to host 1 lies: of 1048576 bytes sent, 12 arrived wrong, the first at 4096
+	// the link from device host 0 to host 1 corrupts data: of 1048576 bytes sent, 12 arrived wrong, the first at 4096
 }
 
 func ExampleLinks_Choose() {

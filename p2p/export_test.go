@@ -8,13 +8,13 @@ import (
 // Register adds a path that halox does not know, and the legs of its routes where it has any. It
 // returns what takes it away again.
 func Register(name Path, traits Traits, lay func(r *Route) error) (restore func()) {
-	pathsBefore, waysBefore := paths, ways
+	pathsBefore, layoutsBefore := paths, layouts
 	paths = append(slices.Clone(paths), knownPath{name, traits})
 	if lay != nil {
-		ways = maps.Clone(ways)
-		ways[name] = lay
+		layouts = maps.Clone(layouts)
+		layouts[name] = lay
 	}
-	return func() { paths, ways = pathsBefore, waysBefore }
+	return func() { paths, layouts = pathsBefore, layoutsBefore }
 }
 
 // ThroughTwoHosts is what p2p/route.go would have of a path with a second staging hop.

@@ -19,13 +19,13 @@ type Link struct {
 	Kind     string // "NV18", "PIX", ... as nvidia-smi topo says it; "memory" between host devices; "" if unknown
 	Access   bool   // the driver says that peers can reach each other
 	Usable   bool   // and data sent over the link arrived
-	Why      string // why it is not usable
+	Why      string // why it is not usable; empty if it is
 }
 
 // Links is every link among some devices. Those between host devices are all
 // alike, a copy in memory, and are not kept.
 type Links struct {
-	Model *LinkModel // what messages take; nil where nobody measured
+	Model *LinkModel // how long messages take; nil if that was not measured
 	links map[[2]*streams.Device]*Link
 }
 

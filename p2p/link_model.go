@@ -74,14 +74,14 @@ type MessageShape struct {
 	Packed bool // it is gathered from rows and scattered again, unless its path stores
 }
 
-// Model is what messages between some devices take, measured. Host devices are
-// all alike and share their measurements.
+// LinkModel is the measured time of messages between some devices. CPU devices are all alike and share their
+// measurements.
 type LinkModel struct {
 	machine Machine
 	curves  map[trip]Curve
 }
 
-// trip is a way for messages; devices have their names in a Machine.
+// trip is what the time of a message depends on, besides its size. Devices have their names in a Machine.
 type trip struct {
 	from, to string
 	path     Path
@@ -115,8 +115,7 @@ func tripOf(from, to *streams.Device, path Path, packed bool) trip {
 	return trip{nameOf(from.Info), nameOf(to.Info), path, packed && !path.Traits().Stored}
 }
 
-// Machine says whose a link model they are: they hold for no other devices, and for no
-// other driver.
+// Machine says which devices and driver a link model holds for.
 type Machine struct {
 	Driver  string   `json:"driver"`
 	Devices []string `json:"devices"` // names with bus ids, sorted, each once

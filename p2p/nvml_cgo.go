@@ -37,7 +37,8 @@ func (n *NVML) Link(busA, busB string) (string, error) {
 	if err := failed("find "+busB, r); err != nil {
 		return "", err
 	}
-	if status, r := n.lib.DeviceGetP2PStatus(a, b, nvml.P2P_CAPS_INDEX_NVLINK); r == nvml.SUCCESS && status == nvml.P2P_STATUS_OK {
+	status, r := n.lib.DeviceGetP2PStatus(a, b, nvml.P2P_CAPS_INDEX_NVLINK)
+	if r == nvml.SUCCESS && status == nvml.P2P_STATUS_OK {
 		if links := countNVLinks(a, b); links > 0 {
 			return fmt.Sprintf("NV%d", links), nil
 		}

@@ -119,7 +119,7 @@ func TestCompareNamesTheLink(t *testing.T) {
 	got[9]++
 	got[40]++
 	err := Compare(d[0], d[1], sent, got)
-	if err == nil || !strings.Contains(err.Error(), "host 0 to host 1 lies: of 64 bytes sent, 2 arrived wrong, the first at 9") {
+	if err == nil || !strings.Contains(err.Error(), "host 0 to host 1 corrupts data: of 64 bytes sent, 2 arrived wrong, the first at 9") {
 		t.Error(err)
 	}
 }

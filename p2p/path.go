@@ -18,7 +18,7 @@ const (
 	Peer   Path = "peer"   // asynchronous peer copy
 	Direct Path = "direct" // a kernel of the sender stores into the receiver's memory
 	Staged Path = "staged" // through pinned host memory
-	MPI    Path = "mpi"    // to another process, see package p2p/mpi; nobody chooses it
+	MPI    Path = "mpi"    // to another process, see package p2p/mpi; it is not chosen by name
 )
 
 // Traits is what a path is. Who has to tell paths apart asks for a trait, and names a path only
@@ -35,7 +35,7 @@ type Traits struct {
 }
 
 // paths are those but Auto, in the order in which they are shown. A new one has its line here, and
-// its copies in ways; the tests of p2p add some.
+// its copies in layouts; the tests of p2p add some.
 var paths = []knownPath{
 	{Staged, Traits{Pinned: 1, Rate: 25e9}},
 	{Peer, Traits{Access: true, Tried: true, Rate: 300e9}},
@@ -119,8 +119,8 @@ type Route struct {
 // leg is one copy of a route.
 type leg struct{ dst, src streams.Span }
 
-// ways lay the legs of a route, by path. What is stored by kernels has none.
-var ways = map[Path]func(r *Route) error{Peer: (*Route).straight, Staged: (*Route).throughHost}
+// layouts lay the legs of a route, by path. Paths that kernels store along have none.
+var layouts = map[Path]func(r *Route) error{Peer: (*Route).straight, Staged: (*Route).throughHost}
 
 // NewRoute makes a route between spans of equal length.
 func NewRoute(path Path, dst, src streams.Span) (*Route, error) {
@@ -128,9 +128,9 @@ func NewRoute(path Path, dst, src streams.Span) (*Route, error) {
 	if dst.Memory == nil || src.Memory == nil || dst.Length != src.Length || dst.Length < 1 {
 		return nil, fmt.Errorf("p2p: a route to %v from %v", dst, src)
 	}
-	lay, ok := ways[path]
+	lay, ok := layouts[path]
 	if !ok {
-		return nil, fmt.Errorf("p2p: a route along %q; %s are possible", path, routed())
+		return nil, fmt.Errorf("p2p: a route along %q; it must be along %s", path, routed())
 	}
 	if err := lay(r); err != nil {
 		return nil, errors.Join(err, r.Close())
@@ -142,11 +142,11 @@ func NewRoute(path Path, dst, src streams.Span) (*Route, error) {
 func routed() string {
 	var names []string
 	for _, p := range LinksFirst() {
-		if ways[p] != nil {
+		if layouts[p] != nil {
 			names = append(names, string(p))
 		}
 	}
-	return strings.Join(names, " and ")
+	return strings.Join(names, " or ")
 }
 
 // straight is one copy of the sender's, over the link.
@@ -179,7 +179,7 @@ func (r *Route) Copies() (push, pull int) { return len(r.push), len(r.pull) }
 // Push queues the sender's part.
 func (r *Route) Push(s *streams.Stream) error { return queue(s, r.push) }
 
-// Pull queues the receiver's part, of which a peer copy needs none.
+// Pull queues the receiver's part, which is empty for a peer copy.
 func (r *Route) Pull(s *streams.Stream) error { return queue(s, r.pull) }
 
 func queue(s *streams.Stream, legs []leg) error {

@@ -51,7 +51,7 @@ func TestDiscover(t *testing.T) {
 		{"copies are refused", failOnce("cuMemcpyPeerAsync", cuda.CodePeerUnsupported), true,
 			"p2p: probe the link from device cuda 0 to cuda 1: device cuda 0: copy to cuda 1 "},
 		{"it lies", func(f *cudafake.Fake) { f.SetLink(0, 1, cudafake.LinkLying) }, true,
-			"the link from device cuda 0 to cuda 1 lies: of 1048576 bytes sent, 1 arrived wrong, the first at 524288"},
+			"the link from device cuda 0 to cuda 1 corrupts data: of 1048576 bytes sent, 1 arrived wrong, the first at 524288"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			fake, d := fakeGPUs(t)

@@ -251,7 +251,8 @@ func (c *cudaDriver) holdsAtOnce(f *cudaFunction, spec *KernelSpec) error {
 		return err
 	}
 	if blocks := int64(spec.Grid[0]) * int64(spec.Grid[1]) * int64(spec.Grid[2]); blocks > int64(each)*int64(cores) {
-		return fmt.Errorf("%d thread blocks of %d threads and %d bytes of shared memory wait for each other, and %d fit on the GPU at once: %d on each of %d multiprocessors",
+		return fmt.Errorf("%d thread blocks of %d threads and %d bytes of shared memory wait for each other, and "+
+			"%d fit on the GPU at once: %d on each of %d multiprocessors",
 			blocks, threads, spec.Shared, each*cores, each, cores)
 	}
 	return nil

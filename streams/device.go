@@ -104,7 +104,7 @@ func (d *Device) allocate(what string, bytes int64, alloc func(driver, int64) (*
 }
 
 // MemoryInfo returns the free and the total device memory in bytes. Of host devices that is what they and
-// pinned memory may take of the host together, zeros where nobody knows: see HostMemoryInfo.
+// pinned memory may take of the host together, zeros where that is not known: see HostMemoryInfo.
 func (d *Device) MemoryInfo() (free, total int64, err error) {
 	if err := d.usable(); err != nil {
 		return 0, 0, err
@@ -210,7 +210,7 @@ func (d *Device) Close() error {
 	}
 	errs := []error{d.closeStreams(), closeOf[io.Closer](d.all())}
 	if errors.Is(d.Err(), errHangs) {
-		return errors.Join(errs...) // the driver would wait for it for ever
+		return errors.Join(errs...) // the driver would wait for it without a limit
 	}
 	if err := d.driver.close(); d.Err() == nil {
 		errs = append(errs, d.fail(err, "close it"))
@@ -439,7 +439,7 @@ func sizes(needed, free int64) (string, string) {
 	return fmt.Sprintf("%d B", needed), fmt.Sprintf("%d B", free)
 }
 
-// ErrNoDriver says that there is no CUDA driver, or no GPU, on this machine.
+// ErrNoDriver says that this machine has no CUDA driver, or no GPU.
 var ErrNoDriver = cuda.ErrNoDriver
 
 // ErrNoLibrary is the ErrNoDriver of a driver library that cannot be opened, unlike one that

@@ -49,8 +49,8 @@ func (d *Device) Real() *Device {
 	return d
 }
 
-// DryFunction returns a function that only devices of a DryRun take, for kernels that nobody has compiled yet. Of a
-// launch of it nothing is checked that the compiled kernel decides.
+// DryFunction returns a function that only devices of a DryRun take, for kernels that are not compiled yet. What
+// the compiled kernel decides is not checked.
 func DryFunction() Function { return dryFunction{} }
 
 type dryFunction struct{}
@@ -68,7 +68,7 @@ func (dryFunction) AtOnce(int, int) (int, error) {
 // dryAddress is where memory begins that is not there.
 const dryAddress = 1 << 40
 
-// dryDriver does what the driver of a real device does, but for memory and for what is queued.
+// dryDriver does what the driver of a real device does, except for memory and for what is queued.
 type dryDriver struct {
 	driver
 	real *Device

@@ -146,7 +146,7 @@ func ExampleDevice_NewKernel() {
 // The workers of a group wait for each other, and none for ever.
 func ExampleWorkerGroup() {
 	workers := streams.NewWorkerGroup(2, time.Second)
-	baked := streams.Counter{Whom: "the baker"}
+	baked := streams.Counter{Name: "the baker"}
 	workers.Go("baker", func() error {
 		fmt.Println("bread")
 		baked.Add()

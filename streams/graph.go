@@ -18,7 +18,7 @@ type Graph struct {
 }
 
 // Capture calls f, which queues work on the streams, and returns that work as a graph
-// instead of doing it. The streams are of any devices of one platform, and nobody else
+// instead of doing it. The streams are of any devices of one platform, and nothing else
 // uses them meanwhile. Capture itself lets the others begin after what comes before on
 // the origin, and the origin go on after all of them.
 //
@@ -50,7 +50,7 @@ func Capture(origin *Stream, others []*Stream, f func() error) (*Graph, error) {
 	return g, nil
 }
 
-// check refuses streams that cannot be captured now.
+// check rejects streams that cannot be captured now.
 func (g *Graph) check() error {
 	for i, s := range g.streams {
 		if err := s.usable(); err != nil {
@@ -203,8 +203,8 @@ func (g *Graph) free() error {
 	return errors.Join(errs...)
 }
 
-// capturedQueue stands for the queue of a stream that is being captured. It refuses on
-// every backend what a GPU would refuse.
+// capturedQueue stands for the queue of a stream that is being captured. It rejects on
+// every backend what a GPU would reject.
 type capturedQueue struct {
 	queue
 	recorded map[marker]bool // events that were recorded in this capture

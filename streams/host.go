@@ -221,7 +221,7 @@ type command struct {
 	kernel   *hostKernel
 	argument []byte // of the kernel
 	dst, src []byte
-	rows     rows // of which dst and src hold a box, or none
+	rows     rows // of the box that dst and src hold; zero without a box
 	record   *hostEvent
 	wait     *hostEvent
 	n        int64 // which record
@@ -239,7 +239,7 @@ func newHostQueue(failed *atomic.Pointer[error]) *hostQueue {
 }
 
 // loop runs the commands. After a failure it runs no more kernels and copies, but
-// still waits for events and passes its own: so nobody waits for it for ever, and what
+// still waits for events and passes its own: so nothing waits for it without a limit, and what
 // other devices still have to do stays in order.
 func (h *hostQueue) loop() {
 	for c := range h.commands {
@@ -422,10 +422,10 @@ func (h *hostQueue) giveUp() {
 	}
 }
 
-// hostLedger counts what the devices of a platform take of the host's memory, and refuses what is not
+// hostLedger counts what the devices of a platform take of the host's memory, and rejects what is not
 // available.
 type hostLedger struct {
-	now  func() (hostmemory.Memory, error) // nil where nobody knows
+	now  func() (hostmemory.Memory, error) // nil where that is not known
 	lazy bool                              // the host has given blocks whose pages it has yet to find
 
 	mu     sync.Mutex
@@ -440,7 +440,7 @@ const (
 	creditPart = 16
 )
 
-// addressSpace bounds blocks where nobody knows what is free.
+// addressSpace bounds blocks where it is not known what is free.
 const addressSpace = 1 << 46
 
 func newHostLedger(lazy bool) *hostLedger {
@@ -490,7 +490,7 @@ func (h *hostLedger) give(bytes int64) {
 	h.used -= bytes
 }
 
-// free returns what may be allocated, and of how much; zeros where nobody knows.
+// free returns what may be allocated, and of how much; zeros where that is not known.
 func (h *hostLedger) free() (hostmemory.Memory, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

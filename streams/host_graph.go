@@ -43,7 +43,7 @@ func (h *hostCapture) stand(i int) queue {
 
 func (h *hostCapture) abandon() {}
 
-// end makes a graph with queues of its own but for the origin's: like a GPU's, it is in
+// end makes a graph with queues of its own, except for the origin's: like a GPU's, it is in
 // order with other work on the origin alone. What fails in them fails the streams.
 func (h *hostCapture) end() (graph, error) {
 	g := &hostGraph{calls: h.calls, queues: h.queues[:1:1]}

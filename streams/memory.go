@@ -192,7 +192,7 @@ func (b box) span(p Pitched) Span {
 	return Span{p.Span.Memory, p.Span.Offset + p.Offset, length}
 }
 
-// check refuses what does not lie in its spans, or overlaps.
+// check rejects what does not lie in its spans, or overlaps.
 func (b box) check() error {
 	if b.width < 1 || b.height < 1 || b.depth < 1 {
 		return errors.New("a box has a byte, a row and a plane at least")
@@ -243,7 +243,7 @@ func (b box) checkEnd(p Pitched) error {
 
 // folded returns the same box with as few planes and rows as it can have. Where
 // planes without gaps become rows, their distance is not beyond the limit of a
-// pitch. A distance between things of which there is one is left as it is.
+// pitch. The distance between rows or planes is left as it is where there is only one.
 func (b box) folded(limit int64) box {
 	if b.height == 1 {
 		b = b.planesAsRows()
@@ -269,7 +269,7 @@ func (b box) planesAsRows() box {
 // last row of the plane before.
 func (b box) goesOn(p Pitched) bool { return p.Plane-(b.height-1)*p.Pitch == p.Pitch }
 
-// suits refuses with ErrUnsuited a box of several rows that the devices' copies
+// suits rejects with ErrUnsuited a box of several rows that the devices' copies
 // cannot be told of.
 func (b box) suits(limit int64) error {
 	for _, p := range [...]Pitched{b.dst, b.src} {

@@ -142,4 +142,5 @@ func (d *Device) WrapBytes(bytes []byte) (*Memory, error) {
 	return &Memory{device: d, size: int64(len(bytes)), bytes: bytes}, nil
 }
 
-var errNotWrapped = errors.New("only a GPU takes streams and addresses, which are not 0 and end within 64 bits, and only a host device bytes")
+var errNotWrapped = errors.New("only a GPU takes streams and addresses, which are not 0 and end within 64 bits, " +
+	"and only a host device bytes")

@@ -265,7 +265,7 @@ type KernelSpec struct {
 	Early bool
 
 	// Cooperative has all thread blocks of a GPU run at the same time, as those must that wait for each
-	// other. NewKernel refuses a grid of more than the GPU holds at once. Such a launch is not early.
+	// other. NewKernel rejects a grid of more than the GPU holds at once. Such a launch is not early.
 	Cooperative bool
 }
 
@@ -278,7 +278,7 @@ type Kernel struct {
 	launcher launcher
 }
 
-// NewKernel makes a launch ready. It refuses memory of other devices: only
+// NewKernel makes a launch ready. It rejects memory of other devices: only
 // copies cross.
 func (d *Device) NewKernel(spec KernelSpec) (*Kernel, error) {
 	if err := d.usable(); err != nil {

@@ -42,7 +42,7 @@ type Operation struct {
 	Work       Work
 	Step       int64
 	Bytes      int64   // of a copy
-	With       *Device // where a copy goes, comes from, or whom was waited for: this device too
+	With       *Device // where a copy goes or comes from, or the device that was waited for; may be this device
 	Begin, End time.Duration
 }
 

@@ -27,7 +27,7 @@ const MaxTracedSteps = 1000
 
 // Tracer finds out what the streams of some devices do and when, in the steps of a
 // window, by timed events between their operations. Streams that are made after it are
-// traced, and those of their steps of which Stream.BeginStep was told.
+// traced, in the steps that Stream.BeginStep was told of.
 //
 // On a GPU an event between two operations takes about a microsecond, so that a
 // traced step is slower than another. All events are made beforehand.

@@ -112,7 +112,7 @@ func paceOf(threads int) *poll.Policy {
 // Counter counts what one worker has done, for others to wait for. It lies on
 // a cache line of its own.
 type Counter struct {
-	Whom string // who counts, for the error of one who waited in vain
+	Name string // of the worker that counts, for errors of those that wait for it
 	_    [48]byte
 	n    atomic.Int64
 	_    [56]byte
@@ -128,7 +128,7 @@ func (c *Counter) Add() { c.n.Add(1) }
 func (c *Counter) Set(n int64) { c.n.Store(n) }
 
 // Await waits until the counter has reached n. It returns ErrStopped when
-// another worker failed, and an error that says whom it waited for after the
+// another worker failed, and an error that names the counter after the
 // group's limit.
 func (w *WorkerGroup) Await(counter *Counter, n int64) error {
 	if w == nil {
@@ -144,14 +144,14 @@ func (w *WorkerGroup) Await(counter *Counter, n int64) error {
 			return ErrStopped
 		}
 		if waited > w.limit {
-			return fmt.Errorf("waited %v for %s to get to %d; it is at %d", w.limit, counter.Whom, n, counter.Count())
+			return fmt.Errorf("waited %v for %s to get to %d; it is at %d", w.limit, counter.Name, n, counter.Count())
 		}
 	}
 	return nil
 }
 
 // Caught, deferred around a call of a function that a caller gave, makes a panic in it the error, which says whose
-// function it was: what it is, as "Stage.Kernels of stage", and of which name. It allocates nothing unless there is a
+// function it was: what it is, as "Stage.Kernels of stage", and of which name. It allocates nothing without a
 // panic.
 func Caught(err *error, what, of string) {
 	if p := recover(); p != nil {
@@ -175,7 +175,7 @@ func (d *Device) NewSignal(name string, args ...any) (*Signal, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Signal{event: e, records: Counter{Whom: fmt.Sprintf(name, args...)}}, nil
+	return &Signal{event: e, records: Counter{Name: fmt.Sprintf(name, args...)}}, nil
 }
 
 // Record queues the event on a stream and publishes that it did.

@@ -20,7 +20,7 @@ func TestWorkerGroupStopsAtTheFirstError(t *testing.T) {
 
 func TestWorkerGroupSaysWhomItWaitedFor(t *testing.T) {
 	c := NewWorkerGroup(1, 30*time.Millisecond)
-	lazy := Counter{Whom: "device 3"}
+	lazy := Counter{Name: "device 3"}
 	lazy.Set(4)
 	c.Go("waits", func() error { return c.Await(&lazy, 5) })
 	if err := c.Wait(); err == nil || !strings.Contains(err.Error(), "device 3 to get to 5; it is at 4") {

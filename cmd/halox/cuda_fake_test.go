@@ -88,7 +88,7 @@ links, from the row to the column, and peer access, tried with data:
 		{"closed", cudafake.LinkClosed, "cuda 0 - - no peer\ncuda 1 - peer -\n" +
 			"cuda 0 to cuda 1: the driver allows no peer access\n"},
 		{"lying", cudafake.LinkLying, "cuda 0 - - no peer\ncuda 1 - peer -\n" +
-			"cuda 0 to cuda 1: the link from device cuda 0 to cuda 1 lies: of 1048576 bytes sent, 1 arrived wrong, the first at 524288\n"},
+			"cuda 0 to cuda 1: the link from device cuda 0 to cuda 1 corrupts data: of 1048576 bytes sent, 1 arrived wrong, the first at 524288\n"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			fake := withFake(t)
@@ -190,7 +190,7 @@ func TestBenchLinksOfBadLinks(t *testing.T) {
 	}{
 		{"open", cudafake.LinkOpen, 0, ""},
 		{"closed", cudafake.LinkClosed, 0, "not measured: from 0, to 1, path peer, mode one-way: p2p: no peer path from device cuda 0 to cuda 1: the driver allows no peer access"},
-		{"lying", cudafake.LinkLying, 1, "the link from device cuda 0 to cuda 1 lies: of 1048576 bytes sent, 1 arrived wrong, the first at 524288"},
+		{"lying", cudafake.LinkLying, 1, "the link from device cuda 0 to cuda 1 corrupts data: of 1048576 bytes sent, 1 arrived wrong, the first at 524288"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			fake := withFake(t)

@@ -217,8 +217,8 @@ func (c *Comm) Allgather(ctx context.Context, limit time.Duration, b []byte) (al
 		}
 		copy(m[mine:], b)
 		at := func(offset int) uintptr { return addressOf(m) + uintptr(offset) }
-		err := c.together(ctx, limit, fIallgatherv, at(mine), uintptr(len(b)), kind, at(pieces), at(0), at(offsets), kind,
-			uintptr(c.handle))
+		err := c.together(ctx, limit, fIallgatherv, at(mine), uintptr(len(b)), kind,
+			at(pieces), at(0), at(offsets), kind, uintptr(c.handle))
 		if err != nil {
 			return err
 		}

@@ -61,11 +61,11 @@ func (e *Error) Error() string {
 // LateError is an [ErrLate]: a call that was not complete within its limit.
 type LateError struct {
 	Call  string
-	With  string // whom it waited for
+	With  string // the ranks that it waited for
 	Limit time.Duration
 }
 
-// Error names the call, whom it waited for and the limit.
+// Error names the call, the ranks that it waited for and the limit.
 func (l *LateError) Error() string {
 	return fmt.Sprintf("%s %s: %v for %v", l.Call, l.With, ErrLate, l.Limit)
 }

@@ -96,7 +96,8 @@ func (l Launcher) Check(size int, library string) error {
 	}
 	remedy := "start it with the launcher that belongs to the library, or name the launcher's library in " + Variable
 	if l.Name == "srun" {
-		remedy = "try srun --mpi=pmix or --mpi=pmi2 (srun --mpi=list shows which there are), or the library's own mpirun"
+		remedy = "try srun --mpi=pmix or --mpi=pmi2 (srun --mpi=list shows which there are), or " +
+			"the library's own mpirun"
 	}
 	return fmt.Errorf("%s started %d processes, but for %s there are %d: they do not know each other; %s", l.Name,
 		l.Size, library, size, remedy)
@@ -117,6 +118,7 @@ func Alone(environment []string) (rest []string) {
 // ofLaunchers are the beginnings of variables that launchers set. Of Open MPI's parameters these are those that tell a
 // process how to find its launcher.
 var ofLaunchers = []string{
-	"PMI_", "PMIX_", "PMI2_", "PRTE_", "HYDI_", "HYDRA_", "MPI_LOCAL", "SLURM_", "OMPI_COMM_", "OMPI_UNIVERSE", "OMPI_APP_",
-	"OMPI_FIRST_", "OMPI_NUM_", "OMPI_COMMAND", "OMPI_ARGV", "OMPI_FILE_", "OMPI_MCA_orte_", "OMPI_MCA_ess", "OMPI_MCA_pmix",
+	"PMI_", "PMIX_", "PMI2_", "PRTE_", "HYDI_", "HYDRA_", "MPI_LOCAL", "SLURM_", "OMPI_COMM_", "OMPI_UNIVERSE",
+	"OMPI_APP_", "OMPI_FIRST_", "OMPI_NUM_", "OMPI_COMMAND", "OMPI_ARGV", "OMPI_FILE_", "OMPI_MCA_orte_", "OMPI_MCA_ess",
+	"OMPI_MCA_pmix",
 }

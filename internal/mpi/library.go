@@ -77,7 +77,8 @@ const (
 
 var functionNames = [functions]string{
 	"MPI_Init_thread", "MPI_Initialized", "MPI_Finalized", "MPI_Query_thread", "MPI_Finalize", "MPI_Abort",
-	"MPI_Comm_idup", "MPI_Comm_free", "MPI_Comm_size", "MPI_Comm_rank", "MPI_Comm_split", "MPI_Comm_set_errhandler", "MPI_Comm_get_attr",
+	"MPI_Comm_idup", "MPI_Comm_free", "MPI_Comm_size", "MPI_Comm_rank", "MPI_Comm_split",
+	"MPI_Comm_set_errhandler", "MPI_Comm_get_attr",
 	"MPI_Isend", "MPI_Irecv", "MPI_Test", "MPI_Cancel",
 	"MPI_Ibarrier", "MPI_Ibcast", "MPI_Iallgather", "MPI_Iallgatherv",
 	"MPI_Error_string", "MPI_Get_library_version", "MPI_Get_processor_name",
@@ -356,14 +357,15 @@ func resolved(path string) string {
 	return path
 }
 
-// Suits refuses a library that ends the process when this launcher has started it: MPICH knows
+// Suits rejects a library that ends the process when this launcher has started it: MPICH knows
 // mpirun of Open MPI only where it was built for PMIx, and is told so.
 func (l Launcher) Suits(library *Library) error {
 	_, told := os.LookupEnv("MPIR_CVAR_PMI_VERSION")
 	if l.Family != OpenMPI || told || !strings.HasPrefix(library.Version, "MPICH") {
 		return nil
 	}
-	return fmt.Errorf("%s started this process, which %s does not know; use the mpiexec of that library, or name that of the launcher in %s", l.Name, library, Variable)
+	return fmt.Errorf("%s started this process, which %s does not know; use the mpiexec of that library, or name that of "+
+		"the launcher in %s", l.Name, library, Variable)
 }
 
 // The functions by which libraries say whether they take addresses of GPUs: of MPICH and of Open MPI. MPICH has both.

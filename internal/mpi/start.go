@@ -135,7 +135,7 @@ func (l *Library) initThread() error {
 	return l.manyThreads(provided)
 }
 
-// manyThreads refuses a library that only one thread at a time may call.
+// manyThreads rejects a library that only one thread at a time may call.
 func (l *Library) manyThreads(provided int) error {
 	if provided < int(l.handles.multiple) {
 		return fmt.Errorf("%s provides thread level %d; halox needs MPI_THREAD_MULTIPLE, %d", l, provided,

@@ -66,7 +66,8 @@ func Open(path string) (*Library, error) {
 	l := &Library{Path: path, text: library.Symbol("ncclGetErrorString"), last: library.Symbol("ncclGetLastError")}
 	var missing []string
 	if l.at, missing = library.Table(functionNames); len(missing) > 0 {
-		return nil, fmt.Errorf("%s is no NCCL library, or one before 2.14: it lacks %s", path, strings.Join(missing, ", "))
+		return nil, fmt.Errorf("%s is no NCCL library, or one before 2.14: it lacks %s", path,
+			strings.Join(missing, ", "))
 	}
 	place := newPlace()
 	defer C.free(unsafe.Pointer(place))
@@ -135,8 +136,10 @@ type Comm struct {
 func (l *Library) Begin(id ID, ranks, rank int) (*Comm, error) {
 	c := &Comm{library: l, place: newPlace(), state: newPlace()}
 	err := l.check(fCommInitRankConfig, 0, func() int32 {
-		return int32(C.halox_nccl_begin(C.uintptr_t(l.at[fCommInitRankConfig]), (*unsafe.Pointer)(unsafe.Pointer(c.place)),
-			C.int(ranks), unsafe.Pointer(&id), C.int(rank)))
+		place := (*unsafe.Pointer)(unsafe.Pointer(c.place))
+		return int32(C.halox_nccl_begin(
+			C.uintptr_t(l.at[fCommInitRankConfig]), place, C.int(ranks), unsafe.Pointer(&id), C.int(rank),
+		))
 	})
 	if err != nil {
 		return nil, err

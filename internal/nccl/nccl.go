@@ -26,7 +26,7 @@ var (
 	// ErrUnsupported says that this build cannot call NCCL.
 	ErrUnsupported = errors.New("NCCL needs cgo on Linux")
 
-	// ErrNotFound says that there is no library of the name.
+	// ErrNotFound says that no library of the name was found.
 	ErrNotFound = errors.New("no NCCL library found")
 )
 

@@ -2,7 +2,7 @@
 
 package nccl
 
-// Library is an NCCL library in this process, of which this build has none.
+// Library is an NCCL library in this process. This build opens none.
 type Library struct{ Path, Version string }
 
 // Comm is one rank of a communicator.

@@ -73,7 +73,7 @@ type Slow struct {
 	log     string
 }
 
-// SlowNVRTC builds one. It refuses the program that is named, if one is.
+// SlowNVRTC builds one. It fails to compile the program that is named, if one is.
 func SlowNVRTC(t testing.TB, takes time.Duration, refuses string) Slow {
 	t.Helper()
 	cc, err := exec.LookPath("cc")

@@ -135,7 +135,7 @@ func (n *Net) close(t *testing.T) {
 		_ = os.RemoveAll(filepath.Join("/etc/netns", h.space))
 	}
 	_ = exec.Command("ip", "netns", "delete", n.bridge()).Run()
-	_ = os.Remove("/etc/netns") // where nobody else has put something there
+	_ = os.Remove("/etc/netns") // unless something else has put files there
 }
 
 // sh runs a command, of words with single blanks between.
@@ -188,7 +188,8 @@ func (n *Net) Over(in testmpi.Installation, job testmpi.Job) testmpi.Job {
 	job.Remote = true
 	each := job.Ranks / len(n.Hosts)
 	first := n.Hosts[0]
-	job.Wrap = []string{"ip", "netns", "exec", first.space, "unshare", "-u", "sh", "-c", "hostname " + first.Name + `; exec "$@"`, "sh"}
+	named := "hostname " + first.Name + `; exec "$@"`
+	job.Wrap = []string{"ip", "netns", "exec", first.space, "unshare", "-u", "sh", "-c", named, "sh"}
 	var hosts []string
 	for _, h := range n.Hosts {
 		name := h.Name

@@ -17,7 +17,7 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// whole carries a message as it lies in the memory of the device, of which MPI is given the address. The host waits
+// whole carries a message by giving MPI the address of the device memory that it lies in. The host waits
 // until what was queued before is done: MPI knows nothing of streams.
 type whole struct {
 	*message
@@ -274,7 +274,9 @@ type deviceTrial struct {
 }
 
 func newDeviceTrial(ctx context.Context, comm *binding.Comm, tag int, limit time.Duration) *deviceTrial {
-	t := &deviceTrial{trial: trial{rank: comm.Rank(), by: "of device memory", limit: limit}, ctx: ctx, comm: comm, tag: tag}
+	t := &deviceTrial{
+		trial: trial{rank: comm.Rank(), by: "of device memory", limit: limit}, ctx: ctx, comm: comm, tag: tag,
+	}
 	t.carry = func(to, from int, n int64) error {
 		return t.out.Device().Within(func() error { return t.travel(to, from, n) })
 	}
@@ -311,7 +313,8 @@ func (d *deviceTrial) close() error {
 // of its own. All call it. It goes on only where all went well before:
 //
 //   - the library says that it takes such memory; believed without that where insist is set;
-//   - a process that each one starts, see Options.Probe, sends itself messages of several lengths, and they arrive unchanged;
+//   - a process that each one starts, see Options.Probe, sends itself messages of several lengths, and they arrive
+//     unchanged;
 //   - all processes send each other such messages, each to those whose distance in rank is 1, 2, 4 and so on.
 //
 // What crashes MPI only between processes, or hosts, ends the program in the last part.

@@ -29,7 +29,7 @@ type message struct {
 }
 
 // A carrier takes the bytes of a message from its span to the other process, or brings them from there into its span.
-// Each engine has its own. The thread of the message alone calls it, but for quiet, which is called when that has
+// Each engine has its own. Only the thread of the message calls it, except for quiet, which is called when that has
 // ended.
 type carrier interface {
 	// carry makes one turn, behind what was queued before the event ready of the message. It calls over once all that
@@ -41,12 +41,12 @@ type carrier interface {
 	// turn.
 	progress()
 
-	// quiet reports whether nobody else may use memory of the carrier or the span any more, so that it can be freed.
+	// quiet reports whether nothing else uses memory of the carrier or the span any more, so that it can be freed.
 	quiet() bool
 }
 
-// newMessage makes what both ends have, but for the carrier. whom says what the message is, for errors.
-func (p *Processes) newMessage(span streams.Span, other, tag int, whom string) (m *message, err error) {
+// newMessage makes what both ends have, except for the carrier. The name is for errors.
+func (p *Processes) newMessage(span streams.Span, other, tag int, name string) (m *message, err error) {
 	if other < 0 || other >= p.Size() || other == p.Rank {
 		return nil, fmt.Errorf("mpi: a message between ranks %d and %d of %d", p.Rank, other, p.Size())
 	}
@@ -56,7 +56,7 @@ func (p *Processes) newMessage(span streams.Span, other, tag int, whom string) (
 	m = &message{
 		processes: p, other: other, tag: tag, span: span,
 		asked: make(chan int64, 2), ended: make(chan struct{}),
-		turns: streams.Counter{Whom: whom},
+		turns: streams.Counter{Name: name},
 	}
 	if err := m.allocate(span.Memory.Device()); err != nil {
 		return nil, errors.Join(err, m.resources.Close())
@@ -125,7 +125,7 @@ func (m *message) fail(err error) {
 	if first := m.processes.Err(); first != nil {
 		err = first
 	}
-	err = fmt.Errorf("mpi: %s: %w", m.turns.Whom, err)
+	err = fmt.Errorf("mpi: %s: %w", m.turns.Name, err)
 	m.failed.Store(&err)
 	_ = m.processes.Fail(err) // which has it too
 	m.turns.Set(math.MaxInt64)
@@ -382,7 +382,7 @@ func (p *piecesIn) post(i int) error {
 	return nil
 }
 
-// quiet implements carrier. What MPI was to receive for turns that nobody asked for is given up.
+// quiet implements carrier. What MPI was to receive for turns that were not asked for is given up.
 func (p *piecesIn) quiet() bool {
 	for _, s := range p.slots {
 		if s.request.Cancel() != nil {

@@ -272,11 +272,11 @@ func (p *Processes) sendByNCCL(d *streams.Device) (err error) {
 
 // turnByNCCL carries one message.
 func (p *Processes) turnByNCCL(s streams.Span, other, tag int, sends bool) (err error) {
-	whom := fmt.Sprintf("%d bytes by NCCL from %s", s.Length, p.Name(other))
+	name := fmt.Sprintf("%d bytes by NCCL from %s", s.Length, p.Name(other))
 	if sends {
-		whom = fmt.Sprintf("%d bytes by NCCL to %s", s.Length, p.Name(other))
+		name = fmt.Sprintf("%d bytes by NCCL to %s", s.Length, p.Name(other))
 	}
-	m, err := p.newMessage(s, other, tag, whom)
+	m, err := p.newMessage(s, other, tag, name)
 	if err != nil {
 		return err
 	}
@@ -286,7 +286,7 @@ func (p *Processes) turnByNCCL(s streams.Span, other, tag int, sends bool) (err 
 	}
 	l.limit = min(l.limit, tryLimit)
 	if err := l.carry(); err != nil {
-		err = fmt.Errorf("mpi: %s: %w", whom, err)
+		err = fmt.Errorf("mpi: %s: %w", name, err)
 		if !l.quiet() {
 			return errors.Join(err, m.stream.Close())
 		}

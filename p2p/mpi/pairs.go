@@ -20,7 +20,7 @@ type pairs struct {
 	log     *nccl.Log
 	mpi     *binding.Library // whose waits are those for NCCL too
 	lock    sync.Mutex
-	sending map[pairKey]*pair // of which this process has the end that sends
+	sending map[pairKey]*pair // where this process has the end that sends
 	coming  map[nccl.ID]*pair // the others
 }
 

@@ -18,11 +18,11 @@ import (
 // All processes must give the same.
 type Options struct {
 	Limit time.Duration // how long one waits for another at most; 0: a minute
-	Piece int64         // largest piece of a message, of which up to three are under way; 0: 8 MiB
+	Piece int64         // largest piece of a message; up to three are under way; 0: 8 MiB
 
 	// Probe is a program with arguments that calls TakeProbe and ends with its exit code, such as "halox probe-mpi". It
-	// is started to find out whether MPI takes device memory, which may crash. Without it network Device is not to be
-	// had.
+	// is started to find out whether MPI takes device memory, which may crash. Without it network Device cannot be
+	// used.
 	Probe []string
 }
 
@@ -32,7 +32,7 @@ const (
 )
 
 // Processes are those that run one program together, as one of them sees it. Methods may be
-// called from several goroutines, but for Gather, Broadcast, Agree and Close, which all processes
+// called from several goroutines, except Gather, Broadcast, Agree and Close, which all processes
 // call in the same order.
 type Processes struct {
 	Rank    int      // of this process
@@ -48,11 +48,11 @@ type Processes struct {
 	data    *binding.Comm // of messages
 	watch   *watch
 	failure *failure
-	whole   *Processes  // of which these are some; nil where they are all
+	whole   *Processes  // the processes that these were taken from; nil where they are all
 	unhook  func() bool // has a failure of those no longer be one of these
 
-	within, across Network // of messages to processes of this host, and of others
-	pairs          *pairs  // nil before TryNCCL has opened NCCL
+	sameHost, interHost Network // of messages to processes of this host, and of others
+	pairs               *pairs  // nil before TryNCCL has opened NCCL
 
 	lock    sync.Mutex
 	nextTag int
@@ -73,7 +73,7 @@ var alone = sync.OnceValue(func() *Processes {
 	}
 	return &Processes{
 		Hosts: []string{host}, Nodes: []int{0}, Locals: []int{0},
-		options: Options{}.filled(), failure: newFailure(), within: Pieces, across: Pieces,
+		options: Options{}.filled(), failure: newFailure(), sameHost: Pieces, interHost: Pieces,
 	}
 })
 
@@ -91,7 +91,7 @@ func (p *Processes) OrAlone() *Processes {
 
 // Join returns the processes that a launcher has started with this one. If no launcher did, or it started one process,
 // that is Alone, and no MPI is opened. Otherwise it opens the library that HALOX_MPI names, or the launcher's,
-// starts it, and refuses it where launcher and library do not know each other. Close ends it.
+// starts it, and rejects it where launcher and library do not know each other. Close ends it.
 func Join(ctx context.Context, o Options) (*Processes, error) {
 	launcher, launched, err := binding.FindLauncher(os.LookupEnv)
 	if err != nil {
@@ -112,7 +112,8 @@ func Join(ctx context.Context, o Options) (*Processes, error) {
 	if err != nil {
 		err = fmt.Errorf("mpi: %s started this process%s; start %s: %w", launcher.Name, placeOf(launcher), library, err)
 		if _, late := errors.AsType[*binding.LateError](err); late {
-			err = fmt.Errorf("%w; which of them has ended, or never began, cannot be told before all have met: see what they printed", err)
+			err = fmt.Errorf("%w; which of them has ended, or never began, cannot be told before all have met: see what "+
+				"they printed", err)
 		}
 		return nil, err
 	}
@@ -165,7 +166,8 @@ func (o Options) filled() Options {
 func meet(ctx context.Context, world *binding.Comm, o Options, lent bool) (*Processes, error) {
 	p := &Processes{
 		Rank: world.Rank(), Library: world.Library().Version,
-		options: o, library: world.Library(), lent: lent, control: world, failure: newFailure(), within: Pieces, across: Pieces,
+		options: o, library: world.Library(), lent: lent, control: world, failure: newFailure(),
+		sameHost: Pieces, interHost: Pieces,
 	}
 	all, err := p.introduce(ctx)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 
 // Use has messages that are made from now on carried by one network between processes of one host, and by one between
 // hosts. Without it both are Pieces. All processes must call it, with the same.
-func (p *Processes) Use(within, across Network) error {
-	for _, n := range []Network{within, across} {
+func (p *Processes) Use(sameHost, interHost Network) error {
+	for _, n := range []Network{sameHost, interHost} {
 		if !slices.Contains(networks, n) {
 			return fmt.Errorf("mpi: there is no network %q", n)
 		}
@@ -19,19 +19,19 @@ func (p *Processes) Use(within, across Network) error {
 			return errors.New("mpi: network nccl is not open, see TryNCCL")
 		}
 	}
-	p.within, p.across = within, across
+	p.sameHost, p.interHost = sameHost, interHost
 	return nil
 }
 
 // Used returns the networks of messages to processes of the same host, and of others.
-func (p *Processes) Used() (within, across Network) { return p.within, p.across }
+func (p *Processes) Used() (sameHost, interHost Network) { return p.sameHost, p.interHost }
 
 // networkTo returns the network of messages between this process and another.
 func (p *Processes) networkTo(other int) Network {
 	if p.Nodes[p.Rank] == p.Nodes[other] {
-		return p.within
+		return p.sameHost
 	}
-	return p.across
+	return p.interHost
 }
 
 // newCarrier makes what carries a message, at the end that sends or at the other one.
@@ -79,10 +79,10 @@ type Sender struct {
 	sent int64
 }
 
-// NewSender makes a sender to a rank, whose Receiver has the same tag and length. whom names the
+// NewSender makes a sender to a rank, whose Receiver has the same tag and length. name names the
 // message and the other process, for errors. Close frees it.
-func (p *Processes) NewSender(src streams.Span, to, tag int, whom string) (*Sender, error) {
-	m, err := p.newMessage(src, to, tag, whom)
+func (p *Processes) NewSender(src streams.Span, to, tag int, name string) (*Sender, error) {
+	m, err := p.newMessage(src, to, tag, name)
 	if err != nil {
 		return nil, err
 	}
@@ -121,10 +121,10 @@ type Receiver struct {
 	expected int64
 }
 
-// NewReceiver makes a receiver from a rank, whose Sender has the same tag and length. whom names
+// NewReceiver makes a receiver from a rank, whose Sender has the same tag and length. name names
 // the message and the other process, for errors. Close frees it.
-func (p *Processes) NewReceiver(dst streams.Span, from, tag int, whom string) (*Receiver, error) {
-	m, err := p.newMessage(dst, from, tag, whom)
+func (p *Processes) NewReceiver(dst streams.Span, from, tag int, name string) (*Receiver, error) {
+	m, err := p.newMessage(dst, from, tag, name)
 	if err != nil {
 		return nil, err
 	}

@@ -243,14 +243,14 @@ func (p *Processes) First(ctx context.Context, n int) (*Processes, error) {
 	}
 	first.whole = p
 	if p.pairs == nil { // which these would have to open themselves
-		first.within, first.across = p.within, p.across
+		first.sameHost, first.interHost = p.sameHost, p.interHost
 	}
 	first.unhook = context.AfterFunc(p.failure.ctx, func() { first.failure.set(p.failure.err()) })
 	return first, nil
 }
 
 // Close ends the work together: it waits until all processes have called it, at most as long as
-// the limit, and ends MPI where Join has started it. After a failure nobody is waited for and MPI
+// the limit, and ends MPI where Join has started it. After a failure it does not wait and MPI
 // is left as it is: the process ends soon, best by Abort. Closing twice is no error.
 func (p *Processes) Close() error {
 	if p == nil || p.control == nil || p.closed {
@@ -286,7 +286,7 @@ func (p *Processes) Disconnect() error {
 		return nil
 	}
 	ended := p.pairs
-	p.pairs, p.within, p.across = nil, Pieces, Pieces
+	p.pairs, p.sameHost, p.interHost = nil, Pieces, Pieces
 	return ended.close(p.Err())
 }
 

@@ -14,9 +14,9 @@ import (
 // How a process listens. A beat is a small part of the limit, so that a process that lives is
 // never taken for one that does not.
 const (
-	lookEvery  = 5 * time.Millisecond
-	longestGap = time.Second // of two looks, that counts: while this process was stopped itself, nobody was silent
-	beats      = 20          // within the time after which a process counts as gone
+	lookEvery = 5 * time.Millisecond
+	maxGap    = time.Second // what counts between two looks: while this process was stopped, others were not silent
+	beats     = 20          // within the time after which a process counts as gone
 )
 
 // A note is what processes tell each other: its kind, the rank that a failure is of, the length of
@@ -70,7 +70,8 @@ func newWatch(ctx context.Context, control *binding.Comm, hosts []string, limit 
 	}
 	w := &watch{
 		hosts: hosts, limit: limit, failure: f, comm: comm,
-		news: make(chan struct{}, 1), quiet: make(chan struct{}), left: make(chan struct{}), end: make(chan struct{}), ended: make(chan struct{}),
+		news: make(chan struct{}, 1), quiet: make(chan struct{}), left: make(chan struct{}),
+		end: make(chan struct{}), ended: make(chan struct{}),
 	}
 	first, end := 0, 1
 	if comm.Rank() == 0 {
@@ -132,7 +133,7 @@ func (w *watch) listen() error {
 		case <-w.news:
 		case <-look.C:
 		}
-		gap := min(time.Since(last), longestGap)
+		gap := min(time.Since(last), maxGap)
 		last, beat = time.Now(), beat+gap
 		if err := errors.Join(w.hear(), w.tellFailure()); err != nil {
 			return err

@@ -166,7 +166,7 @@ func newController(ctx context.Context, o Options, r *run, workers []worker) (c 
 	if r.shared() {
 		c.agreement = newAgreement(r, checks)
 	}
-	c.meeting.Whom = "the other workers"
+	c.meeting.Name = "the other workers"
 	p, err := c.agree(proposal{pace: c.pace.steps(0), interval: c.intervals.ask(0)})
 	if err != nil {
 		return nil, err

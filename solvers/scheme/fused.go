@@ -41,7 +41,7 @@ func (r *run) newRemoteFaces() (all []*remoteFaces, err error) {
 	for _, rank := range r.local {
 		d := r.subdomains[rank]
 		one := &remoteFaces{
-			queued: streams.Counter{Whom: fmt.Sprintf("subdomain %d on device %v to queue a stage", rank, d.device)},
+			queued: streams.Counter{Name: fmt.Sprintf("subdomain %d on device %v to queue a stage", rank, d.device)},
 		}
 		if one.assistants, err = r.newAssistants(d, r.remoteOf(d)); err != nil {
 			return nil, err

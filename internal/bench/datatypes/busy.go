@@ -101,7 +101,7 @@ func newBusy(ctx context.Context, c *kernels.Compiler, devices []*streams.Device
 // add makes the occupant of a device, with launches that take a stint.
 func (b *busy) add(c *kernels.Compiler, d *streams.Device) (err error) {
 	o := &occupant{blocks: b.blocks(d.Info)}
-	o.finished.Whom = fmt.Sprintf("the kernel that keeps device %v busy", d)
+	o.finished.Name = fmt.Sprintf("the kernel that keeps device %v busy", d)
 	if o.stream, err = d.NewStream(streams.Normal); err != nil {
 		return err
 	}

@@ -37,7 +37,7 @@ func TestLinksAreTried(t *testing.T) {
 	r := &run{fabric: newFabric(links, nil, 1000), devices: devices, sizes: []int64{1000}, record: &results.Record{}}
 	rows, err := r.task(oneWayMode, between(p2p.Peer, devices[1], devices[0])).Measure(t.Context())
 	if err != nil || len(rows) != 1 || len(rows[0].Values) != 0 ||
-		!strings.Contains(rows[0].Note, "path peer from 1 to 0: the link from device cuda 1 to cuda 0 lies: of 1000 bytes sent, 1 arrived wrong, the first at 500") {
+		!strings.Contains(rows[0].Note, "path peer from 1 to 0: the link from device cuda 1 to cuda 0 corrupts data: of 1000 bytes sent, 1 arrived wrong, the first at 500") {
 		t.Errorf("%+v, %v", rows, err)
 	}
 }

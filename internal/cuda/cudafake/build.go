@@ -46,7 +46,7 @@ const (
 	WithoutPeer = "-DFAKE_WITHOUT_PEER"
 )
 
-// Stuck is the flag for a driver one function of which never returns.
+// Stuck is the flag for a driver with a function that never returns.
 func Stuck(call string) string { return fmt.Sprintf("-DFAKE_STUCK=%q", call) }
 
 // Devices is the flag for a driver with n devices, 0 to 8, instead of 2.
@@ -142,7 +142,8 @@ func entry(cc string, args []string) (kept cache.Entry, ok bool) {
 		fmt.Fprintf(h, "%q %q\n", name, text)
 		return err
 	}))
-	return cache.At(filepath.Join(root, ".cache")).Below("drivers").Entry(fmt.Sprintf("%x.so", h.Sum(nil)[:12])), err == nil
+	folder := cache.At(filepath.Join(root, ".cache")).Below("drivers")
+	return folder.Entry(fmt.Sprintf("%x.so", h.Sum(nil)[:12])), err == nil
 }
 
 func compiler(tb testing.TB) []string {

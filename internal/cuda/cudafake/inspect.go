@@ -80,7 +80,7 @@ func Inspect(tb testing.TB, library string) *Fake {
 }
 
 // Fail makes the next times calls of the named function, after skip that pass,
-// return the code and do nothing; a negative times is for ever and 0 takes the
+// return the code and do nothing; with negative times all calls fail, and 0 takes the
 // order back. The name has no version suffix: cuMemAlloc.
 func (f *Fake) Fail(call string, code, skip, times int) {
 	name := C.CString(call)
@@ -158,8 +158,7 @@ type Launch struct {
 	Arg         []byte
 }
 
-// Launches gives the launches so far, the oldest first, of which the driver
-// keeps the last 1024. Nothing may be launched meanwhile.
+// Launches gives the last 1024 launches, the oldest first. Nothing may be launched meanwhile.
 func (f *Fake) Launches() []Launch {
 	n := C.knobs_launches(&f.knobs)
 	var all []Launch

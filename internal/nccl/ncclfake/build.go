@@ -27,7 +27,8 @@ func Build(tb testing.TB) string {
 	if _, err := exec.LookPath("cc"); err != nil {
 		tb.Skip("SKIPPED: no C compiler for an NCCL library: ", err)
 	}
-	if out, err := exec.Command("cc", "-shared", "-fPIC", "-O1", "-Wall", "-pthread", "-fvisibility=hidden", "-o", library, file).CombinedOutput(); err != nil {
+	args := []string{"-shared", "-fPIC", "-O1", "-Wall", "-pthread", "-fvisibility=hidden", "-o", library, file}
+	if out, err := exec.Command("cc", args...).CombinedOutput(); err != nil {
 		tb.Fatalf("build the NCCL library: %v\n%s", err, out)
 	}
 	return library
