@@ -141,7 +141,8 @@ func newBox(s *example.Setup, p problem, start []particle) (x *box, err error) {
 	n := int64(p.segments)
 	for i, d := range s.Devices {
 		q := part{
-			Segments: n, First: int64(i) * n, All: int64(len(s.Devices)) * n, Capacity: p.capacity, Width: p.width, Dt: p.dt,
+			Segments: n, First: int64(i) * n, All: int64(len(s.Devices)) * n, Capacity: p.capacity,
+			Width: p.width, Dt: p.dt,
 		}
 		placed, err := q.place(start)
 		if err != nil {

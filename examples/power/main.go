@@ -139,7 +139,9 @@ func newPower(s *example.Setup, m matrix) (x *power, err error) {
 			return nil, err
 		}
 	}
-	x.window, err = x.world.NewWindow(ranks.All, func(rank int) streams.Span { return x.all[rank/x.each].vectors.All() })
+	x.window, err = x.world.NewWindow(ranks.All, func(rank int) streams.Span {
+		return x.all[rank/x.each].vectors.All()
+	})
 	return x, err
 }
 
@@ -202,7 +204,9 @@ func (x *power) Run(ctx context.Context, iterations int) (time.Duration, error) 
 		all[d] = shared{N: x.n, Pitch: x.pitch, Side: int64(x.side), Count: int64(count), Iterations: int64(iterations),
 			Extra: x.extra, Window: int64(x.window.Slot())}
 		for i, b := range x.all[d*count:][:count] {
-			all[d].Block[i] = addresses{b.starts.Address(), b.columns.Address(), b.values.Address(), b.vectors.Address()}
+			all[d].Block[i] = addresses{
+				b.starts.Address(), b.columns.Address(), b.values.Address(), b.vectors.Address(),
+			}
 		}
 	}
 	return example.Timed(ctx, x.world, all)
@@ -255,7 +259,8 @@ func (x *power) Check(values []float64, iterations int) (string, error) {
 	for i, want := range append([]float64{norm}, v...) {
 		off := math.Abs(values[i]/want - 1)
 		if !(off <= bound) {
-			return "", fmt.Errorf("value %d is %v, the reference has %v, of which %.1e may differ", i, values[i], want, bound)
+			return "", fmt.Errorf("value %d is %v, the reference has %v, of which %.1e may differ",
+				i, values[i], want, bound)
 		}
 		worst = max(worst, off)
 	}

@@ -46,7 +46,8 @@ func (r *Rank) Send(c Channel, from []byte) bool {
 // order in which they were sent.
 func (r *Rank) Receive(c Channel, to []byte) int {
 	h := r.channel(c, false)
-	if h == nil || !r.check(len(to) >= h.bytes, failure{why: badResult, expected: int64(h.bytes), came: int64(len(to))}) {
+	if h == nil ||
+		!r.check(len(to) >= h.bytes, failure{why: badResult, expected: int64(h.bytes), came: int64(len(to))}) {
 		return -1
 	}
 	n := h.read.Load()
@@ -236,7 +237,9 @@ func (w *World) layEnds(m *member) error {
 		all[at] = end
 	}
 	for n, c := range w.channels {
-		end := channelEnd{ring: c.ring, credit: c.credit, first: w.first, slots: uint32(c.slots), words: uint32(c.bytes / 4)}
+		end := channelEnd{
+			ring: c.ring, credit: c.credit, first: w.first, slots: uint32(c.slots), words: uint32(c.bytes / 4),
+		}
 		end.key, end.peer = int32(2*n+1), int32(c.to)
 		add(c.from, end)
 		end.key, end.peer = int32(2*n), int32(c.from)

@@ -50,10 +50,9 @@ func collect[T Numeric](r *Rank, what collective, to, from []T, op Op, root int,
 		}
 	}
 	gets := what == allreduce || r.Index(c) == root
-	if !r.check(
-		other == call && op >= Sum && op <= Max,
-		failure{why: badCollective, expected: int64(call), came: int64(other)},
-	) || !r.check(!gets || len(to) == len(from), failure{why: badResult, expected: int64(len(from)), came: int64(len(to))}) {
+	differs := failure{why: badCollective, expected: int64(call), came: int64(other)}
+	small := failure{why: badResult, expected: int64(len(from)), came: int64(len(to))}
+	if !r.check(other == call && op >= Sum && op <= Max, differs) || !r.check(!gets || len(to) == len(from), small) {
 		return false
 	}
 	if what == broadcast {

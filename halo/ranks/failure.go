@@ -131,7 +131,8 @@ func (f failure) text() string {
 	case logFull:
 		return "for the host to read the log"
 	case noCollective:
-		return fmt.Sprintf("for rank %d in %s", f.expected, [...]string{"a broadcast", "a reduce", "an allreduce"}[f.detail])
+		call := [...]string{"a broadcast", "a reduce", "an allreduce"}[f.detail]
+		return fmt.Sprintf("for rank %d in %s", f.expected, call)
 	case badChannel:
 		verb := [...]string{"received from", "sent over"}[f.expected]
 		return fmt.Sprintf("%s channel %d, of which it is not that end", verb, f.came)

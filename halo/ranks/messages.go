@@ -230,8 +230,10 @@ func (r *remote) Close() error { return r.queue.Close() }
 // How loops wait: one of many per process, and one beside few others, which holds its thread while it sleeps. By Go's
 // timer each sleep is a millisecond where a process does nothing but wait for GPUs.
 var (
-	manyLoops = poll.Policy{Yields: 50, Share: 64, Min: time.Microsecond, Max: 200 * time.Microsecond, Sleep: time.Sleep}
-	fewLoops  = poll.Policy{Yields: 50, Share: 64, Min: time.Microsecond, Max: 200 * time.Microsecond}
+	manyLoops = poll.Policy{
+		Yields: 50, Share: 64, Min: time.Microsecond, Max: 200 * time.Microsecond, Sleep: time.Sleep,
+	}
+	fewLoops = poll.Policy{Yields: 50, Share: 64, Min: time.Microsecond, Max: 200 * time.Microsecond}
 )
 
 // servingLoops is how a loop waits that serves others. With few cores, loops that wake often would take the cores from

@@ -175,7 +175,8 @@ func (w *World) count(functions []streams.Function) error {
 			fits = each * d.Cores / countOf(d, w.devices) // ranks of a GPU that is there twice run at the same time
 			if each == 0 {
 				return fmt.Errorf(
-					"ranks: %s: %w: none of %d threads with %d bytes of dynamic shared memory fits on a multiprocessor of %v",
+					"ranks: %s: %w: none of %d threads with %d bytes of dynamic shared memory fits on a multiprocessor "+
+						"of %v",
 					w.program.Name, ErrNoRoom, w.program.Threads, w.program.Shared, d,
 				)
 			}
@@ -189,8 +190,8 @@ func (w *World) count(functions []streams.Function) error {
 		}
 		if fits > 0 && n > fits {
 			return fmt.Errorf(
-				"ranks: %s: %w: %d ranks on %v, which holds %d: %d on each of %d multiprocessors", w.program.Name, ErrNoRoom,
-				n, d, fits, fits/d.Cores, d.Cores,
+				"ranks: %s: %w: %d ranks on %v, which holds %d: %d on each of %d multiprocessors",
+				w.program.Name, ErrNoRoom, n, d, fits, fits/d.Cores, d.Cores,
 			)
 		}
 		if i == 0 || n < w.ranks {
@@ -310,8 +311,8 @@ func (w *World) kernel(m *member, f streams.Function, memories []uint64) (*strea
 	arg := argument{
 		limit: w.options.Limit.Nanoseconds(), ranks: int64(w.ranks), devices: int64(len(w.owners)),
 		device: int64(m.index), edges: w.layout().edges(), reciprocal: reciprocal(w.ranks),
-		served: w.served[m.index-w.before], control: m.control.Address(), ended: m.memory.Address() + runEnded*lineBytes,
-		log: m.lines.Address(),
+		served: w.served[m.index-w.before], control: m.control.Address(),
+		ended: m.memory.Address() + runEnded*lineBytes, log: m.lines.Address(),
 	}
 	copy(arg.memories[:], memories)
 	for _, other := range w.members {

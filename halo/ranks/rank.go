@@ -109,10 +109,9 @@ func (r *Rank) notify(to int, c Comm, tag, slot int) {
 	}
 	to = r.inWorld(c, to)
 	if process := r.state.processOf(to); process >= 0 {
-		r.post(
-			process, message{what: msgNotify, to: int64(to), from: int64(r.Index(All)), slot: int64(slot), at: int64(tag)},
-			nil,
-		)
+		r.post(process, message{
+			what: msgNotify, to: int64(to), from: int64(r.Index(All)), slot: int64(slot), at: int64(tag),
+		}, nil)
 		return
 	}
 	n := envelope{slot, r.Index(All), tag}
@@ -143,7 +142,8 @@ func (r *Rank) PutBox(w Window, to int, offset int64, there Strides, size Rows, 
 		return
 	}
 	all = int64(len(from))
-	if low, high := size.reach(0, here, all); !r.check(low >= 0 && high <= all, failure{why: badSource, expected: all}) {
+	low, high := size.reach(0, here, all)
+	if !r.check(low >= 0 && high <= all, failure{why: badSource, expected: all}) {
 		return
 	}
 	for z := range size.Planes {
@@ -314,13 +314,10 @@ func (r *Rank) PutPacket(w Window, to int, offset int64, from []byte, number uin
 		return
 	}
 	if process := r.state.processOf(r.inWorld(w.comm, to)); process >= 0 {
-		r.post(
-			process,
-			message{
-				what: msgPacket, to: int64(to), from: int64(r.Index(All)), slot: int64(w.slot), at: offset, n: int64(number),
-			},
-			from,
-		)
+		r.post(process, message{
+			what: msgPacket, to: int64(to), from: int64(r.Index(All)), slot: int64(w.slot), at: offset,
+			n: int64(number),
+		}, from)
 		return
 	}
 	there := r.Memory(w, to)[offset:][:2*len(from)]

@@ -1,6 +1,7 @@
 package ranks
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -75,11 +76,12 @@ func (w *World) spans(memory func(rank int) streams.Span) (all []streams.Span, e
 			}
 			switch {
 			case s.Memory != nil && s.Memory.Device() != d:
-				return nil, fmt.Errorf("ranks: %s: a window of rank %d of memory of another device: %v", w.program.Name, rank, s)
+				return nil, fmt.Errorf("ranks: %s: a window of rank %d of memory of another device: %v",
+					w.program.Name, rank, s)
 			case s.Offset < 0 || s.Length < 0 || s.Offset > size-s.Length:
 				return nil, fmt.Errorf(
-					"ranks: %s: a window of rank %d of %d bytes at offset %d of memory of %d", w.program.Name, rank, s.Length,
-					s.Offset, size,
+					"ranks: %s: a window of rank %d of %d bytes at offset %d of memory of %d",
+					w.program.Name, rank, s.Length, s.Offset, size,
 				)
 			case s.Memory != nil && s.Check() != nil:
 				return nil, fmt.Errorf("ranks: %s: a window of rank %d of %v: %w", w.program.Name, rank, s, s.Check())
@@ -111,10 +113,8 @@ func (w *World) enter(win Window, entries []windowEntry) error {
 			return err
 		}
 		defer some.Close()
-		if err := m.stream.Copy(m.memory.Span(w.layout().window(int64(win.slot), 0), some.Size()), some.All()); err != nil {
-			return err
-		}
-		if err := m.stream.Sync(w.grace); err != nil {
+		there := m.memory.Span(w.layout().window(int64(win.slot), 0), some.Size())
+		if err := errors.Join(m.stream.Copy(there, some.All()), m.stream.Sync(w.grace)); err != nil {
 			return err
 		}
 	}

@@ -77,7 +77,8 @@ template <typename Group> __device__ __forceinline__ void copy(void *to, const v
 	char *const t = (char *)to;
 	const char *const f = (const char *)from;
 	const u64 all = (u64)t | (u64)f | (u64)bytes, apart = (u64)t ^ (u64)f;
-	// Short copies of whole words go without the rounds of copy_words, which give all words of a short one to few warps.
+	// Short copies of whole words go without the rounds of copy_words, which give all words of a short one to few
+	// warps.
 	if (all % 16 == 0 && bytes <= 16 * Group::threads()) return copy_few<Group, 1, uint4>(t, f, (int)bytes / 16);
 	if (all % 16 == 0 && bytes <= 32 * Group::threads()) return copy_few<Group, 2, uint4>(t, f, (int)bytes / 16);
 	if (all % 8 == 0 && bytes <= 8 * Group::threads()) return copy_one_each<Group, u64>(t, f, (int)bytes / 8);

@@ -83,7 +83,8 @@ class Core {
 		u64 *const here = mine().line(comm == WORLD ? WORLD_ARRIVALS : DEVICE_ARRIVALS);
 		u64 n = 0, missing = (u64)world.ranks - 1; // ranks of this device that are still to come, at most
 		if (threadIdx.x == 0) {
-			// lane_id() is 0. Without it ptxas, which does not see that one lane adds, adds a vote and a count of lanes.
+			// lane_id() is 0. Without it ptxas, which does not see that one lane adds, adds a vote and a count of
+			// lanes.
 			u64 *const count = here + lane_id();
 			u64 came = 0;
 			if (everywhere) came = add_ordered_gpu(count, 1) + 1;
@@ -159,9 +160,10 @@ class Core {
 #endif
 	}
 
-	// try_claim claims a place for a command, in one thread, if there is one, and returns its number from 0 or NONE_FREE.
-	// A rank that has claimed one does not wait before it publishes it, since commands are done in their order.
-	// While all places are taken, one rank at a time reads host memory for all of the device: see wait_unless_ended.
+	// try_claim claims a place for a command, in one thread, if there is one, and returns its number from 0 or
+	// NONE_FREE. A rank that has claimed one does not wait before it publishes it, since commands are done in their
+	// order. While all places are taken, one rank at a time reads host memory for all of the device: see
+	// wait_unless_ended.
 	__device__ u64 try_claim() {
 		u64 *const claimed = mine().line(COMMANDS_CLAIMED), *const done = mine().line(COMMANDS_DONE),
 		           *const reading = done + 1;
@@ -198,8 +200,8 @@ class Core {
 		const DeviceMemory b = memory(to.device);
 		return to.device == world.device ? (u64)b.near_count(to.rank, 0) : (u64)b.far_count(to.rank, 0) + 1;
 	}
-	// recent returns the same to all lanes of the first warp of a block. A table in shared memory spares it most accesses
-	// to the memory of the device, which the acquire of each wait sends back to the L2 cache.
+	// recent returns the same to all lanes of the first warp of a block. A table in shared memory spares it most
+	// accesses to the memory of the device, which the acquire of each wait sends back to the L2 cache.
 	__device__ __forceinline__ Route recent(Window w, int rank) {
 		const u64 key = (u64)(w.slot + 1) << 32 | (unsigned)rank;
 		auto &e = state.recent[((unsigned)rank + (unsigned)w.slot) % 16];

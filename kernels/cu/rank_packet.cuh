@@ -33,8 +33,8 @@ class Packets : public Core {
   public:
 	// put_packet puts bytes so that the target sees each 4 of them together with a number, which tells it that they
 	// have come: small messages take less time than by put_notify. They take twice as many bytes at the target, from a
-	// multiple of 16 on; bytes and the source are multiples of 4. The number differs from all that were put there before,
-	// also in earlier runs.
+	// multiple of 16 on; bytes and the source are multiples of 4. The number differs from all that were put there
+	// before, also in earlier runs.
 	template <typename Group = Block>
 	__device__ void put_packet(Window w, int to, i64 offset, i64 bytes, const void *from, unsigned number) {
 		if (Group::WHOLE && bytes > PACKET_OF_A_WARP) {

@@ -27,7 +27,8 @@ struct CommTree {
 			sends = receives = (extra() ? 0 : last - 1) | (paired ? last : 0);
 			return;
 		}
-		// The other ranks are reached at levels below the one at which the root is, or the peer of a root that is extra.
+		// The other ranks are reached at levels below the one at which the root is, or the peer of a root that is
+		// extra.
 		const int seen = me ^ (root & (whole - 1)), level = seen == 0 ? levels : __ffs((unsigned)seen) - 1;
 		unsigned leaves = 0, upward = last;
 		if (!extra()) {

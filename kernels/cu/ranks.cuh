@@ -314,13 +314,13 @@ class Rank : public Channels {
 		store_release_sys(&line.number, n + 1);
 	}
 
-	// fail ends the run with a code of the program, as a wait that timed out does: Run returns an error with the rank, the
-	// code, the detail, and what the program says that the code means. One thread calls it, or several: the first counts.
-	// The caller goes on, and all functions return immediately.
+	// fail ends the run with a code of the program, as a wait that timed out does: Run returns an error with the rank,
+	// the code, the detail, and what the program says that the code means. One thread calls it, or several: the first
+	// counts. The caller goes on, and all functions return immediately.
 	__device__ void fail(i64 code, i64 detail = 0) { Channels::fail(BY_PROGRAM, (u64)code, 0, (u64)detail); }
 
-	// ended returns to all threads of a group the same: whether the run has ended, by a failure anywhere or by the host.
-	// It reads memory of the device; a loop that waits has the results of its waits instead.
+	// ended returns to all threads of a group the same: whether the run has ended, by a failure anywhere or by the
+	// host. It reads memory of the device; a loop that waits has the results of its waits instead.
 	template <typename Group = Block> __device__ bool ended() {
 		bool on = true;
 		if (Group::thread() == 0) {
@@ -415,7 +415,8 @@ class Rank : public Channels {
 		bool adds;        // with proxies: whether no other of the four lanes has this lane's count
 		bool alone;       // whether the world has one device
 
-		// came returns whether so many have come in all, and orders nothing. acquire acquires what was put before those.
+		// came returns whether so many have come in all, and orders nothing. acquire acquires what was put before
+		// those.
 		__device__ __forceinline__ bool came(const Rank &rank, int tag, u64 enough) const {
 			u64 all = load_relaxed_sys(count);
 			if (ONE) {
@@ -447,8 +448,8 @@ class Rank : public Channels {
 		return s;
 	}
 
-	// take takes count notifications and returns true, or returns false if there are fewer. If it waits, it does so until
-	// there are as many, and returns false if the wait timed out or the run has ended.
+	// take takes count notifications and returns true, or returns false if there are fewer. If it waits, it does so
+	// until there are as many, and returns false if the wait timed out or the run has ended.
 	template <typename Group> __device__ __forceinline__ bool take(int tag, u64 count, bool waits) {
 		const u64 enough = state.consumed[tag] + count;
 		const Sources<Group> s = sources<Group>(tag);

@@ -61,7 +61,9 @@ func (r Ranks) OneAnswer(t *testing.T, devices int, flags string) {
 
 // session is a session of the first devices of a set.
 func session(s *testdevices.Set, devices int) *halo.Session {
-	return &halo.Session{Backend: s.Devices[0].Backend, Devices: s.Devices[:devices], Links: s.Links, Compiler: s.Compiler}
+	return &halo.Session{
+		Backend: s.Devices[0].Backend, Devices: s.Devices[:devices], Links: s.Links, Compiler: s.Compiler,
+	}
 }
 
 // Each calls f with a setup of as many ranks on 1 to so many devices of each backend, at most two by CUDA on the CPU.
@@ -128,7 +130,8 @@ func withoutFences(t *testing.T, source kernels.Source) {
 		t.Fatal(err)
 	}
 	for line := range strings.Lines(string(ptx)) {
-		if strings.Contains(line, "membar") || strings.Contains(strings.ReplaceAll(line, "fence.acquire.sys", ""), "fence.") {
+		others := strings.ReplaceAll(line, "fence.acquire.sys", "")
+		if strings.Contains(line, "membar") || strings.Contains(others, "fence.") {
 			t.Errorf("%s has %s", source.Name, strings.TrimSpace(line))
 		}
 	}

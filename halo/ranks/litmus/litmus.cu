@@ -39,7 +39,8 @@ struct Partners {
 	int to, from;
 
 	__device__ Partners(const Rank &rank, const Litmus &l) {
-		const int n = rank.size(), each = rank.size(DEVICE), first = rank.index() - rank.index(DEVICE), me = rank.index();
+		const int n = rank.size(), each = rank.size(DEVICE), first = rank.index() - rank.index(DEVICE),
+		          me = rank.index();
 		if (l.near) {
 			to = first + (rank.index(DEVICE) + 1) % each, from = first + (rank.index(DEVICE) + each - 1) % each;
 		} else {

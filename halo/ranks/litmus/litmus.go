@@ -102,7 +102,9 @@ func (t Tests) seeded(ctx context.Context, one test, devices []*streams.Device) 
 	var memory slots
 	program := ranks.Program{
 		Name: "litmus " + one.kernel, Kernel: one.kernel, Threads: threads,
-		Source: kernels.Source{Name: "litmus.cu", Text: source, Mirrors: []kernels.Mirror{{Name: "Litmus", Value: litmus{}}}},
+		Source: kernels.Source{
+			Name: "litmus.cu", Text: source, Mirrors: []kernels.Mirror{{Name: "Litmus", Value: litmus{}}},
+		},
 		Host: func(r *ranks.Rank) {
 			one.host(&call{r, ranks.Data[litmus](r), memory.of(r, memory.windows), memory.of(r, memory.sources)})
 		},

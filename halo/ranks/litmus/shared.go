@@ -52,8 +52,8 @@ func (l *litmus) describe(w *ranks.World) error {
 		)
 	case wrongCount:
 		return fmt.Errorf(
-			"%w: %s has more notifications of tag %d than %s sent in round %d", errWrong, name(l.To), l.At, name(l.From),
-			l.Round,
+			"%w: %s has more notifications of tag %d than %s sent in round %d",
+			errWrong, name(l.To), l.At, name(l.From), l.Round,
 		)
 	}
 	return fmt.Errorf(

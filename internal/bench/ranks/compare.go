@@ -47,8 +47,8 @@ func (p *part) pitch() int64 { return p.Levels * p.Nx }
 // offset is where a row of a field begins, in numbers.
 func (p *part) offset(field, y int64) int64 { return (field*(p.Rows+2) + y + 1) * p.pitch() }
 
-// cut splits the levels into chunks and the rows into slabs for so many blocks, so that the largest share is as small as
-// possible.
+// cut splits the levels into chunks and the rows into slabs for so many blocks, so that the largest share is as small
+// as possible.
 func (p *part) cut(blocks int64) {
 	least := int64(math.MaxInt64)
 	for chunks := int64(1); chunks <= min(p.Levels, blocks); chunks++ {
@@ -176,8 +176,8 @@ type comparison struct {
 	streams.Resources
 }
 
-// newComparison allocates the fields and sets them to what they hold before the first step, with the rows that neighbors
-// copy. Blocks, up to blocks of a device, share them.
+// newComparison allocates the fields and sets them to what they hold before the first step, with the rows that
+// neighbors copy. Blocks, up to blocks of a device, share them.
 func (r *run) newComparison(p problem, devices, blocks int) (c *comparison, err error) {
 	c = &comparison{problem: p, run: r, devices: r.Devices[:devices], threads: min(r.options.Threads, 512)}
 	defer func() {
@@ -222,7 +222,8 @@ func (c *comparison) rows(device int) func(field, y int64) []float64 {
 // rank is by_ranks of compare.cu on CPU devices.
 func (c *comparison) rank(r *haloranks.Rank) {
 	p, bytes, row := haloranks.Data[part](r), c.memory[r.Device()].Bytes(), c.rows(r.Device())
-	n, local, all, me := r.Size(haloranks.Device), r.Index(haloranks.Device), r.Size(haloranks.All), r.Index(haloranks.All)
+	n, local := r.Size(haloranks.Device), r.Index(haloranks.Device)
+	all, me := r.Size(haloranks.All), r.Index(haloranks.All)
 	w, s := r.CreateWindow(haloranks.All, bytes), p.share(int64(local))
 	slabs := int(p.Slabs)
 	at := local % slabs

@@ -10,7 +10,7 @@ struct Lap {
 	i64 apart; // ranks of a multiprocessor that begin apart: how many share one; 0: all begin together
 	i64 span;  // bytes that a rank has for itself
 
-	// The area of a rank of the device has four areas of bytes, where messages come from and where they go, and then what
-	// the rank has for itself.
+	// The area of a rank of the device has four areas of bytes, where messages come from and where they go, and then
+	// what the rank has for itself.
 	__device__ char *area_of(i64 rank) const { return memory + (4 * bytes + span) * rank; }
 };

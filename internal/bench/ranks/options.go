@@ -51,7 +51,8 @@ func computes() []string { return []string{newton, copies} }
 // Command returns halox bench ranks.
 func Command() bench.Command {
 	return bench.Command{
-		Name: "ranks", Short: "Time thread blocks that put data into each other's memory and notify each other", Alone: true,
+		Name: "ranks", Alone: true,
+		Short: "Time thread blocks that put data into each other's memory and notify each other",
 		Options: &Options{
 			What: whats(), Bytes: []int64{8, 1 << 10, 16 << 10, 64 << 10, 1 << 20},
 			Messages: []int64{8, 4 << 10, 16 << 10, 64 << 10}, Vectors: []int64{8, 1 << 10, 64 << 10},

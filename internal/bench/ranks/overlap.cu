@@ -82,9 +82,9 @@ template <typename Computing> __device__ __forceinline__ void rounds(const World
 		(Lap &)part = rank.data<Lap>();
 		part.mine = part.area_of(me), part.own = part.mine + 4 * part.bytes;
 		part.other = (rank.index() + rank.size() / 2) % rank.size();
-		// Blocks are dealt to multiprocessors in turns: those that share one are as many apart as there are multiprocessors.
-		// Each leaves a greater share of its first work for the end than the one before, so that one computes while another
-		// sends. All have as much work.
+		// Blocks are dealt to multiprocessors in turns: those that share one are as many apart as there are
+		// multiprocessors. Each leaves a greater share of its first work for the end than the one before, so that one
+		// computes while another sends. All have as much work.
 		part.late = part.apart > 1 ? part.work / 16 * (me * part.apart / n) / part.apart * 16 : 0;
 	}
 	__syncthreads();

@@ -48,7 +48,8 @@ func ofOverlap(threads int) kernels.Source {
 func sourceOf(name, text string, defines ...string) kernels.Source {
 	return kernels.Source{
 		Name: name, Text: text, Defines: defines,
-		Headers: []kernels.Header{{Name: "lap.cuh", Text: lapHeader}}, Mirrors: []kernels.Mirror{{Name: "Lap", Value: lap{}}},
+		Headers: []kernels.Header{{Name: "lap.cuh", Text: lapHeader}},
+		Mirrors: []kernels.Mirror{{Name: "Lap", Value: lap{}}},
 	}
 }
 
@@ -190,7 +191,8 @@ var channelOneWay = kernel{"channel_one_way", func(r *haloranks.Rank, l *lap, me
 	r.StartTimer()
 	r.Barrier(haloranks.All)
 	for i := int64(0); i < l.Rounds && me < 2; i++ {
-		if me == 0 && !r.Send(ends[0], memory[l.Bytes:2*l.Bytes]) || me == 1 && r.Receive(ends[0], memory[:l.Bytes]) < 0 {
+		if me == 0 && !r.Send(ends[0], memory[l.Bytes:2*l.Bytes]) ||
+			me == 1 && r.Receive(ends[0], memory[:l.Bytes]) < 0 {
 			return
 		}
 	}
@@ -212,7 +214,8 @@ func roundsOf(computing func(own []byte) func(work int64)) hostFunc {
 		compute := computing(memory[4*l.Bytes:])
 		w := r.CreateWindow(haloranks.All, memory[:l.Bytes])
 		if l.Apart > 1 {
-			late = l.Work / 16 * (int64(r.Index(haloranks.Device)) * l.Apart / int64(r.Size(haloranks.Device))) / l.Apart * 16
+			place := int64(r.Index(haloranks.Device)) * l.Apart / int64(r.Size(haloranks.Device))
+			late = l.Work / 16 * place / l.Apart * 16
 		}
 		r.StartTimer()
 		r.Barrier(haloranks.All)

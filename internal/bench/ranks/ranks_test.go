@@ -34,11 +34,7 @@ func TestLaps(t *testing.T) {
 		on := &bench.Machine{Session: &halo.Session{Devices: s.Devices, Links: s.Links, Compiler: s.Compiler}}
 		r := &run{on, o, measure.Pace{First: 3, Max: 3, Batch: time.Microsecond}}
 		devices := min(2, len(s.Devices))
-		all := r.measurements(devices)
-		if devices == 2 {
-			all = append(append(all, r.measurements(1)...), r.proxyMeasurements()...)
-		}
-		all = append(append(append(all, r.barrierMeasurements(1)...), r.barrierMeasurements(devices)...), r.collectiveMeasurements(devices)...)
+		all := r.measurements()
 		var open streams.Resources
 		defer func() {
 			if err := open.Close(); err != nil {

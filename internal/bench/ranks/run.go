@@ -23,17 +23,7 @@ func (o *Options) Run(ctx context.Context, on *bench.Machine, to *bench.Recorder
 	}
 	r := &run{on, o, measure.Pace{First: 10, Max: maxRounds, Batch: o.Budget / measure.MinBatches}}
 	var tasks []bench.Task
-	all := r.measurements(1)
-	if len(on.Devices) > 1 {
-		all = append(append(all, r.measurements(2)...), r.proxyMeasurements()...)
-	}
-	for _, devices := range slices.Compact([]int{1, min(2, len(on.Devices)), len(on.Devices)}) {
-		all = append(all, r.barrierMeasurements(devices)...)
-	}
-	for _, devices := range slices.Compact([]int{1, len(on.Devices)}) {
-		all = append(all, r.collectiveMeasurements(devices)...)
-	}
-	for _, m := range all {
+	for _, m := range r.measurements() {
 		if slices.Contains(o.What, m.what) {
 			tasks = append(tasks, m.task())
 		}
@@ -65,76 +55,69 @@ func rate(bytes int64) func(row results.Row, us results.Sample, ranks int) resul
 	}
 }
 
-// collectiveMeasurements returns those of all ranks of so many devices.
-func (r *run) collectiveMeasurements(devices int) (all []measurement) {
-	for _, each := range r.options.PerMultiprocessor {
-		ranks := haloranks.Options{PerMultiprocessor: each}
-		for which, name := range []string{aBroadcast: "broadcast", aReduce: "reduce", anAllreduce: "allreduce"} {
-			for _, bytes := range r.options.Vectors {
-				l := lap{Bytes: bytes, Work: int64(which)}
-				all = append(all, measurement{r, collective, name, devices, collectives, ranks, l, whole})
+// fromOne is rate of messages that one rank sends.
+func fromOne(bytes int64) func(row results.Row, us results.Sample, ranks int) results.Row {
+	return func(row results.Row, us results.Sample, _ int) results.Row { return rate(bytes)(row, us, 1) }
+}
+
+// measurements returns all but those of overlap and comparisons: messages of one device and of two, by proxies of two
+// GPUs, barriers and collectives.
+func (r *run) measurements() (all []measurement) {
+	o, last := r.options, len(r.Devices)
+	add := func(
+		what, name string, devices int, k kernel, ranks haloranks.Options, l lap,
+		value func(row results.Row, us results.Sample, ranks int) results.Row,
+	) {
+		all = append(all, measurement{r, what, name, devices, k, ranks, l, value})
+	}
+	for devices := 1; devices <= min(2, last); devices++ {
+		two := haloranks.Options{Ranks: 2 / devices}
+		add(latencies, "notify", devices, pingPong, two, lap{}, latency)
+		for _, bytes := range o.Bytes {
+			add(latencies, "put and notify", devices, pingPong, two, lap{Bytes: bytes}, latency)
+		}
+		for _, bytes := range o.Bytes {
+			if l := (lap{Bytes: bytes}); bytes%4 == 0 && bytes <= min(mostPacket, haloranks.MaxMessage) {
+				add(latencies, "packet", devices, packets, two, l, latency)
+				add(channels, "channel", devices, channelPingPong, two, l, latency)
+				add(channels, "channel one way", devices, channelOneWay, two, l, fromOne(bytes))
+			}
+		}
+		for _, each := range o.PerMultiprocessor {
+			for _, bytes := range o.Messages {
+				ranks := haloranks.Options{PerMultiprocessor: each}
+				add(bandwidths, "one way", devices, oneWay, ranks, lap{Bytes: bytes}, rate(bytes))
 			}
 		}
 	}
-	return all
-}
-
-// proxyMeasurements returns those of two GPUs that reach each other by proxies; host devices have none.
-func (r *run) proxyMeasurements() (all []measurement) {
-	if r.Devices[0].GoKernels {
-		return nil
-	}
-	for _, bytes := range r.options.Bytes {
-		one := haloranks.Options{Ranks: 1, Proxy: true}
-		all = append(all, measurement{r, proxies, "put and notify by proxy", 2, pingPong, one, lap{Bytes: bytes}, latency})
-	}
-	for _, bytes := range r.options.Messages {
-		ranks := haloranks.Options{PerMultiprocessor: 1, Proxy: true}
-		all = append(all, measurement{r, proxies, "one way by proxy", 2, oneWay, ranks, lap{Bytes: bytes}, rate(bytes)})
-	}
-	return all
-}
-
-// measurements returns those of so many devices.
-func (r *run) measurements(devices int) (all []measurement) {
-	o := r.options
-	two := haloranks.Options{Ranks: 2 / devices}
-	all = append(all, measurement{r, latencies, "notify", devices, pingPong, two, lap{}, latency})
-	for _, bytes := range o.Bytes {
-		all = append(all, measurement{r, latencies, "put and notify", devices, pingPong, two, lap{Bytes: bytes}, latency})
-	}
-	for _, bytes := range o.Bytes {
-		if bytes%4 == 0 && bytes <= mostPacket {
-			all = append(all, measurement{r, latencies, "packet", devices, packets, two, lap{Bytes: bytes}, latency})
+	if last > 1 && !r.Devices[0].GoKernels { // CPU devices have no proxies
+		one, each := haloranks.Options{Ranks: 1, Proxy: true}, haloranks.Options{PerMultiprocessor: 1, Proxy: true}
+		for _, bytes := range o.Bytes {
+			add(proxies, "put and notify by proxy", 2, pingPong, one, lap{Bytes: bytes}, latency)
 		}
-	}
-	for _, bytes := range o.Bytes {
-		if bytes%4 == 0 && bytes <= haloranks.MaxMessage {
-			all = append(all, measurement{r, channels, "channel", devices, channelPingPong, two, lap{Bytes: bytes}, latency},
-				measurement{r, channels, "channel one way", devices, channelOneWay, two, lap{Bytes: bytes},
-					func(row results.Row, us results.Sample, _ int) results.Row {
-						return rate(bytes)(row, us, 1) // one rank sends
-					}})
-		}
-	}
-	for _, each := range o.PerMultiprocessor {
-		ranks := haloranks.Options{PerMultiprocessor: each}
 		for _, bytes := range o.Messages {
-			all = append(all, measurement{r, bandwidths, "one way", devices, oneWay, ranks, lap{Bytes: bytes}, rate(bytes)})
+			add(proxies, "one way by proxy", 2, oneWay, each, lap{Bytes: bytes}, rate(bytes))
 		}
 	}
-	return all
-}
-
-// barrierMeasurements returns those of all ranks of so many devices.
-func (r *run) barrierMeasurements(devices int) (all []measurement) {
-	comm, name := haloranks.All, "barrier of all devices"
-	if devices == 1 {
-		comm, name = haloranks.Device, "barrier of a device"
+	for _, devices := range slices.Compact([]int{1, min(2, last), last}) {
+		comm, name := haloranks.All, "barrier of all devices"
+		if devices == 1 {
+			comm, name = haloranks.Device, "barrier of a device"
+		}
+		for _, each := range o.PerMultiprocessor {
+			ranks := haloranks.Options{PerMultiprocessor: each}
+			add(barrier, name, devices, barriers, ranks, lap{Comm: int64(comm)}, whole)
+		}
 	}
-	for _, each := range r.options.PerMultiprocessor {
-		ranks := haloranks.Options{PerMultiprocessor: each}
-		all = append(all, measurement{r, barrier, name, devices, barriers, ranks, lap{Comm: int64(comm)}, whole})
+	for _, devices := range slices.Compact([]int{1, last}) {
+		for _, each := range o.PerMultiprocessor {
+			for which, name := range []string{aBroadcast: "broadcast", aReduce: "reduce", anAllreduce: "allreduce"} {
+				for _, bytes := range o.Vectors {
+					ranks := haloranks.Options{PerMultiprocessor: each}
+					add(collective, name, devices, collectives, ranks, lap{Bytes: bytes, Work: int64(which)}, whole)
+				}
+			}
+		}
 	}
 	return all
 }
