@@ -205,18 +205,12 @@ const maxLayers = 1 << 31
 func (r Radius) check() error {
 	for a := range 3 {
 		if r.Minus[a] < 0 || r.Plus[a] < 0 {
-			return fmt.Errorf(
-				"domain: a width of %v in - and %v in + directions: neither may be negative",
-				r.Minus,
-				r.Plus,
-			)
+			return fmt.Errorf("domain: a width of %v in - and %v in + directions: neither may be negative", r.Minus,
+				r.Plus)
 		}
 		if r.Minus[a] >= maxLayers || r.Plus[a] >= maxLayers {
-			return fmt.Errorf(
-				"domain: a width of %v in - and %v in + directions: less than 2^31 layers are possible",
-				r.Minus,
-				r.Plus,
-			)
+			return fmt.Errorf("domain: a width of %v in - and %v in + directions: less than 2^31 layers are possible",
+				r.Minus, r.Plus)
 		}
 	}
 	return nil

@@ -121,15 +121,8 @@ func (d *Decomposition) CheckWidth(w Radius) error {
 				case d.Parts[a] == 2:
 					do = "use 1 part or a larger grid"
 				}
-				return fmt.Errorf(
-					"domain: subdomain %d owns %d layers along %c, its neighbour in %v needs %d: %s",
-					s.Rank,
-					have,
-					"xyz"[a],
-					dir,
-					need,
-					do,
-				)
+				return fmt.Errorf("domain: subdomain %d owns %d layers along %c, its neighbour in %v needs %d: %s",
+					s.Rank, have, "xyz"[a], dir, need, do)
 			}
 		}
 	}
@@ -166,55 +159,15 @@ func AutoParts(g Grid, n int, w Radius) (Vec, error) {
 	if n < 1 || n > maxParts {
 		return Vec{}, fmt.Errorf("domain: cannot cut a grid into %d parts: 1 to %d are possible", n, maxParts)
 	}
-	cuts := cutsInto(g, n, w)
-	balanced := int64(math.MaxInt64)
-	for _, c := range cuts {
-		balanced = min(balanced, c.largest)
+	_, parts, ok := bestCut(g, 1, n, w)
+	switch {
+	case ok:
+		return parts, nil
+	case n == 1:
+		return Vec{}, fmt.Errorf("domain: %v points are fewer layers than ghosts around a periodic axis need", g.along(g.Size))
 	}
-	best, bestCost := Vec{}, math.Inf(1)
-	for _, c := range cuts {
-		if float64(c.largest) <= maxImbalance*float64(balanced) && c.cost < bestCost {
-			best, bestCost = c.parts, c.cost
-		}
-	}
-	if math.IsInf(bestCost, 1) && n == 1 {
-		return Vec{}, fmt.Errorf(
-			"domain: %v points are fewer layers than ghosts around a periodic axis need",
-			g.along(g.Size),
-		)
-	}
-	if math.IsInf(bestCost, 1) {
-		return Vec{}, fmt.Errorf(
-			"domain: no cut of %v points into %d parts leaves each the layers its neighbours need",
-			g.along(g.Size),
-			n,
-		)
-	}
-	return best, nil
-}
-
-// cut is one way to cut a grid.
-type cut struct {
-	parts   Vec
-	largest int64   // points of the largest subdomain
-	cost    float64 // of a step
-}
-
-// cutsInto returns the cuts of the grid into n subdomains that leave each the layers that
-// its neighbours need, those first that cut the slowest axis most.
-func cutsInto(g Grid, n int, w Radius) (all []cut) {
-	for px := 1; px <= n; px++ {
-		for py := 1; n%px == 0 && py <= n/px; py++ {
-			parts := Vec{px, py, n / px / py}
-			if parts.Product() != int64(n) {
-				continue
-			}
-			if s, ok := sizes(g, parts, w); ok {
-				all = append(all, cut{parts, s.largest, s.cost})
-			}
-		}
-	}
-	return all
+	return Vec{}, fmt.Errorf("domain: no cut of %v points into %d parts leaves each the layers its neighbours need",
+		g.along(g.Size), n)
 }
 
 // NestedParts returns the cut of a grid over hosts, and of what each of them gets over its
@@ -228,35 +181,47 @@ func cutsInto(g Grid, n int, w Radius) (all []cut) {
 func NestedParts(g Grid, hosts, devices int, w Radius) (outer, inner Vec, err error) {
 	if hosts < 1 || devices < 1 || int64(hosts)*int64(devices) > maxNested {
 		return outer, inner, fmt.Errorf(
-			"domain: cannot cut a grid over %d hosts of %d devices: 1 to %d parts are possible",
-			hosts,
-			devices,
-			maxNested,
-		)
+			"domain: cannot cut a grid over %d hosts of %d devices: 1 to %d parts are possible", hosts, devices,
+			maxNested)
 	}
-	all := nestedCuts(g, hosts, devices, w)
+	outer, inner, ok := bestCut(g, hosts, devices, w)
+	if !ok {
+		return outer, inner, fmt.Errorf(
+			"domain: no cut of %v points over %d hosts of %d devices leaves each the layers its neighbours need",
+			g.along(g.Size), hosts, devices)
+	}
+	return outer, inner, nil
+}
+
+// bestCut returns the cut that NestedParts describes, over hosts and over the devices of each; ok is false if
+// there is none. A single host sends nothing to others, so only the cost of a step counts for it.
+func bestCut(g Grid, hosts, devices int, w Radius) (outer, inner Vec, ok bool) {
+	type candidate struct {
+		outer, inner Vec
+		sized
+		between int64 // points that a host sends to others, at most
+	}
+	var all []candidate
 	balanced := int64(math.MaxInt64)
-	for _, c := range all {
-		balanced = min(balanced, c.largest)
+	for _, outer := range factors(hosts) {
+		for _, inner := range factors(devices) {
+			parts := Vec{outer[0] * inner[0], outer[1] * inner[1], outer[2] * inner[2]}
+			if s, ok := sizes(g, parts, w); ok {
+				all = append(all, candidate{outer, inner, s, between(g, parts, inner, w)})
+				balanced = min(balanced, s.largest)
+			}
+		}
 	}
-	var best *nestedCut
-	for i, c := range all {
+	var best candidate
+	for _, c := range all {
 		if float64(c.largest) > maxImbalance*float64(balanced) {
 			continue
 		}
-		if best == nil || c.between < best.between || c.between == best.between && c.cost < best.cost {
-			best = &all[i]
+		if !ok || c.between < best.between || c.between == best.between && c.cost < best.cost {
+			best, ok = c, true
 		}
 	}
-	if best == nil {
-		return outer, inner, fmt.Errorf(
-			"domain: no cut of %v points over %d hosts of %d devices leaves each the layers its neighbours need",
-			g.along(g.Size),
-			hosts,
-			devices,
-		)
-	}
-	return best.outer, best.inner, nil
+	return best.outer, best.inner, ok
 }
 
 // NestedAs returns a given cut as one over hosts and over the devices of each, where subdomains go to hosts in the
@@ -270,9 +235,7 @@ func NestedAs(g Grid, parts Vec, devices int, w Radius) (outer, inner Vec, err e
 	if !ok {
 		return outer, inner, fmt.Errorf(
 			"domain: a cut of %v points into %v parts does not leave each the layers its neighbours need",
-			g.along(g.Size),
-			g.along(parts),
-		)
+			g.along(g.Size), g.along(parts))
 	}
 	left := devices // of a host, that are not yet along an axis
 	for a, n := range parts {
@@ -286,9 +249,7 @@ func NestedAs(g Grid, parts Vec, devices int, w Radius) (outer, inner Vec, err e
 	if left != 1 {
 		return outer, inner, fmt.Errorf(
 			"domain: a cut into %v parts gives hosts of %d devices, in the order of their ranks, no boxes",
-			g.along(parts),
-			devices,
-		)
+			g.along(parts), devices)
 	}
 	return outer, inner, nil
 }
@@ -296,27 +257,6 @@ func NestedAs(g Grid, parts Vec, devices int, w Radius) (outer, inner Vec, err e
 // maxNested is how many parts NestedParts cuts a grid into. They are more than a Decomposition has, for machines that
 // are planned.
 const maxNested = 1 << 24
-
-// nestedCut is one way to cut a grid over hosts and devices.
-type nestedCut struct {
-	outer, inner Vec
-	largest      int64   // points of the largest subdomain
-	between      int64   // points that a host sends to others, at most
-	cost         float64 // of a step, see piece.cost
-}
-
-// nestedCuts returns all that leave each subdomain the layers that its neighbours need.
-func nestedCuts(g Grid, hosts, devices int, w Radius) (all []nestedCut) {
-	for _, outer := range factors(hosts) {
-		for _, inner := range factors(devices) {
-			parts := Vec{outer[0] * inner[0], outer[1] * inner[1], outer[2] * inner[2]}
-			if s, ok := sizes(g, parts, w); ok {
-				all = append(all, nestedCut{outer, inner, s.largest, between(g, parts, inner, w), s.cost})
-			}
-		}
-	}
-	return all
-}
 
 // factors returns the ways to write n as a product of three numbers, those first that cut the
 // slowest axis most.
@@ -430,14 +370,23 @@ func pieces(g Grid, parts, block Vec, alone bool) iter.Seq[piece] {
 // points returns how many the piece has.
 func (p piece) points() int64 { return Vec{p[0].length, p[1].length, p[2].length}.Product() }
 
-// faces yields, for each direction in which somebody else has points, how many points of the piece these are.
+// hasNeighbour reports whether the points next to the piece in a direction belong to another.
+func (p piece) hasNeighbour(face Direction) bool {
+	if s := p[face.Axis()]; face.Positive() {
+		return s.above
+	} else {
+		return s.below
+	}
+}
+
+// faces yields, for each direction in which another piece has points, how many points of the piece these are.
 func (p piece) faces(dims int, w Radius) iter.Seq2[Direction, int64] {
 	return func(yield func(Direction, int64) bool) {
 		for _, dir := range Faces(dims) {
-			a := dir.Axis()
-			if has := p[a].below && !dir.Positive() || p[a].above && dir.Positive(); !has {
+			if !p.hasNeighbour(dir) {
 				continue
 			}
+			a := dir.Axis()
 			layers := min(sendLayers(dir, a, w), p[a].length)
 			if !yield(dir, p.points()/int64(p[a].length)*int64(layers)) {
 				return
@@ -449,9 +398,7 @@ func (p piece) faces(dims int, w Radius) iter.Seq2[Direction, int64] {
 // wide reports whether the piece owns the layers that its neighbours need of it.
 func (p piece) wide(dims int, w Radius) bool {
 	for _, dir := range Faces(dims) {
-		a := dir.Axis()
-		if has := p[a].below && !dir.Positive() || p[a].above && dir.Positive(); has &&
-			p[a].length < sendLayers(dir, a, w) {
+		if a := dir.Axis(); p.hasNeighbour(dir) && p[a].length < sendLayers(dir, a, w) {
 			return false
 		}
 	}

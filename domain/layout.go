@@ -35,12 +35,8 @@ func NewLayout(owned Box, width Radius, elementSize int) (Layout, error) {
 	n := extents(owned, width)
 	n[0] += 2 * RowAlignment // rows are padded by less than two alignments
 	if bytes := n[0] * n[1] * n[2] * float64(elementSize); !(bytes <= maxBytes) {
-		return Layout{}, fmt.Errorf(
-			"domain: %v with ghosts %v, %d bytes each, are more than 2^61 bytes",
-			owned,
-			width,
-			elementSize,
-		)
+		return Layout{}, fmt.Errorf("domain: %v with ghosts %v, %d bytes each, are more than 2^61 bytes", owned, width,
+			elementSize)
 	}
 	size := owned.Grow(width).Size()
 	lead := l.align(width.Minus[0])
@@ -50,9 +46,6 @@ func NewLayout(owned Box, width Radius, elementSize int) (Layout, error) {
 	l.Length = lead + l.Plane*int64(size[2]) + l.align(width.Plus[0])
 	return l, nil
 }
-
-// maxLayout is how many bytes a layout has at most.
-const maxLayout = 1 << 62
 
 // checkLayout returns an error for what no layout is of.
 func checkLayout(owned Box, width Radius, elementSize int) error {
@@ -93,18 +86,6 @@ func NewStridedLayout(owned Box, width Radius, elementSize int, first, pitch, pl
 	l := Layout{Owned: owned, Width: width, ElementSize: elementSize, Pitch: pitch, Plane: plane, first: first}
 	full := owned.Grow(width)
 	size := full.Size()
-	if elements := float64(first) + float64(plane)*float64(size[2]) + float64(pitch)*float64(size[1]); elements*float64(
-		elementSize,
-	) > maxLayout {
-		return Layout{}, fmt.Errorf(
-			"domain: %v points with ghosts, %d bytes each, in rows %d and planes %d elements apart, "+
-				"are more than 2^62 bytes",
-			size,
-			elementSize,
-			pitch,
-			plane,
-		)
-	}
 	if first < 0 || pitch < int64(size[0]) || plane < pitch*int64(size[1]) || l.Offset(full.Lo) < 0 {
 		return Layout{}, fmt.Errorf(
 			"domain: %v points with ghosts do not fit into rows %d and planes %d elements apart, "+

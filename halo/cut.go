@@ -1,6 +1,7 @@
 package halo
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -32,21 +33,7 @@ func (c Cutting) width() (w domain.Radius) {
 }
 
 // path returns the path that is wanted.
-func (c Cutting) path() p2p.Path {
-	if c.Path == "" {
-		return p2p.Auto
-	}
-	return c.Path
-}
-
-// withPath gives the path to a placement that the cutting has led to.
-func (c Cutting) withPath(p *Placement, err error) (*Placement, error) {
-	if err != nil {
-		return nil, err
-	}
-	p.Path = c.Path
-	return p, nil
-}
+func (c Cutting) path() p2p.Path { return cmp.Or(c.Path, p2p.Auto) }
 
 // check returns an error if what is said beside the size and the parts makes no sense.
 func (c Cutting) check(g domain.Grid) error {
@@ -61,7 +48,7 @@ func (c Cutting) check(g domain.Grid) error {
 	return nil
 }
 
-// Cut cuts a grid into a subdomain a device and says which device owns which.
+// Cut cuts a grid into one subdomain per device and says which device owns which.
 //
 // Where neither Open nor the Cutting says how many devices are used, it is the largest
 // number that the grid can be cut for, the session's first. Where Open named no ids and
@@ -69,45 +56,30 @@ func (c Cutting) check(g domain.Grid) error {
 // for the fields by the measured links; Placement.Mapping tells how. The links are
 // measured, see Measure, where that or the path of a message depends on it.
 //
-// Where processes share the grid, all call it, and all devices take part: where every host has as
-// many, the grid is cut first over the hosts, so that least goes between them.
+// Where processes share the grid, all call it, and all devices take part: where every host has
+// equally many, the grid is cut first over the hosts, so that least is sent between them.
 //
-// An *OptionError says what cannot be had.
+// An *OptionError says which option is invalid.
 func (s *Session) Cut(ctx context.Context, c Cutting) (*Placement, error) {
 	if err := s.Usable(); err != nil {
 		return nil, err
 	}
-	if !s.asked.Processes.IsAlone() {
-		return s.cutAmong(ctx, c)
+	place, err := s.Draft(c)
+	if err == nil {
+		err = live(ctx)
 	}
-	cut, err := s.cut(c)
-	if err != nil {
+	if err == nil {
+		place, err = s.mapped(ctx, place, c)
+	}
+	if err := s.asked.agree(ctx, "cut the grid", err); err != nil {
 		return nil, err
 	}
-	if err := live(ctx); err != nil {
-		return nil, err
-	}
-	return c.withPath(s.place(ctx, cut, c))
+	return place, nil
 }
 
 // Draft is Cut without a measurement, for what can be prepared meanwhile: its subdomains are those of Cut, on the
-// session's devices in their order.
+// session's devices in their order. The processes do not wait for each other.
 func (s *Session) Draft(c Cutting) (*Placement, error) {
-	if err := s.Usable(); err != nil {
-		return nil, err
-	}
-	if !s.asked.Processes.IsAlone() {
-		return s.placeAmong(c)
-	}
-	cut, err := s.cut(c)
-	if err != nil {
-		return nil, err
-	}
-	return c.withPath(Place(cut, s.Devices[:len(cut.Subdomains):len(cut.Subdomains)]))
-}
-
-// cut cuts the grid.
-func (s *Session) cut(c Cutting) (*domain.Decomposition, error) {
 	if err := s.Usable(); err != nil {
 		return nil, err
 	}
@@ -118,7 +90,14 @@ func (s *Session) cut(c Cutting) (*domain.Decomposition, error) {
 	if err := c.check(grid); err != nil {
 		return nil, err
 	}
-	parts, err := s.parts(grid, c)
+	seats, byHost := s.seats()
+	var parts domain.Vec
+	seatOf := inOrder
+	if s.asked.Processes.IsAlone() {
+		parts, err = s.parts(grid, c)
+	} else {
+		parts, seatOf, err = partsAmong(grid, c, byHost)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -129,21 +108,46 @@ func (s *Session) cut(c Cutting) (*domain.Decomposition, error) {
 	if err != nil {
 		return nil, &OptionError{"Cutting.Parts", err}
 	}
-	return cut, nil
+	var owners []int
+	devices := make([]*streams.Device, len(cut.Subdomains))
+	for rank, sub := range cut.Subdomains {
+		at := seats[seatOf(sub)]
+		owners = append(owners, at.process)
+		if at.process == s.asked.Processes.Rank {
+			devices[rank] = s.Devices[at.device]
+		}
+	}
+	place, err := PlaceAmong(s.asked.Processes, cut, owners, devices)
+	if err != nil {
+		return nil, err
+	}
+	place.Path = c.Path
+	return place, nil
 }
 
-// parts returns how many subdomains there are along each axis.
+// wholeParts returns the parts that were asked for, where 0 counts as 1.
+func (c Cutting) wholeParts() domain.Vec {
+	for a := range c.Parts {
+		c.Parts[a] = cmp.Or(c.Parts[a], 1)
+	}
+	return c.Parts
+}
+
+// parts returns how many subdomains there are along each axis, where this process is alone.
 func (s *Session) parts(grid domain.Grid, c Cutting) (parts domain.Vec, err error) {
-	n := c.Devices
+	n, open := c.Devices, c.Devices == 0 && s.asked.open()
 	if n < 0 || n > len(s.Devices) {
 		return parts, optionError("Cutting.Devices", "%d are to take part; %v are open", n, s)
 	}
-	if c.Parts != (domain.Vec{}) {
-		return c.fixedParts(s, n)
-	}
-	open := n == 0 && s.asked.open()
 	if n == 0 {
 		n = len(s.Devices)
+	}
+	if c.Parts != (domain.Vec{}) {
+		parts = c.wholeParts()
+		if made := parts.Product(); made > int64(n) || !open && made != int64(n) {
+			return parts, optionError("Cutting.Parts", "%v is for %d devices; %d are used", parts, made, n)
+		}
+		return parts, nil
 	}
 	width := c.width()
 	parts, err = domain.AutoParts(grid, n, width)
@@ -157,43 +161,25 @@ func (s *Session) parts(grid domain.Grid, c Cutting) (parts domain.Vec, err erro
 	return parts, nil
 }
 
-// fixedParts returns the parts that were asked for, if they are for n devices, or, where n
-// is 0, for those of the session.
-func (c Cutting) fixedParts(s *Session, n int) (domain.Vec, error) {
-	exact := n > 0 || !s.asked.open()
-	if n == 0 {
-		n = len(s.Devices)
-	}
-	parts := c.Parts
-	for a := range parts {
-		if parts[a] == 0 {
-			parts[a] = 1
-		}
-	}
-	if made := parts.Product(); made > int64(n) || exact && made != int64(n) {
-		return parts, optionError("Cutting.Parts", "%v is for %d devices; %d are used", parts, made, n)
-	}
-	return parts, nil
-}
-
-// place gives the subdomains their devices.
-func (s *Session) place(ctx context.Context, cut *domain.Decomposition, c Cutting) (*Placement, error) {
-	devices := s.Devices[:len(cut.Subdomains):len(cut.Subdomains)]
-	open := !s.Devices[0].HostMemory && len(devices) > 2 && len(s.asked.IDs) == 0 && len(c.Fields) > 0
-	if open || c.path() == p2p.Auto && len(devices) > 1 {
+// mapped returns the placement on the devices as MapDevices orders them, where nobody has said how, and measures the
+// links where that or the path of a message depends on it.
+func (s *Session) mapped(ctx context.Context, p *Placement, c Cutting) (*Placement, error) {
+	open := s.asked.Processes.IsAlone() && !s.Devices[0].HostMemory && len(p.Devices) > 2 && len(s.asked.IDs) == 0 &&
+		len(c.Fields) > 0
+	if open || c.path() == p2p.Auto && p.crosses() {
 		if err := s.Measure(ctx); err != nil {
 			return nil, err
 		}
 	}
 	if !open {
-		return Place(cut, devices)
+		return p, nil
 	}
-	place, why, err := MapDevices(cut, devices, s.costBy(c.path()), c.Fields...)
+	mapped, why, err := MapDevices(p.Decomposition, p.Devices, s.costBy(c.path()), c.Fields...)
 	if err != nil {
 		return nil, fmt.Errorf("halo: cut %v points: %w", c.Size, err)
 	}
-	place.Mapping = &why
-	return place, nil
+	mapped.Mapping, mapped.Path = &why, c.Path
+	return mapped, nil
 }
 
 // costBy returns what a packed message takes by the link model, in seconds.
@@ -214,15 +200,15 @@ type seat struct{ process, device int }
 
 // seats returns the devices of all processes, host by host, and how many each host has.
 func (s *Session) seats() (all []seat, byHost []int) {
-	nodes := s.asked.Processes.Nodes
+	nodes, counts := s.asked.Processes.Nodes, s.Counts()
 	for rank, node := range nodes {
 		if node == len(byHost) { // hosts are numbered in the order of their first ranks
 			byHost = append(byHost, 0)
 		}
-		byHost[node] += s.counts[rank]
+		byHost[node] += counts[rank]
 	}
 	for node := range byHost {
-		for rank, count := range s.counts {
+		for rank, count := range counts {
 			if nodes[rank] != node {
 				continue
 			}
@@ -234,72 +220,30 @@ func (s *Session) seats() (all []seat, byHost []int) {
 	return all, byHost
 }
 
-// cutAmong cuts the grid over all devices of all processes: where every host has as many, first
-// over the hosts, so that least goes between them, and then over the devices of each. All
-// processes call it.
-func (s *Session) cutAmong(ctx context.Context, c Cutting) (*Placement, error) {
-	place, err := s.placeAmong(c)
-	if err == nil && c.path() == p2p.Auto && len(s.Devices) > 1 {
-		err = s.Measure(ctx)
-	}
-	if err := s.asked.agree(ctx, "cut the grid", err); err != nil {
-		return nil, err
-	}
-	return place, nil
-}
+// inOrder gives each subdomain the seat of its rank.
+func inOrder(s domain.Subdomain) int { return s.Rank }
 
-// placeAmong is cutAmong without the others.
-func (s *Session) placeAmong(c Cutting) (*Placement, error) {
-	if c.Devices > 0 {
-		return nil, optionError("Cutting.Devices", "%d are to take part; where processes share a grid, all devices do",
-			c.Devices)
+// partsAmong returns how many subdomains there are along each axis, and which seat each gets, where processes share
+// the grid: first over the hosts, if all have equally many devices, so that least is sent between them.
+func partsAmong(
+	grid domain.Grid, c Cutting, byHost []int,
+) (parts domain.Vec, seatOf func(domain.Subdomain) int, err error) {
+	seats := 0
+	for _, n := range byHost {
+		seats += n
 	}
-	grid, err := domain.NewGrid(c.Size, c.Periodic)
-	if err != nil {
-		return nil, &OptionError{"Cutting.Size", err}
-	}
-	if err := c.check(grid); err != nil {
-		return nil, err
-	}
-	seats, byHost := s.seats()
-	parts, seatOf, err := partsAmong(grid, c, len(seats), byHost)
-	if err != nil {
-		return nil, err
-	}
-	cut, err := domain.Decompose(grid, parts)
-	if err == nil {
-		err = cut.CheckWidth(c.width())
-	}
-	if err != nil {
-		return nil, &OptionError{"Cutting.Parts", err}
-	}
-	var owners []int
-	devices := make([]*streams.Device, len(seats))
-	for rank, sub := range cut.Subdomains {
-		at := seats[seatOf(sub)]
-		owners = append(owners, at.process)
-		if at.process == s.asked.Processes.Rank {
-			devices[rank] = s.Devices[at.device]
-		}
-	}
-	return c.withPath(PlaceAmong(s.asked.Processes, cut, owners, devices))
-}
-
-// partsAmong returns how many subdomains there are along each axis, and which seat has which.
-func partsAmong(grid domain.Grid, c Cutting, seats int, byHost []int) (parts domain.Vec,
-	seatOf func(domain.Subdomain) int, err error) {
-	inOrder := func(s domain.Subdomain) int { return s.Rank }
 	switch {
+	case c.Devices > 0:
+		return parts, nil, optionError("Cutting.Devices", "%d are to take part; where processes share a grid, all devices do",
+			c.Devices)
 	case c.Parts != (domain.Vec{}):
-		for a := range parts {
-			parts[a] = max(1, c.Parts[a])
-		}
+		parts = c.wholeParts()
 		if made := parts.Product(); made != int64(seats) {
 			return parts, nil, optionError("Cutting.Parts", "%v is for %d devices; the processes have %d", parts, made,
 				seats)
 		}
 		return parts, inOrder, nil
-	case !equal(byHost):
+	case slices.Min(byHost) != slices.Max(byHost):
 		if parts, err = domain.AutoParts(grid, seats, c.width()); err != nil {
 			return parts, nil, tooSmall(err, grid, seats, c.width())
 		}
@@ -314,19 +258,10 @@ func partsAmong(grid domain.Grid, c Cutting, seats int, byHost []int) (parts dom
 	}
 	return parts, func(s domain.Subdomain) int {
 		host := domain.BlockOf(s.Coord, inner)
-		within := domain.Vec{s.Coord[0] % inner[0], s.Coord[1] % inner[1], s.Coord[2] % inner[2]}
-		return index(host, outer)*byHost[0] + index(within, inner)
+		local := domain.Vec{s.Coord[0] % inner[0], s.Coord[1] % inner[1], s.Coord[2] % inner[2]}
+		return index(host, outer)*byHost[0] + index(local, inner)
 	}, nil
 }
 
-// index returns the place of coordinates among so many along each axis, x fastest.
-func index(coord, of domain.Vec) int { return (coord[2]*of[1]+coord[1])*of[0] + coord[0] }
-
-func equal(numbers []int) bool {
-	for _, n := range numbers {
-		if n != numbers[0] {
-			return false
-		}
-	}
-	return true
-}
+// index returns the place of coordinates in a block of the given size, x fastest.
+func index(coord, size domain.Vec) int { return (coord[2]*size[1]+coord[1])*size[0] + coord[0] }

@@ -124,6 +124,12 @@ func (p *Placement) onOneDevice(a, b int) bool {
 	return a == b || p.Devices[a] != nil && p.Devices[a] == p.Devices[b]
 }
 
+// crosses reports whether messages may go from one device of this process to another.
+func (p *Placement) crosses() bool {
+	first := p.FirstDevice()
+	return slices.ContainsFunc(p.Devices, func(d *streams.Device) bool { return d != nil && d != first })
+}
+
 // isDry reports whether the devices only count.
 func (p *Placement) isDry() bool {
 	d := p.FirstDevice()

@@ -231,17 +231,6 @@ func (s *Session) planOf(ctx context.Context, fields []*Field) (*Plan, error) {
 	return NewPlan(place, s.Links, p2p.Auto, specs...)
 }
 
-// crosses reports whether messages may go from one device of this process to another.
-func (p *Placement) crosses() bool {
-	var here []*streams.Device
-	for _, d := range p.Devices {
-		if d != nil {
-			here = append(here, d)
-		}
-	}
-	return slices.ContainsFunc(here, func(d *streams.Device) bool { return d != here[0] })
-}
-
 // Close closes the devices, with all that was made on them: fields, exchangers and
 // streams need no Close before. Closing twice is no error, nor is closing nil.
 func (s *Session) Close() error {
@@ -287,5 +276,5 @@ func (s *Session) Counts() []int {
 	if s.counts == nil {
 		return []int{len(s.Devices)}
 	}
-	return append([]int(nil), s.counts...)
+	return slices.Clone(s.counts)
 }

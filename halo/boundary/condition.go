@@ -225,14 +225,11 @@ func (c *Condition) check(f *halo.Field, side domain.Direction, reach Reach) err
 		return fail("a profile of %d layers that is not odd; 1 is possible", layers)
 	case c.moves() && reach.Connectivity > halo.Faces:
 		return fail(
-			"values that change with time: stencils must lie along the axes, and this one reads ghosts in edges",
-		)
+			"values that change with time: stencils must lie along the axes, and this one reads ghosts in edges")
 	case c.Kind == Custom && c.Kernel == nil:
 		return fail("no kernel")
 	case c.Kind == Custom && reach != reachOf(f):
-		return fail(
-			"its own kernel sets no ghosts beyond those of neighbours: steps between exchanges must be 1",
-		)
+		return fail("its own kernel sets no ghosts beyond those of neighbours: steps between exchanges must be 1")
 	}
 	if err := CheckMirror(f.Cut, side, c.Kind, layers); err != nil {
 		return fail("%w", err)
@@ -251,14 +248,8 @@ func CheckMirror(cut *domain.Decomposition, side domain.Direction, k Kind, layer
 			if cut.Parts[a] == 1 {
 				do = "use a larger grid or a smaller stencil"
 			}
-			return fmt.Errorf(
-				"subdomain %d owns %d layers along %c and would mirror %d: %s",
-				s.Rank,
-				have,
-				"xyz"[a],
-				layers,
-				do,
-			)
+			return fmt.Errorf("subdomain %d owns %d layers along %c and would mirror %d: %s", s.Rank, have, "xyz"[a],
+				layers, do)
 		}
 	}
 	return nil

@@ -41,10 +41,8 @@ func NewWithin(c *kernels.Compiler, f *halo.Field, faces Faces, reach Reach) (*G
 			continue
 		}
 		if err := g.prepare(rank, c); err != nil {
-			return nil, errors.Join(
-				fmt.Errorf("boundary: field %q, subdomain %d: %w", f.Spec.Name, rank, err),
-				g.Close(),
-			)
+			return nil, errors.Join(fmt.Errorf("boundary: field %q, subdomain %d: %w", f.Spec.Name, rank, err),
+				g.Close())
 		}
 	}
 	return g, nil
@@ -138,10 +136,7 @@ func (g *Ghosts) addMoving(s *subdomain, rank int, mover *pack.BoxCopier) error 
 }
 
 func (g *Ghosts) newMoving(
-	rank int,
-	a kernels.Array,
-	side domain.Direction,
-	mover *pack.BoxCopier,
+	rank int, a kernels.Array, side domain.Direction, mover *pack.BoxCopier,
 ) (*movingFace, error) {
 	ghosts := g.firstLayer(rank, a.Layout, side)
 	m := &movingFace{
@@ -233,9 +228,7 @@ func (g *Ghosts) addRefresh(s *subdomain, rank int, mover *pack.BoxCopier, c *ke
 // addReflection sets the second layer behind a Dirichlet face by odd reflection, but for what
 // lies behind Dirichlet faces of later axes too: these count there.
 func (r *refresher) addReflection(
-	c *kernels.Compiler,
-	side domain.Direction,
-	dirichlet []domain.Direction,
+	c *kernels.Compiler, side domain.Direction, dirichlet []domain.Direction,
 ) (err error) {
 	if r.reflector == nil {
 		device, real := r.ghosts.field.Placement.Devices[r.rank], kernels.Real(r.ghosts.field.Spec.Element)
@@ -260,9 +253,7 @@ func (r *refresher) addReflection(
 // add makes the launches for some ghosts behind a face: for what needs no neighbour, and for the
 // rest.
 func (r *refresher) add(
-	ghosts domain.Box,
-	side domain.Direction,
-	launch func(domain.Box, domain.Direction) (*streams.Kernel, error),
+	ghosts domain.Box, side domain.Direction, launch func(domain.Box, domain.Direction) (*streams.Kernel, error),
 ) error {
 	own := ghosts.Intersect(r.inner)
 	for i, box := range append([]domain.Box{own}, around(ghosts, own)...) {

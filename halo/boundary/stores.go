@@ -24,10 +24,7 @@ type store struct {
 // since both end at it: so no store waits for another. The order of the faces is that of Refresh. ok is false where a
 // face has a kernel of the caller's own, which cannot be a store.
 func (g *Ghosts) Stores(
-	rank int,
-	grown domain.Radius,
-	plan *halo.Plan,
-	field, component int,
+	rank int, grown domain.Radius, plan *halo.Plan, field, component int,
 ) (stores []kernels.GhostStore, ok bool) {
 	if len(g.sidesOf(rank, func(c *Condition) bool { return c.Kind == Custom })) > 0 {
 		return nil, false
@@ -38,10 +35,8 @@ func (g *Ghosts) Stores(
 	for _, m := range messagesOf(plan) {
 		for _, p := range m.Parts {
 			if m.From == rank && p.Field == field && p.Component == component {
-				all = append(
-					all,
-					store{GhostStore: kernels.GhostStore{Send: p.Send, Ghost: p.Ghost, To: m.To}, dir: p.Dir},
-				)
+				all = append(all,
+					store{GhostStore: kernels.GhostStore{Send: p.Send, Ghost: p.Ghost, To: m.To}, dir: p.Dir})
 			}
 		}
 	}
