@@ -179,7 +179,7 @@ func TestGPUsThatFailTogether(t *testing.T) {
 	}
 }
 
-// runOnAFailingGPU makes steps between squares of so many points, 24 for each GPU, of which the first fails.
+// runOnAFailingGPU runs steps between squares of so many points, 24 for each GPU, of which the first fails.
 func runOnAFailingGPU(t *testing.T, set *testdevices.Set, name Scheme, points, at int) {
 	n := min(4, len(set.Devices))
 	p := problem(t, []int{points, points, 24 * n}, kernels.Float64, "dddddd")

@@ -207,7 +207,7 @@ func pathFor(name Scheme) p2p.Path {
 	return cmp.Or(name.Needs().Path, p2p.Auto)
 }
 
-// schemesAmong makes steps of several problems by all schemes that several processes can have.
+// schemesAmong runs steps of several problems by all schemes that several processes can have.
 func schemesAmong(p *among) error {
 	t := inProgram{}
 	for i, of := range []*Problem{
@@ -349,7 +349,7 @@ func (p *among) oneErrs(of *Problem, plan *scheme.Plan) error {
 	return p.Err()
 }
 
-// endless makes steps by a scheme without end, and calls at in the last process after 50.
+// endless runs steps by a scheme without end, and calls at in the last process after 50.
 func (p *among) endless(name Scheme, at func()) error {
 	s, err := p.solver(problem(inProgram{}, []int{7, 6, 11}, kernels.Float64, "ppdddd"), pathFor(name))
 	if err != nil {
@@ -419,7 +419,7 @@ func (c randomCut) place(p *among, session *halo.Session, grid domain.Grid) (*ha
 	return halo.PlaceAmong(p.Processes, cut, c.owners, devices)
 }
 
-// cutsAmong makes steps by scheme fused over random cuts whose subdomains go to any process, with norms, or until they change
+// cutsAmong runs steps by scheme fused over random cuts whose subdomains go to any process, with norms, or until they change
 // little enough.
 func cutsAmong(p *among) (err error) {
 	t, ctx := inProgram{}, context.Background()

@@ -129,7 +129,7 @@ func newOracle(p *Problem) *oracle {
 	return &oracle{p, r.step, r.values}
 }
 
-// run makes the steps that a run with these options makes, and returns the norms that it takes, and why it ends.
+// run runs the steps that a run with these options makes, and returns the norms that it takes, and why it ends.
 func (r *oracle) run(o Options) (history []Norms, stopped scheme.Stopped) {
 	for n := int64(1); n <= o.Steps; n++ {
 		norms := r.step()

@@ -206,32 +206,25 @@ func (s *Solver) Deviation(ctx context.Context, exact *stencil.Expression) (Devi
 
 // Read copies the owned points of box, which lie in this process, to dst, x fastest without gaps.
 func (s *Solver) Read(dst []float64, box domain.Box) error {
-	return s.read(dst, func(wide []float64, narrow []float32) error {
-		if narrow != nil {
-			return halo.Read(narrow, s.Field(), box)
-		}
-		return halo.Read(wide, s.Field(), box)
-	})
-}
-
-// Gather is Read where processes share the grid: rank 0 gets all points of the box in dst, which others do not look at.
-// All call it.
-func (s *Solver) Gather(ctx context.Context, dst []float64, box domain.Box) error {
-	return s.read(dst, func(wide []float64, narrow []float32) error {
-		if s.problem.Real == kernels.Float32 {
-			return halo.Gather(ctx, narrow, s.Field(), box, 0)
-		}
-		return halo.Gather(ctx, wide, s.Field(), box, 0)
-	})
-}
-
-// read fills dst with what is read as the problem's type: narrow is nil where that is float64.
-func (s *Solver) read(dst []float64, read func(wide []float64, narrow []float32) error) error {
 	if s.problem.Real == kernels.Float64 {
-		return read(dst, nil)
+		return halo.Read(dst, s.Field(), box)
 	}
+	return widened(dst, func(narrow []float32) error { return halo.Read(narrow, s.Field(), box) })
+}
+
+// Gather is Read where processes share the grid: rank 0 gets all points of the box in dst, which others ignore. All call
+// it.
+func (s *Solver) Gather(ctx context.Context, dst []float64, box domain.Box) error {
+	if s.problem.Real == kernels.Float64 {
+		return halo.Gather(ctx, dst, s.Field(), box, 0)
+	}
+	return widened(dst, func(narrow []float32) error { return halo.Gather(ctx, narrow, s.Field(), box, 0) })
+}
+
+// widened fills dst with what is read as float32.
+func widened(dst []float64, read func(narrow []float32) error) error {
 	narrow := make([]float32, len(dst))
-	err := read(nil, narrow)
+	err := read(narrow)
 	for i, v := range narrow {
 		dst[i] = float64(v)
 	}

@@ -23,7 +23,7 @@ import (
 const (
 	argumentsVariable = "HALOX_TEST_ARGUMENTS" // the command line, an argument a line
 	signalVariable    = "HALOX_TEST_SIGNAL"    // the function in which rank 1 is told to stop, a little later
-	spoilVariable     = "HALOX_TEST_SPOIL"     // a folder that a file replaces once rank 0 makes steps
+	spoilVariable     = "HALOX_TEST_SPOIL"     // a folder that a file replaces once rank 0 runs steps
 )
 
 // launchedHalox is halox as one of several processes. Ranks other than 0 would make one step, if they were asked.
@@ -171,7 +171,7 @@ func TestLaunchedRunFails(t *testing.T) {
 	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
 		for words, args := range map[string][]string{
 			"grid.size":                        {"run", write(t, "c.yaml", small), "--set", "grid.size=[0,1]"},
-			"graph makes steps of one process": {"run", write(t, "c.yaml", small), "--set", "exchange.scheme=graph"},
+			"graph runs steps of one process": {"run", write(t, "c.yaml", small), "--set", "exchange.scheme=graph"},
 			"no such file":                     {"run", filepath.Join(t.TempDir(), "none.yaml")},
 		} {
 			r := launchHalox(t, in, 3, nil, args...)

@@ -38,10 +38,10 @@ func TestAPassIsMadeAgainShorter(t *testing.T) {
 	}
 }
 
-// traced is a launch that makes steps.
+// traced is a launch that runs steps.
 type traced struct{ first, steps int64 }
 
-// sweptBy returns the launches that make steps.
+// sweptBy returns the launches that run steps.
 func sweptBy(t *testing.T, trace *streams.Trace) (all []traced) {
 	t.Helper()
 	for _, s := range trace.Devices[0].Streams {

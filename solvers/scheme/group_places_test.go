@@ -36,7 +36,7 @@ template <typename P> __device__ __forceinline__ void floor_of(P &p) {
 	},
 }
 
-// floorLoop makes the steps of floor on one array.
+// floorLoop runs the steps of floor on one array.
 func floorLoop(nx, ny, steps int, start func(p domain.Vec) float64) []float64 {
 	u, v := make([]float64, nx*ny), make([]float64, nx*ny)
 	for i := range u {

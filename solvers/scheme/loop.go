@@ -233,7 +233,7 @@ func (r *Runner) threadsOnHost(def *definition) int {
 // usable returns an error if the runner, or a variable, is closed, or a run has failed.
 func (r *Runner) usable() error {
 	if r.closed {
-		return errors.New("scheme: the runner is closed: it makes no steps any more")
+		return errors.New("scheme: the runner is closed: it runs no more steps")
 	}
 	if r.broken != nil {
 		return fmt.Errorf("scheme: a run before has failed: %w", r.broken)

@@ -16,7 +16,7 @@ import (
 	"github.com/halox/halox/stencil"
 )
 
-// measuredRun makes steps of a variable under a scheme, and returns the checks.
+// measuredRun runs steps of a variable under a scheme, and returns the checks.
 func measuredRun(t *testing.T, set *testdevices.Set, spec halo.Spec, group int, point *sweep.Point, wall boundary.Condition, name Scheme) ([]Check, error) {
 	t.Helper()
 	place := placed(t, set.Devices, []int{12, 10}, [3]bool{}, domain.Vec{1, len(set.Devices), 1})

@@ -26,7 +26,7 @@ func unfused(r *Runner) error {
 	for i := range r.step.Stages {
 		st := &r.step.Stages[i]
 		if st.Point == nil {
-			return fmt.Errorf("makes steps of point functions alone, and stage %d %q is none", i, st.title())
+			return fmt.Errorf("runs steps of point functions alone, and stage %d %q is none", i, st.title())
 		}
 		for _, rank := range r.local {
 			if _, err := r.stores(rank, i, 0); err != nil {

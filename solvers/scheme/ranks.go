@@ -47,7 +47,7 @@ func unranked(r *Runner) error {
 		return err
 	}
 	if n := len(r.step.Stages); n != 1 {
-		return fmt.Errorf("makes steps of one stage, and there are %d", n)
+		return fmt.Errorf("runs steps of one stage, and there are %d", n)
 	}
 	if n := len(r.place.Devices); n > ranks.MaxDevices {
 		return fmt.Errorf("has ranks on %d devices at most, and there are %d", ranks.MaxDevices, n)
@@ -120,7 +120,7 @@ func newRanks(r *run, _ Options) ([]worker, error) {
 	return []worker{t}, nil
 }
 
-// onHost makes the steps of a rank on a host device. See rank_steps.cuh why it waits for nothing else.
+// onHost runs the steps of a rank on a host device. See rank_steps.cuh why it waits for nothing else.
 func (t *tiled) onHost(r *ranks.Rank) {
 	span, device, me := ranks.Data[sweep.RankSpan](r), r.Device(), r.Index(ranks.Device)
 	partners := t.tiles.Partners(device, me)
@@ -148,7 +148,7 @@ func (t *tiled) queues() (all []queue) {
 // maxQueued is how many steps a round may have: those of one launch.
 func (t *tiled) maxQueued() int64 { return 1 << 20 }
 
-// steps makes the steps: norms that were queued before have been taken then, and these steps are done when it returns.
+// steps runs the steps: norms that were queued before have been taken then, and these steps are done when it returns.
 func (t *tiled) steps(first, last int64, norms bool) error {
 	if err := t.sync(); err != nil {
 		return err

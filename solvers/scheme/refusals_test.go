@@ -117,7 +117,7 @@ func TestARunThatDivergesIsTold(t *testing.T) {
 	}
 }
 
-// A runner that is closed, or whose variables are, makes no step, under any scheme, on one device or two.
+// A runner that is closed, or whose variables are, runs no step, under any scheme, on one device or two.
 func TestWhatIsClosedMakesNoStep(t *testing.T) {
 	for n := 1; n <= 2; n++ {
 		set := testdevices.Host(t, n)

@@ -377,21 +377,8 @@ func (r *run) setGhosts() error {
 	if err != nil {
 		return err
 	}
-	done := map[*halo.Exchanger]bool{}
-	for i := range r.step.Stages {
-		for phase := range r.period {
-			x := r.exchanges[phase][i]
-			if x == nil || done[x] {
-				continue
-			}
-			done[x] = true
-			if err := r.exchangeNow(at, x, r.plans[i]); err != nil {
-				return err
-			}
-		}
-	}
-	for _, x := range r.once {
-		if err := r.exchangeNow(at, x, r.oncePlan); err != nil {
+	for _, x := range r.initial {
+		if err := r.exchangeNow(at, x); err != nil {
 			return err
 		}
 	}
@@ -441,8 +428,8 @@ func (r *run) depth(v *Variable) (levels int) {
 
 // exchangeNow carries an exchange out, one message after the other. It waits for it: the next one
 // may be of the same buffers.
-func (r *run) exchangeNow(at halo.Streams, x *halo.Exchanger, plan *halo.Plan) error {
-	for i, m := range plan.Messages {
+func (r *run) exchangeNow(at halo.Streams, x plannedExchange) error {
+	for i, m := range x.plan.Messages {
 		if at[m.From] != nil {
 			if err := x.Transfer(i).Send(at[m.From]); err != nil {
 				return err

@@ -115,9 +115,8 @@ type Runner struct {
 	resources  streams.Resources
 	step       *Step
 	place      *halo.Placement
-	plans      []*halo.Plan      // by stage; nil after a stage that needs no exchange
-	once       []*halo.Exchanger // of variables that are only read, by level
-	oncePlan   *halo.Plan
+	plans      []*halo.Plan                     // by stage; nil after a stage that needs no exchange
+	initial    []plannedExchange                // those to begin a run with
 	exchanges  [][]*halo.Exchanger              // by phase, then by stage
 	ghosts     map[*Variable][]*boundary.Ghosts // by variable with ghosts that are read, then by field
 	subdomains []*subdomain                     // by rank; nil for those of other processes
@@ -156,6 +155,23 @@ func (r *Runner) isOf(p *halo.Plan, variables []*Variable) bool {
 	return p.Placement == r.place && slices.EqualFunc(p.Specs, specsOf(variables), halo.Spec.Equal)
 }
 
+// plannedExchange is an exchange with its plan.
+type plannedExchange struct {
+	*halo.Exchanger
+	plan *halo.Plan
+}
+
+// addExchange makes an exchange ready.
+func (r *Runner) addExchange(plan *halo.Plan, fields []*halo.Field) (*halo.Exchanger, error) {
+	e, err := halo.NewExchanger(plan, r.compiler, fields...)
+	if err != nil {
+		return nil, err
+	}
+	r.resources.Add(e)
+	r.initial = append(r.initial, plannedExchange{e, plan})
+	return e, nil
+}
+
 // addOnce makes the exchange of what is only read ready, for each level of it.
 func (r *Runner) addOnce(plan *halo.Plan) error {
 	if plan == nil {
@@ -170,14 +186,10 @@ func (r *Runner) addOnce(plan *halo.Plan) error {
 		for _, v := range r.step.onlyRead() {
 			fields = append(fields, v.Level(int64(level)))
 		}
-		e, err := halo.NewExchanger(plan, r.compiler, fields...)
-		if err != nil {
+		if _, err := r.addExchange(plan, fields); err != nil {
 			return err
 		}
-		r.resources.Add(e)
-		r.once = append(r.once, e)
 	}
-	r.oncePlan = plan
 	return nil
 }
 
@@ -221,12 +233,10 @@ func (r *Runner) addExchanges(ctx context.Context) error {
 				key += fmt.Sprint(" ", a.slot(int64(phase)))
 			}
 			if made[key] == nil {
-				e, err := halo.NewExchanger(plan, r.compiler, fields...)
-				if err != nil {
+				var err error
+				if made[key], err = r.addExchange(plan, fields); err != nil {
 					return err
 				}
-				r.resources.Add(e)
-				made[key] = e
 			}
 			stages = append(stages, made[key])
 		}

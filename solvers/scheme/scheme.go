@@ -49,7 +49,7 @@ func (n Needs) check(r *Runner, o Options) error {
 		return fmt.Errorf("exchanges after each step, and Step.Group asks for %d between two exchanges", k)
 	}
 	if p := r.place.Processes; !p.IsAlone() && !n.Processes {
-		return fmt.Errorf("makes steps of one process, and %d processes share the grid", p.Size())
+		return fmt.Errorf("runs steps of one process, and %d processes share the grid", p.Size())
 	}
 	devices := r.place.Devices
 	for stage := range r.plans {
@@ -67,13 +67,13 @@ func (n Needs) check(r *Runner, o Options) error {
 	}
 	for v := range r.ghosts {
 		if n.Steady && !v.Boundary.Steady() {
-			return fmt.Errorf("makes steps without the host, and the values at a boundary of %q change with time",
+			return fmt.Errorf("runs steps without the host, and the values at a boundary of %q change with time",
 				v.Spec.Name)
 		}
 	}
 	for i, st := range r.step.Stages {
 		if n.Steady && st.changes() {
-			return fmt.Errorf("makes steps without the host, and what stage %d %q queues changes from step to step",
+			return fmt.Errorf("runs steps without the host, and what stage %d %q queues changes from step to step",
 				i, st.title())
 		}
 		if n.Swept && st.Kernels != nil {

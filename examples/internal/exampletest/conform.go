@@ -51,7 +51,7 @@ func Conform(t *testing.T, e example.Steps, size []int, steps int64, want uint32
 
 // refusals are what schemes say that refuse a step.
 var refusals = map[scheme.Scheme][]string{
-	scheme.Ranks:   {"makes steps of one stage"},
+	scheme.Ranks:   {"runs steps of one stage"},
 	scheme.Blocked: {"runs steps "},
 }
 
