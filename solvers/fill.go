@@ -234,7 +234,7 @@ func deviation[T float32 | float64](
 	return d, nil
 }
 
-// checkedPoints is about how many points CheckValues looks at, at most.
+// checkedPoints is about how many points CheckValues checks, at most.
 const checkedPoints = 1 << 24
 
 // CheckValues returns the error with which New refuses the problem for a value at step 0, of the initial field or of a
@@ -272,15 +272,14 @@ func (p *Problem) CheckExact(ctx context.Context, exact *stencil.Expression, n i
 // if there is none.
 func firstNotFinite[T float32 | float64](ctx context.Context, p *Problem, n int64) (*notFinite, error) {
 	var bad atomic.Pointer[notFinite]
-	stepY, stepZ := p.rowSteps()
-	ys, zs := p.lines(1, stepY), p.lines(2, stepZ)
+	ys, zs := p.rows()
 	parts := p.partsOfRows(len(ys) * len(zs))
 	var next atomic.Int64
 	var group errgroup.Group
 	for range runtime.GOMAXPROCS(0) {
 		group.Go(func() error {
 			s, values := newSource[T](p, &bad, n), make([]T, parts[0][1]-parts[0][0])
-			for bad.Load() == nil { // the rows before a bad one are all begun, and looked at to their ends
+			for bad.Load() == nil { // the rows before a bad one are all begun, and checked to their ends
 				i := int(next.Add(1) - 1)
 				if i >= len(ys)*len(zs) {
 					return nil
@@ -299,28 +298,22 @@ func firstNotFinite[T float32 | float64](ctx context.Context, p *Problem, n int6
 	return bad.Load(), err
 }
 
-// rowSteps returns the distances between the rows that are looked at, along y and z: the same, but for an axis that is
-// shorter.
-func (p *Problem) rowSteps() (y, z int) {
-	n, axes := p.Grid.Size, float64(p.Grid.Dims-1)
-	few := checkedPoints / float64(n[0]) // rows
-	rounded := func(step float64, n int) int { return int(min(math.Ceil(max(1, step)), float64(n))) }
-	step := math.Pow(float64(n[1])*float64(n[2])/few, 1/axes)
-	y, z = rounded(step, n[1]), rounded(step, n[2])
-	switch {
-	case step > float64(n[1]):
-		z = rounded(float64(n[2])*float64(len(p.lines(1, y)))/few, n[2])
-	case step > float64(n[2]):
-		y = rounded(float64(n[1])*float64(len(p.lines(2, z)))/few, n[1])
+// rows returns the indices along y and z of the rows that are checked: all, or, where these have too many points, rows
+// in equal distances, the same along both axes, but always the first and the last of each.
+func (p *Problem) rows() (ys, zs []int) {
+	n, step := p.Grid.Size, 1
+	points := func() float64 { return float64(n[0]) * float64((n[1]-1)/step+1) * float64((n[2]-1)/step+1) }
+	for points() > checkedPoints && step < max(n[1], n[2]) {
+		step += step/8 + 1
 	}
-	return y, z
+	return p.lines(1, step), p.lines(2, step)
 }
 
-// partOfRow is how many points of a row are looked at together, at most.
+// partOfRow is how many points of a row are checked together, at most.
 const partOfRow = 1 << 16
 
-// partsOfRows returns the ranges of so many rows that are looked at, ghosts included: all of them, or, where these are
-// too many points, some in equal distances, with the first and the last.
+// partsOfRows returns the ranges of so many rows that are checked, ghosts included: all of them, or, where these are too
+// many points, some in equal distances, with the first and the last.
 func (p *Problem) partsOfRows(rows int) (parts [][2]int) {
 	box := p.Grid.Box().Grow(p.Stencil.Radius())
 	lo, hi := box.Lo[0], box.Hi[0]
@@ -334,7 +327,8 @@ func (p *Problem) partsOfRows(rows int) (parts [][2]int) {
 	return parts
 }
 
-// lines returns the indices along an axis of the rows that are looked at, in the order of notFinite.precedes.
+// lines returns the indices along an axis of rows in steps, with the last and the ghosts, in the order of
+// notFinite.precedes.
 func (p *Problem) lines(axis, step int) (at []int) {
 	n, width := p.Grid.Size[axis], p.Stencil.Radius()
 	for i := 0; i < n-1; i += step {
