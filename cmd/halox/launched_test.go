@@ -170,9 +170,9 @@ func TestLaunchedRunFails(t *testing.T) {
 	testdevices.InTurn(t, 4, 8)
 	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
 		for words, args := range map[string][]string{
-			"grid.size":                        {"run", write(t, "c.yaml", small), "--set", "grid.size=[0,1]"},
+			"grid.size":                       {"run", write(t, "c.yaml", small), "--set", "grid.size=[0,1]"},
 			"graph runs steps of one process": {"run", write(t, "c.yaml", small), "--set", "exchange.scheme=graph"},
-			"no such file":                     {"run", filepath.Join(t.TempDir(), "none.yaml")},
+			"no such file":                    {"run", filepath.Join(t.TempDir(), "none.yaml")},
 		} {
 			r := launchHalox(t, in, 3, nil, args...)
 			r.Fails(t, words)
