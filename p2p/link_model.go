@@ -83,9 +83,10 @@ type LinkModel struct {
 
 // trip is what the time of a message depends on, besides its size. Devices have their names in a Machine.
 type trip struct {
-	from, to string
-	path     Path
-	packed   bool
+	From   string `json:"from"`
+	To     string `json:"to"`
+	Path   Path   `json:"path"`
+	Packed bool   `json:"packed"`
 }
 
 // NewLinkModel returns a link model of the devices without any measurement. The driver's

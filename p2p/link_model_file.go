@@ -2,6 +2,7 @@ package p2p
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -14,11 +15,8 @@ const linkModelVersion = 2
 
 // keptCurve is a curve of a link model in the cache.
 type keptCurve struct {
-	From    string `json:"from"`
-	To      string `json:"to"`
-	Path    Path   `json:"path"`
-	Packed  bool   `json:"packed"`
-	Samples Curve  `json:"samples"`
+	trip
+	Samples Curve `json:"samples"`
 }
 
 // store returns where the link model of the machine is kept.
@@ -56,7 +54,7 @@ func validCurves(curves []keptCurve) bool {
 // take adds curves that were kept.
 func (l *LinkModel) take(curves []keptCurve) {
 	for _, c := range curves {
-		l.curves[trip{c.From, c.To, c.Path, c.Packed}] = c.Samples
+		l.curves[c.trip] = c.Samples
 	}
 }
 
@@ -66,19 +64,9 @@ func (l *LinkModel) Save(folder string) error { return l.store(folder).Put(l.kep
 
 // kept returns the curves in order, as they are kept.
 func (l *LinkModel) kept() (all []keptCurve) {
-	for _, t := range slices.SortedFunc(maps.Keys(l.curves), trip.compare) {
-		all = append(all, keptCurve{t.from, t.to, t.path, t.packed, l.curves[t]})
+	byText := func(a, b trip) int { return cmp.Compare(fmt.Sprint(a), fmt.Sprint(b)) }
+	for _, t := range slices.SortedFunc(maps.Keys(l.curves), byText) {
+		all = append(all, keptCurve{t, l.curves[t]})
 	}
 	return all
-}
-
-func (t trip) compare(u trip) int {
-	order := cmp.Or(cmp.Compare(t.from, u.from), cmp.Compare(t.to, u.to), cmp.Compare(t.path, u.path))
-	if order != 0 || t.packed == u.packed {
-		return order
-	}
-	if u.packed {
-		return -1
-	}
-	return 1
 }

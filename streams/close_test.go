@@ -1,44 +1,37 @@
 package streams
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
 )
 
-// A stream may still copy from the memory of a device that comes earlier.
-func TestCloseAllFreesNothingWhileStreamsRun(t *testing.T) {
-	d := hostDevices(t, 2)
-	m := must[*Memory](t)(d[0].Alloc(8))
-	s := must[*Stream](t)(d[1].NewStream(Normal))
-	slow := must[*Kernel](t)(d[1].NewKernel(KernelSpec{Name: "slow", Run: func() {
-		time.Sleep(30 * time.Millisecond)
-		if m.Bytes() == nil {
-			panic("its memory is gone")
-		}
-	}}))
-	check(t, s.Launch(slow), CloseAll(d))
-	if m.Bytes() != nil {
-		t.Error("the memory was not freed")
-	}
-}
-
-// What was made after a stream may still be in use by it.
-func TestResourcesFreeNothingWhileStreamsRun(t *testing.T) {
-	d := hostDevices(t, 1)[0]
-	var made Resources
-	s := must[*Stream](t)(d.NewStream(Normal))
-	m := must[*Memory](t)(d.Alloc(8))
-	made.Add(s, m)
-	slow := must[*Kernel](t)(d.NewKernel(KernelSpec{Name: "slow", Run: func() {
-		time.Sleep(30 * time.Millisecond)
-		if m.Bytes() == nil {
-			panic("its memory is gone")
-		}
-	}}))
-	check(t, s.Launch(slow), made.Close(), d.Close())
-	if m.Bytes() != nil {
-		t.Error("the memory was not freed")
+// Memory is freed after the streams that may use it: that of devices that come earlier, and what was added to Resources
+// after a stream.
+func TestCloseFreesNothingWhileStreamsRun(t *testing.T) {
+	for name, closeAll := range map[string]func(d []*Device, s *Stream, m *Memory) error{
+		"devices": func(d []*Device, _ *Stream, _ *Memory) error { return CloseAll(d) },
+		"resources": func(d []*Device, s *Stream, m *Memory) error {
+			made := Resources{s, m}
+			return errors.Join(made.Close(), CloseAll(d))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := hostDevices(t, 2)
+			m := must[*Memory](t)(d[0].Alloc(8))
+			s := must[*Stream](t)(d[1].NewStream(Normal))
+			slow := must[*Kernel](t)(d[1].NewKernel(KernelSpec{Name: "slow", Run: func() {
+				time.Sleep(30 * time.Millisecond)
+				if m.Bytes() == nil {
+					panic("its memory is gone")
+				}
+			}}))
+			check(t, s.Launch(slow), closeAll(d, s, m))
+			if m.Bytes() != nil {
+				t.Error("the memory was not freed")
+			}
+		})
 	}
 }
 

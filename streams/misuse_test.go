@@ -68,29 +68,16 @@ func TestCopiesOfClosedMemoryAreRefused(t *testing.T) {
 	check(t, s.Sync(testLimit))
 }
 
-// Streams of devices that hang are waited for together.
-func TestCloseOfResourcesThatHangTakesOneGrace(t *testing.T) {
-	const grace = 300 * time.Millisecond
-	end := make(chan struct{})
-	defer close(end)
-	var made Resources
-	for _, d := range hostDevices(t, 4) {
-		d.SetGrace(grace)
-		s := must[*Stream](t)(d.NewStream(Normal))
-		made.Add(s)
-		check(t, s.Launch(must[*Kernel](t)(d.NewKernel(KernelSpec{Name: "endless", Run: func() { <-end }}))))
-	}
-	begin := time.Now()
-	err := made.Close()
-	if took := time.Since(begin); took > 2*grace || !errors.Is(err, errHangs) {
-		t.Errorf("it took %v: %v", took, err)
-	}
+// However many streams wait for a kernel that never ends, on its device and on others, closing the
+// devices or Resources of their streams takes one grace.
+func TestCloseOfWhatHangsTakesOneGrace(t *testing.T) {
+	t.Run("devices", func(t *testing.T) { closeWhatHangs(t, func(d []*Device, _ Resources) error { return CloseAll(d) }) })
+	t.Run("resources", func(t *testing.T) { closeWhatHangs(t, func(_ []*Device, r Resources) error { return r.Close() }) })
 }
 
-// However many streams wait for a kernel that never ends, on its device and on others, closing the
-// devices takes one grace.
-func TestCloseOfDevicesThatHangTakesOneGrace(t *testing.T) {
+func closeWhatHangs(t *testing.T, closeAll func(d []*Device, r Resources) error) {
 	const grace = 300 * time.Millisecond
+	var made Resources
 	d := hostDevices(t, 4)
 	end := make(chan struct{})
 	defer close(end)
@@ -100,6 +87,7 @@ func TestCloseOfDevicesThatHangTakesOneGrace(t *testing.T) {
 		one.SetGrace(grace)
 		for k := range 3 {
 			s := must[*Stream](t)(one.NewStream(Normal))
+			made.Add(s)
 			if i == 0 && k == 0 {
 				check(t, s.Launch(endless), s.Record(e))
 			} else {
@@ -108,7 +96,7 @@ func TestCloseOfDevicesThatHangTakesOneGrace(t *testing.T) {
 		}
 	}
 	begin := time.Now()
-	err := CloseAll(d)
+	err := closeAll(d, made)
 	if took := time.Since(begin); took > 2*grace || !errors.Is(err, errHangs) {
 		t.Errorf("it took %v: %v", took, err)
 	}
