@@ -296,7 +296,6 @@ func TestApart(t *testing.T) {
 	}
 	parts := map[string]func(t *testing.T){
 		"another peer": onHost(channels([4]int{0, 2, 4, 64}, "from rank 0 to rank 2, 4 slots of 64 bytes")),
-		"other slots":  onHost(channels([4]int{0, 1, 8, 64}, "from rank 0 to rank 1, 8 slots of 64 bytes")),
 		"other bytes":  onCPU(channels([4]int{0, 1, 4, 60}, "from rank 0 to rank 1, 4 slots of 60 bytes")),
 		"refused":      onHost(channels([4]int{0, 1, 3, 64}, "from rank 0 to rank 1, 3 slots of 64 bytes")),
 		"a window": onCPU(apart("make channel 0 from rank 0", "make window 0 of all ranks", func(_ *testing.T, w *ranks.World, second bool) error {
@@ -304,12 +303,6 @@ func TestApart(t *testing.T) {
 				return window(w, ranks.All)
 			}
 			return channel(w, others)
-		})),
-		"a window of other ranks": onHost(apart("make window 0 of all ranks", "make window 0 of the ranks of its device", func(_ *testing.T, w *ranks.World, second bool) error {
-			if second {
-				return window(w, ranks.Device)
-			}
-			return window(w, ranks.All)
 		})),
 		"no channel": onHost(apart("make channel 0 from rank 0", "begin a run", func(t *testing.T, w *ranks.World, second bool) error {
 			if second {
