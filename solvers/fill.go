@@ -312,8 +312,8 @@ func (p *Problem) rows() (ys, zs []int) {
 // partOfRow is how many points of a row are checked together, at most.
 const partOfRow = 1 << 16
 
-// partsOfRows returns the ranges of so many rows that are checked, ghosts included: all of them, or, where these are too
-// many points, some in equal distances, with the first and the last.
+// partsOfRows returns the ranges of so many rows that are checked, ghosts included: all of them, or, where these are
+// too many points, some in equal distances, with the first and the last.
 func (p *Problem) partsOfRows(rows int) (parts [][2]int) {
 	box := p.Grid.Box().Grow(p.Stencil.Radius())
 	lo, hi := box.Lo[0], box.Hi[0]

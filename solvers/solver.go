@@ -212,8 +212,8 @@ func (s *Solver) Read(dst []float64, box domain.Box) error {
 	return widened(dst, func(narrow []float32) error { return halo.Read(narrow, s.Field(), box) })
 }
 
-// Gather is Read where processes share the grid: rank 0 gets all points of the box in dst, which others ignore. All call
-// it.
+// Gather is Read where processes share the grid: rank 0 gets all points of the box in dst, which others ignore. All
+// call it.
 func (s *Solver) Gather(ctx context.Context, dst []float64, box domain.Box) error {
 	if s.problem.Real == kernels.Float64 {
 		return halo.Gather(ctx, dst, s.Field(), box, 0)
