@@ -30,8 +30,8 @@ import (
 func newBenchCommand() *cobra.Command {
 	cmd := newGroup("bench", "Measure what the devices and their links do")
 	for _, c := range []bench.Command{
-		exchange.Command(), datatypes.PackCommand(), datatypes.PingPongCommand(), links.Command(), links.LatencyCommand(),
-		ranks.Command(), sweep.Command(), steps.SchemesCommand(), steps.ScalingCommand(),
+		exchange.Command(), datatypes.PackCommand(), datatypes.PingPongCommand(), links.Command(),
+		links.LatencyCommand(), ranks.Command(), sweep.Command(), steps.SchemesCommand(), steps.ScalingCommand(),
 	} {
 		cmd.AddCommand(newBench(c).command())
 	}
@@ -87,18 +87,19 @@ func (b *benchCommand) command() *cobra.Command {
 }
 
 func (b *benchCommand) flags() []option.Flag {
-	return append(b.Options.Flags(),
-		option.Flag{Name: "record", Value: &b.files.Record, Help: "write the record to this JSON `file`, from time to " +
+	return append(b.Options.Flags(), []option.Flag{
+		{Name: "record", Value: &b.files.Record, Help: "write the record to this JSON `file`, from time to " +
 			"time and at the end"},
-		option.Flag{Name: "plot", Value: &b.files.Plot, Help: b.PlotHelp},
-		option.Flag{Name: "resume", Value: &b.files.Resume, Help: "go on with this record `file` of the same bench, " +
+		{Name: "plot", Value: &b.files.Plot, Help: b.PlotHelp},
+		{Name: "resume", Value: &b.files.Resume, Help: "go on with this record `file` of the same bench, " +
 			"devices, halox and settings: what it has is not measured again; without --record it is written over"},
-		option.Flag{Name: "progress", Value: &b.progress, Help: "say how far it is and how long it will take, also where " +
+		{Name: "progress", Value: &b.progress, Help: "say how far it is and how long it will take, also where " +
 			"that is no terminal"},
-		option.Flag{Name: "backend", Value: &b.backend, Help: "auto, cuda or host",
+		{Name: "backend", Value: &b.backend, Help: "auto, cuda or host",
 			Choices: []string{configs.Auto, string(streams.CUDA), string(streams.Host)}},
-		option.Flag{Name: "exchange-network", Value: &b.network, Help: "by which messages go to other processes, as " +
-			"exchange.network of a config", Choices: append([]string{configs.Auto}, option.Texts(mpi.Networks())...)})
+		{Name: "exchange-network", Value: &b.network, Help: "by which messages go to other processes, as " +
+			"exchange.network of a config", Choices: append([]string{configs.Auto}, option.Texts(mpi.Networks())...)},
+	}...)
 }
 
 // fewDevices is how many CPU devices are measured by default: they are all alike.

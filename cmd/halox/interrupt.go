@@ -180,50 +180,35 @@ func isTerminal(w io.Writer) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// repeater calls a function from time to time in its own goroutine, so that a terminal that blocks does not hold up
-// the command.
-type repeater struct {
-	stop  chan struct{} // closed when no more calls are wanted
-	ended chan struct{} // closed when the last call has returned
-}
-
-// repeat calls draw every so often until close, and once more, with last, at the end. A nil draw is never called.
-func repeat(every time.Duration, draw func(last bool)) repeater {
-	r := repeater{stop: make(chan struct{}), ended: make(chan struct{})}
-	if draw == nil {
-		close(r.ended)
-		return r
-	}
+// repeat calls draw every so often in its own goroutine, so that a terminal that blocks does not hold up the command,
+// and once more, with last, when stop is called. stop waits for that, but not for a terminal that accepts nothing.
+func repeat(every time.Duration, draw func(last bool)) (stop func()) {
+	ending, ended := make(chan struct{}), make(chan struct{})
 	go func() {
-		defer close(r.ended)
-		ticker := time.NewTicker(every)
-		defer ticker.Stop()
+		defer close(ended)
 		for {
 			select {
-			case <-ticker.C:
+			case <-time.After(every):
 				draw(false)
-			case <-r.stop:
+			case <-ending:
 				draw(true)
 				return
 			}
 		}
 	}()
-	return r
-}
-
-// close waits for the last call, but not for a terminal that accepts nothing.
-func (r repeater) close() {
-	close(r.stop)
-	select {
-	case <-r.ended:
-	case <-time.After(drawLimit):
+	return func() {
+		close(ending)
+		select {
+		case <-ended:
+		case <-time.After(drawLimit):
+		}
 	}
 }
 
 // status shows what a command is making ready, in one line of a terminal that is overwritten. Notes for the user are
 // written through it.
 type status struct {
-	repeater
+	close    func() // clears the line
 	w        io.Writer
 	doing    func() string
 	compiler atomic.Pointer[kernels.Compiler] // the line counts the kernels that it compiles
@@ -236,18 +221,16 @@ type status struct {
 func newStatus(w io.Writer, doing func() string) *status { return startStatus(w, doing, isTerminal(w)) }
 
 func startStatus(w io.Writer, doing func() string, draws bool) *status {
-	s := &status{w: w, doing: doing}
-	if !draws {
-		s.repeater = repeat(drawEvery, nil)
-		return s
+	s := &status{w: w, doing: doing, close: func() {}}
+	if draws {
+		s.close = repeat(drawEvery, func(last bool) {
+			if last {
+				s.line("")
+			} else {
+				s.line(s.text())
+			}
+		})
 	}
-	s.repeater = repeat(drawEvery, func(last bool) {
-		if last {
-			s.line("")
-		} else {
-			s.line(s.text())
-		}
-	})
 	return s
 }
 
@@ -293,23 +276,21 @@ func (s *status) clear() {
 
 // progress shows how many of so many steps or parts are done.
 type progress struct {
-	repeater
-	done atomic.Int64
+	close func() // ends it
+	done  atomic.Int64
 }
 
 // newProgress draws a bar if w is a terminal. Elsewhere it writes a line from time to time if lines are wanted.
 func newProgress(w io.Writer, what, unit string, all int64, lines bool) *progress {
-	switch p := new(progress); {
+	p := &progress{close: func() {}}
+	switch {
 	case isTerminal(w):
 		return startBar(w, what, unit, all)
 	case lines:
 		start := time.Now()
-		p.repeater = repeat(lineEvery, func(last bool) { p.print(w, what, all, time.Since(start), last) })
-		return p
-	default:
-		p.repeater = repeat(drawEvery, nil)
-		return p
+		p.close = repeat(lineEvery, func(last bool) { p.print(w, what, all, time.Since(start), last) })
 	}
+	return p
 }
 
 // startBar draws a bar from time to time, and clears it at the end.
@@ -324,8 +305,8 @@ func startBar(w io.Writer, what, unit string, all int64) *progress {
 		progressbar.OptionClearOnFinish(),
 	)
 	bar.StartWithoutRender() // the speed counts from here
-	p := new(progress)
-	p.repeater = repeat(drawEvery, func(last bool) {
+	p := &progress{}
+	p.close = repeat(drawEvery, func(last bool) {
 		if last {
 			bar.Clear()
 		} else {

@@ -78,7 +78,8 @@ func (h *hostsFlags) check(config string) error {
 			read = append(read, option.File{Name: "the file of a network", Path: name})
 		}
 	}
-	return option.CheckFiles([]option.File{option.Record("--record", h.record), option.Drawing("--plot", h.plot)}, read...)
+	written := []option.File{option.Record("--record", h.record), option.Drawing("--plot", h.plot)}
+	return option.CheckFiles(written, read...)
 }
 
 // settle takes the number of devices per host from a config that has it per process: there is one process per host.

@@ -164,7 +164,8 @@ func (f *plotFlags) paperChart(figure datatypes.Figure, all []results.Source) (p
 	}
 	c := figure.Draw(all[0].Record)
 	if len(c.Curves) == 0 {
-		return nil, fmt.Errorf("--kind %s: %s has none of the layouts and contenders that it shows", f.kind, all[0].Name)
+		return nil, fmt.Errorf("--kind %s: %s has none of the layouts and contenders that it shows", f.kind,
+			all[0].Name)
 	}
 	return c, nil
 }

@@ -16,7 +16,8 @@ import (
 
 // beginRecord begins a record of what the command line of a context asks for.
 func beginRecord(ctx context.Context, kind results.Kind, settings any) *results.Record {
-	return &results.Record{Kind: kind, Halox: program(), Command: arguments(ctx), Started: time.Now(), Settings: settings}
+	return &results.Record{Kind: kind, Halox: program(), Command: arguments(ctx), Started: time.Now(),
+		Settings: settings}
 }
 
 // newRecord describes a run before it begins. Where processes share the grid all call it.

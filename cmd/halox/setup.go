@@ -63,8 +63,8 @@ func inConfig(err error) error {
 }
 
 // openConfig opens the devices of a config and plans on them. With ahead, it begins to compile what a run needs before
-// links are measured. Notes for the user go to notes, which also shows how compiling goes if it is a status. Who is done
-// calls closeSetup.
+// links are measured. Notes for the user go to notes, which also shows how compiling goes if it is a status. closeSetup
+// closes what it returns.
 func openConfig(
 	ctx context.Context, c *configs.Run, p *mpi.Processes, notes io.Writer, ahead bool,
 ) (*solvers.Setup, error) {
@@ -119,8 +119,8 @@ func checkValues(ctx context.Context, c *configs.Run, p *solvers.Problem) error 
 	return errors.Join(p.CheckValues(ctx), checkExact(ctx, c, p))
 }
 
-// checkExact rejects an exact solution that is not finite after the last step; if a run may end before that, one that is
-// not finite before the first step either.
+// checkExact rejects an exact solution that is not finite after the last step; if a run may end before that, one that
+// is not finite before the first step either.
 func checkExact(ctx context.Context, c *configs.Run, p *solvers.Problem) error {
 	if c.Exact == "" {
 		return nil
@@ -158,13 +158,15 @@ func checkConfig(ctx context.Context, file string, c *configs.Run) error {
 			errs = append(errs, fmt.Errorf("%s: %w", file, err))
 		}
 	}
-	return errors.Join(append(errs, option.CheckFiles(outputFiles(c.Output), option.File{Name: "the config", Path: file}))...)
+	errs = append(errs, option.CheckFiles(outputFiles(c.Output), option.File{Name: "the config", Path: file}))
+	return errors.Join(errs...)
 }
 
 func checkCut(ctx context.Context, c *configs.Run) (err error) {
 	parts := domain.Vec{1, 1, 1}
 	copy(parts[:], c.Decomposition)
-	session, err := halo.Open(ctx, halo.Devices{Backend: streams.Host, Count: max(int(c.Devices.Count), int(parts.Product()))})
+	devices := max(int(c.Devices.Count), int(parts.Product()))
+	session, err := halo.Open(ctx, halo.Devices{Backend: streams.Host, Count: devices})
 	if err != nil {
 		return inConfig(err)
 	}

@@ -108,30 +108,30 @@ type Recorder struct {
 
 // Check makes sure, before anything is measured, that it can be kept, and reads what is to be
 // resumed.
-func (k *Recorder) Check() (err error) {
-	if !k.keeps() {
-		k.Files = Files{}
+func (r *Recorder) Check() (err error) {
+	if !r.keeps() {
+		r.Files = Files{}
 	}
-	if k.Files.Resume != "" {
-		if k.older, err = results.Read(k.Files.Resume); err != nil {
+	if r.Files.Resume != "" {
+		if r.older, err = results.Read(r.Files.Resume); err != nil {
 			err = fmt.Errorf("--resume: %w", err)
-		} else if k.Files.Record == "" {
-			k.Files.Record = k.Files.Resume
+		} else if r.Files.Record == "" {
+			r.Files.Record = r.Files.Resume
 		}
 	}
 	if err == nil {
-		err = k.Files.check()
+		err = r.Files.check()
 	}
-	if err := k.Processes.Agree(context.Background(), "look at the files", err); err != nil {
+	if err := r.Processes.Agree(context.Background(), "look at the files", err); err != nil {
 		return err
 	}
 	// all processes measure what the older record lacks
-	k.older, err = mpi.Broadcast(context.Background(), k.Processes, "what is resumed", k.older, 0)
+	r.older, err = mpi.Broadcast(context.Background(), r.Processes, "what is resumed", r.older, 0)
 	return err
 }
 
 // keeps reports whether this process keeps the record: rank 0 does.
-func (k *Recorder) keeps() bool { return k.Processes.IsAlone() || k.Processes.Rank == 0 }
+func (r *Recorder) keeps() bool { return r.Processes.OrAlone().Rank == 0 }
 
 // unlike are the settings by which a record may differ from that which it continues. What keeps
 // devices busy is measured each time; rows have it as a label.
@@ -139,27 +139,27 @@ var unlike = []string{"record", "plot", "resume", "progress", "list", "busy", "n
 
 // Begin begins the record, with the rows of the record that is resumed, if one is. It rejects one
 // that was measured by another halox, on other devices or with other settings.
-func (k *Recorder) Begin(kind results.Kind, links *p2p.Links) error {
-	r := k.New(kind, k.Settings, links)
-	if k.older != nil {
-		if k.keeps() {
-			if err := r.Continues(k.older, unlike...); err != nil {
-				return fmt.Errorf("--resume %s: these measurements do not belong together: %w", k.Files.Resume, err)
+func (r *Recorder) Begin(kind results.Kind, links *p2p.Links) error {
+	begun := r.New(kind, r.Settings, links)
+	if r.older != nil {
+		if r.keeps() {
+			if err := begun.Continues(r.older, unlike...); err != nil {
+				return fmt.Errorf("--resume %s: these measurements do not belong together: %w", r.Files.Resume, err)
 			}
 		}
-		r.Resumed, r.Started = append(k.older.Resumed, r.Started), k.older.Started
-		r.Rows = append(k.older.Rows, r.Rows...)
+		begun.Resumed, begun.Started = append(r.older.Resumed, begun.Started), r.older.Started
+		begun.Rows = append(r.older.Rows, begun.Rows...)
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.Record = r
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.Record = begun
 	return nil
 }
 
 // notDone returns the tasks of which the record that is resumed has no row. That of a task has its labels, and none
 // that other tasks have beside these; what else a row has came from measuring it.
-func (k *Recorder) notDone(tasks []Task) (left []Task) {
-	if k.older == nil {
+func (r *Recorder) notDone(tasks []Task) (left []Task) {
+	if r.older == nil {
 		return tasks
 	}
 	var names results.Row
@@ -173,7 +173,7 @@ func (k *Recorder) notDone(tasks []Task) (left []Task) {
 			return !slices.ContainsFunc(names.Labels,
 				func(l results.Label) bool { return row.Text(l.Name) != t.Labels.Text(l.Name) })
 		}
-		if !slices.ContainsFunc(k.older.Rows, same) {
+		if !slices.ContainsFunc(r.older.Rows, same) {
 			left = append(left, t)
 		}
 	}
@@ -182,35 +182,31 @@ func (k *Recorder) notDone(tasks []Task) (left []Task) {
 
 // Measure measures the tasks that are not done, adds their rows to the record, and notes there
 // what came in between. Where the context ends, it returns the context's error.
-func (k *Recorder) Measure(ctx context.Context, tasks []Task) error {
-	left := k.notDone(tasks)
-	done, end := k.progress(len(left))
-	defer end()
-	k.saved = time.Now()
+func (r *Recorder) Measure(ctx context.Context, tasks []Task) error {
+	left := r.notDone(tasks)
+	done := func(int64) {}
+	if r.Progress != nil {
+		var end func()
+		done, end = r.Progress(string(r.Record.Kind), int64(len(left)))
+		defer end()
+	}
+	r.saved = time.Now()
 	for i, t := range left {
-		err := AgreeToGoOn(ctx, k.Processes, nil)
+		err := AgreeToGoOn(ctx, r.Processes, nil)
 		if err == nil {
-			err = k.measure(ctx, t)
+			err = r.measure(ctx, t)
 		}
 		if errors.Is(err, context.Canceled) || err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-			k.Record.Interrupted = true
+			r.Record.Interrupted = true
 			return cmp.Or(ctx.Err(), context.Canceled)
 		}
 		if err != nil {
-			k.Record.End(err)
+			r.Record.End(err)
 			return err
 		}
 		done(int64(i + 1))
 	}
 	return nil
-}
-
-// progress begins to show how many parts are done.
-func (k *Recorder) progress(parts int) (done func(int64), end func()) {
-	if k.Progress == nil {
-		return func(int64) {}, func() {}
-	}
-	return k.Progress(string(k.Record.Kind), int64(parts))
 }
 
 // saveEvery is how much of a benchmark may be lost with the machine.
@@ -219,10 +215,10 @@ const saveEvery = 10 * time.Second
 // measure measures one task, and writes the record where that was a while ago. As long as the
 // benchmark goes on, what is in the file is of one that was interrupted. Where one process measures,
 // a task that does not fit into memory leaves a row that says so.
-func (k *Recorder) measure(ctx context.Context, t Task) error {
+func (r *Recorder) measure(ctx context.Context, t Task) error {
 	rows, err := t.Measure(ctx)
-	if !k.Processes.IsAlone() {
-		err = AgreeToGoOn(ctx, k.Processes, err)
+	if !r.Processes.IsAlone() {
+		err = AgreeToGoOn(ctx, r.Processes, err)
 	}
 	if errors.Is(err, streams.ErrOutOfMemory) { // other tasks may fit
 		without := t.Labels
@@ -230,30 +226,30 @@ func (k *Recorder) measure(ctx context.Context, t Task) error {
 		rows, err = []results.Row{without}, nil
 	}
 	if err == nil { // rows of other processes may lack numbers
-		rows, err = mpi.Broadcast(context.Background(), k.Processes, "what was measured", rows, 0)
+		rows, err = mpi.Broadcast(context.Background(), r.Processes, "what was measured", rows, 0)
 	}
 	if err != nil {
 		return err
 	}
-	k.mu.Lock()
-	k.Record.Add(rows...)
-	k.mu.Unlock()
-	if k.Files.Record == "" || time.Since(k.saved) < saveEvery {
+	r.mu.Lock()
+	r.Record.Add(rows...)
+	r.mu.Unlock()
+	if r.Files.Record == "" || time.Since(r.saved) < saveEvery {
 		return nil
 	}
-	k.saved = time.Now()
-	return k.Part().Write(k.Files.Record)
+	r.saved = time.Now()
+	return r.Part().Write(r.Files.Record)
 }
 
 // Part returns the record as of a benchmark that was interrupted now, with the rows until then;
 // nil before Begin. It may be called by any goroutine.
-func (k *Recorder) Part() *results.Record {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.Record == nil {
+func (r *Recorder) Part() *results.Record {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.Record == nil {
 		return nil
 	}
-	part := *k.Record
+	part := *r.Record
 	part.Interrupted = true
 	return &part
 }
@@ -266,39 +262,35 @@ func WriteTable(w io.Writer, r *results.Record) error {
 // Keep writes the record, draws what was measured and notes what was left out. It is an error if
 // a link lies, or if a benchmark that came to its end has left out all. draw makes the plot; nil is
 // that of the record's kind.
-func (k *Recorder) Keep(draw func(*results.Record) (plot.Chart, error)) error {
-	var err error
-	if !k.keeps() {
+func (r *Recorder) Keep(draw func(*results.Record) (plot.Chart, error)) error {
+	if !r.keeps() {
 		return nil
 	}
-	if k.Files.Record != "" {
-		err = k.Record.Write(k.Files.Record)
+	err := r.draw(draw)
+	if r.Files.Record != "" {
+		err = errors.Join(r.Record.Write(r.Files.Record), err)
 	}
-	err = errors.Join(err, k.draw(draw))
-	noteLeftOut(k.Record, k.Notes)
-	return errors.Join(err, checkLeftOut(k.Record))
+	noteLeftOut(r.Record, r.Notes)
+	return errors.Join(err, checkLeftOut(r.Record))
 }
 
 // draw draws the plot that is wanted.
-func (k *Recorder) draw(draw func(*results.Record) (plot.Chart, error)) error {
-	if k.Files.Plot == "" {
+func (r *Recorder) draw(draw func(*results.Record) (plot.Chart, error)) error {
+	if r.Files.Plot == "" {
 		return nil
 	}
 	if draw == nil {
-		draw = drawKind
+		draw = func(r *results.Record) (plot.Chart, error) {
+			return plot.New("", plot.Options{}, results.Source{Record: r})
+		}
 	}
-	chart, err := draw(k.Record)
+	chart, err := draw(r.Record)
 	if errors.Is(err, plot.ErrNothing) {
-		fmt.Fprintf(k.Notes, "%s is not written: %v\n", k.Files.Plot, err)
+		fmt.Fprintf(r.Notes, "%s is not written: %v\n", r.Files.Plot, err)
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	return plot.Write(k.Files.Plot, chart)
-}
-
-// drawKind makes the plot of the record's kind.
-func drawKind(r *results.Record) (plot.Chart, error) {
-	return plot.New("", plot.Options{}, results.Source{Record: r})
+	return plot.Write(r.Files.Plot, chart)
 }

@@ -126,8 +126,8 @@ func begins(least, point, most float64) (all [][]float64) {
 		for _, hidden := range []float64{-1, 2} {
 			for _, cached := range []float64{most / 256, most / 16} {
 				all = append(all, []float64{
-					math.Log(least), math.Log(point), math.Log(sent.message), math.Log(sent.message), math.Log(sent.rate),
-					hidden, math.Log(cached), math.Log(1.5),
+					math.Log(least), math.Log(point), math.Log(sent.message), math.Log(sent.message),
+					math.Log(sent.rate), hidden, math.Log(cached), math.Log(1.5),
 				})
 			}
 		}
@@ -165,8 +165,8 @@ func sufficient(samples []Sample) error {
 		}
 	}
 	if len(samples) < fewest || len(alone) < 2 || several < 2 {
-		return fmt.Errorf("too few measured steps: %d, of %d sizes on one device and %d of several devices; %d, 2 and 2 "+
-			"are needed", len(samples), len(alone), several, fewest)
+		return fmt.Errorf("too few measured steps: %d, of %d sizes on one device and %d of several devices; %d, 2 and "+
+			"2 are needed", len(samples), len(alone), several, fewest)
 	}
 	return nil
 }

@@ -84,7 +84,8 @@ func (f Forecast) candidates(steps map[string][]Sample) (all []candidate, err er
 			err = failed
 			continue
 		}
-		c := candidate{name, m, math.MaxInt64, m.deviationsFrom(f.Problem, samples), deviationsUnseen(f.Problem, samples)}
+		c := candidate{name, m, math.MaxInt64, m.deviationsFrom(f.Problem, samples),
+			deviationsUnseen(f.Problem, samples)}
 		for _, s := range samples {
 			c.fewest = min(c.fewest, s.load(f.Problem).points)
 		}
@@ -195,8 +196,8 @@ func seconds(s float64) time.Duration {
 
 // print prints the steps over a network.
 func (f Forecast) print(out io.Writer, n Network, about string, steps []step) {
-	fmt.Fprintf(out, "\n%s: %s, %d devices a host, %d x %.3g GB/s between hosts, latency %s, %s a message\n", n.Name, about,
-		f.Devices, n.Adapters, n.Bandwidth/1e9, p2p.Microseconds(n.Latency), p2p.Microseconds(n.Message))
+	fmt.Fprintf(out, "\n%s: %s, %d devices a host, %d x %.3g GB/s between hosts, latency %s, %s a message\n", n.Name,
+		about, f.Devices, n.Adapters, n.Bandwidth/1e9, p2p.Microseconds(n.Latency), p2p.Microseconds(n.Message))
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "hosts\tdevices\tcut over hosts\tpoints a device\tfrom a host\tstep\tsweep\tefficiency\tscheme")
 	for _, s := range steps {

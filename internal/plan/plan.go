@@ -1,5 +1,5 @@
-// Package plan shows what a run would exchange, what memory it takes and how long an exchange takes, before any field is
-// made.
+// Package plan shows what a run would exchange, what memory it takes and how long an exchange takes, before any field
+// is made.
 package plan
 
 import (

@@ -18,8 +18,8 @@ import (
 // PrintHead says what a setup solves, on which devices, by which scheme.
 func PrintHead(out io.Writer, s *solvers.Setup, solver string) {
 	g := s.Place.Grid
-	fmt.Fprintf(out, "%s on %s points in %s, cut %s for %s, scheme %s\n", solver, sizes(g.Size[:g.Dims]), s.Problem.Real,
-		sizes(s.Place.Parts[:g.Dims]), s.Counted(), s.Scheme)
+	fmt.Fprintf(out, "%s on %s points in %s, cut %s for %s, scheme %s\n", solver, sizes(g.Size[:g.Dims]),
+		s.Problem.Real, sizes(s.Place.Parts[:g.Dims]), s.Counted(), s.Scheme)
 	if steps := s.Problem.Group; steps > 1 {
 		width := s.Problem.Width()
 		low, high := width.Minus[:g.Dims], width.Plus[:g.Dims]
@@ -105,8 +105,8 @@ func (p *Plan) printMessages(out io.Writer) {
 						fmt.Fprintf(t, "\t\t%v\t%v\t%v\t\t\t\tin the same message\n", s.Dir, s.Send, s.Ghost)
 						continue
 					}
-					fmt.Fprintf(t, "%d\t%d\t%v\t%v\t%v\t%d\t%s\t%s\t%s\n", m.From, m.To, s.Dir, s.Send, s.Ghost, m.Bytes,
-						form(m), m.Path, m.Why)
+					fmt.Fprintf(t, "%d\t%d\t%v\t%v\t%v\t%d\t%s\t%s\t%s\n", m.From, m.To, s.Dir, s.Send, s.Ghost,
+						m.Bytes, form(m), m.Path, m.Why)
 				}
 			}
 		})
@@ -155,7 +155,8 @@ func (p *Plan) printLinks(out io.Writer) {
 	table(out, "links", "from\tto\tlink\tmessages\tbytes "+each+"\tpath", func(t io.Writer) {
 		for _, k := range order {
 			l := loads[k]
-			fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%d\t%s\n", k.from, k.to, k.kind, l.messages, l.bytes, strings.Join(l.paths, " "))
+			fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%d\t%s\n", k.from, k.to, k.kind, l.messages, l.bytes,
+				strings.Join(l.paths, " "))
 		}
 	})
 	fmt.Fprintf(out, "from device to device: %s %s\n", streams.Size(p.Plan.Bytes()), each)
@@ -240,8 +241,8 @@ func (p *Plan) printTimes(out io.Writer) {
 		"device\tall it sends\tall it receives\tits longest message", func(t io.Writer) {
 			for process, k := range p.parts {
 				for _, f := range k.Times {
-					fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", f.Device, p2p.Microseconds(f.Sends), p2p.Microseconds(f.Receives),
-						p2p.Microseconds(f.Longest))
+					fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", f.Device, p2p.Microseconds(f.Sends),
+						p2p.Microseconds(f.Receives), p2p.Microseconds(f.Longest))
 					least, most = max(least, f.Longest), max(most, f.Sends, f.Receives)
 					unknown += f.Unknown
 					if !g.IsAlone() {
@@ -261,8 +262,8 @@ func (p *Plan) printTimes(out io.Writer) {
 	if p.between != nil {
 		for between, c := range kinds(p.between.Within, p.between.Across) {
 			first, last := c.Curve[0], c.Curve[len(c.Curve)-1]
-			fmt.Fprintf(out, "messages between %s count as those between %s and %s: %s for %s, %s for %s, packed, sent "+
-				"and unpacked\n", between, g.Name(c.From), g.Name(c.To), p2p.Microseconds(first.Time),
+			fmt.Fprintf(out, "messages between %s count as those between %s and %s: %s for %s, %s for %s, packed, "+
+				"sent and unpacked\n", between, g.Name(c.From), g.Name(c.To), p2p.Microseconds(first.Time),
 				streams.Size(first.Bytes), p2p.Microseconds(last.Time), streams.Size(last.Bytes))
 		}
 	}
@@ -283,8 +284,8 @@ func (p *Plan) printMemory(out io.Writer) {
 		func(t io.Writer) {
 			for _, k := range p.parts {
 				for _, m := range k.Memory {
-					fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%s\t%s\n", m.Device, m.Field, m.Beside, m.Pinned, size(m.Free, m.Total),
-						size(m.Total, m.Total))
+					fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%s\t%s\n", m.Device, m.Field, m.Beside, m.Pinned,
+						size(m.Free, m.Total), size(m.Total, m.Total))
 				}
 			}
 			for _, h := range p.hosts() {

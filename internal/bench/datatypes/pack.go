@@ -62,15 +62,16 @@ Ctrl-C keeps what was measured.`,
 
 // Flags returns the flags.
 func (p *packOptions) Flags() []option.Flag {
-	return append(p.flags(),
-		option.Flag{Name: "device", Value: &p.Device, Help: "the device, counted from 0", To: option.NoLimit},
-		option.Flag{Name: "engines", Value: &p.Engines, Help: "engines: all, auto or the name of one", Open: true,
+	return append(p.flags(), []option.Flag{
+		{Name: "device", Value: &p.Device, Help: "the device, counted from 0", To: option.NoLimit},
+		{Name: "engines", Value: &p.Engines, Help: "engines: all, auto or the name of one", Open: true,
 			Choices: engines()},
-		option.Flag{Name: "unpack", Value: &p.Unpack, Help: "time unpacking too, of what the layout's receiver has"},
-		option.Flag{Name: "to", Value: &p.To, Help: "where the packed bytes go, and are unpacked from: device memory, or " +
+		{Name: "unpack", Value: &p.Unpack, Help: "time unpacking too, of what the layout's receiver has"},
+		{Name: "to", Value: &p.To, Help: "where the packed bytes go, and are unpacked from: device memory, or " +
 			"pinned host memory mapped into it (zero copy)", Open: true, Choices: []string{ToDevice, ToPinned}},
-		option.Flag{Name: "no-check", Value: &p.NoCheck, Help: "do not compare what engines write with what the host " +
-			"packs"})
+		{Name: "no-check", Value: &p.NoCheck, Help: "do not compare what engines write with what the host " +
+			"packs"},
+	}...)
 }
 
 // Wants returns the device.

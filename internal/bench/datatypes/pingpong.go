@@ -75,21 +75,22 @@ Ctrl-C keeps what was measured.`,
 func (p *pingPongOptions) Flags() []option.Flag {
 	paths := option.Texts(p2p.Paths())
 	slices.Reverse(paths)
-	return append(p.flags(),
-		option.Flag{Name: "devices", Value: &p.Devices, Repeated: true, Help: "the two devices, counted from 0; the same " +
+	return append(p.flags(), []option.Flag{
+		{Name: "devices", Value: &p.Devices, Repeated: true, Help: "the two devices, counted from 0; the same " +
 			"twice sends within it"},
-		option.Flag{Name: "paths", Value: &p.Paths, Help: "paths: {}", Open: true, Choices: paths},
-		option.Flag{Name: "engine", Value: &p.Engines, Help: "engines that pack and unpack: all, auto or the name of one",
+		{Name: "paths", Value: &p.Paths, Help: "paths: {}", Open: true, Choices: paths},
+		{Name: "engine", Value: &p.Engines, Help: "engines that pack and unpack: all, auto or the name of one",
 			Open: true, Choices: engines()},
-		option.Flag{Name: "fragment", Value: &p.Fragment, Help: "`bytes` of the fragments that messages go in; 0 for " +
+		{Name: "fragment", Value: &p.Fragment, Help: "`bytes` of the fragments that messages go in; 0 for " +
 			"what suits"},
-		option.Flag{Name: "ring", Value: &p.Ring, Help: "fragments under way at once; 0 for what suits", To: 1024},
-		option.Flag{Name: "remote", Value: &p.Remote, Help: "unpack from the sender's memory, over the link, with path " +
+		{Name: "ring", Value: &p.Ring, Help: "fragments under way at once; 0 for what suits", To: 1024},
+		{Name: "remote", Value: &p.Remote, Help: "unpack from the sender's memory, over the link, with path " +
 			"peer"},
-		option.Flag{Name: "busy", Value: &p.Busy, Help: "keep this `fraction` of each device busy with a kernel of " +
+		{Name: "busy", Value: &p.Busy, Help: "keep this `fraction` of each device busy with a kernel of " +
 			"something else"},
-		option.Flag{Name: "no-check", Value: &p.NoCheck, Help: "do not compare what arrives with what the host packs " +
-			"and unpacks"})
+		{Name: "no-check", Value: &p.NoCheck, Help: "do not compare what arrives with what the host packs " +
+			"and unpacks"},
+	}...)
 }
 
 // Wants returns the two devices.

@@ -81,8 +81,8 @@ func (o *Options) Flags() []option.Flag {
 		{Name: "paths", Value: &o.Paths, Help: "paths: {}", Choices: paths()},
 		{Name: "modes", Value: &o.Modes, Help: "modes: {}", Choices: modes()},
 		{Name: "budget", Value: &o.Budget, Help: "how long to take for each measurement, about"},
-		{Name: "network", Value: &o.Network, Help: "of several hosts: write what halox plan --hosts is to know of the " +
-			"network to this `file`"},
+		{Name: "network", Value: &o.Network, Help: "of several hosts: write what halox plan --hosts is to know of " +
+			"the network to this `file`"},
 	}
 }
 

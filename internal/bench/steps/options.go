@@ -38,14 +38,15 @@ func precisions() []string { return []string{string(kernels.Float64), string(ker
 
 func (o *common) flags() []option.Flag {
 	return []option.Flag{
-		{Name: "devices", Value: &o.Devices, Help: "numbers of devices (default 1, 2, 4, ... and all)", From: 1, To: 1024},
+		{Name: "devices", Value: &o.Devices, Help: "numbers of devices (default 1, 2, 4, ... and all)", From: 1,
+			To: 1024},
 		{Name: "dims", Value: &o.Dims, Help: "3 for cubes and the 7-point star, 2 for squares and the 5-point star",
 			From: 2, To: 3},
 		{Name: "points", Value: &o.Points, Help: "points along each axis (default 64,128,256,512, or with --dims 2 " +
 			"1024,4096,16384)", From: 1, To: option.MaxPoints},
 		{Name: "precisions", Value: &o.Precisions, Help: "{}", Choices: precisions()},
-		{Name: "cut", Value: &o.Cut, Help: "how the grid is cut: auto, or in slabs along its last axis, as in the paper",
-			Choices: []string{cutAuto, cutSlabs}},
+		{Name: "cut", Value: &o.Cut, Help: "how the grid is cut: auto, or in slabs along its last axis, as in the " +
+			"paper", Choices: []string{cutAuto, cutSlabs}},
 		{Name: "budget", Value: &o.Budget, Help: "how long one row is measured at most, without what comes before"},
 	}
 }

@@ -57,17 +57,18 @@ Steps are timed as by halox bench schemes. Ctrl-C keeps what was measured; --res
 // Flags returns the flags.
 func (o *scalingOptions) Flags() []option.Flag {
 	auto := []string{string(scheme.Auto)}
-	return append(o.common.flags(),
-		option.Flag{Name: "scheme", Value: &o.Schemes, Help: "schemes, or auto",
+	return append(o.common.flags(), []option.Flag{
+		{Name: "scheme", Value: &o.Schemes, Help: "schemes, or auto",
 			Choices: append(option.Texts(scheme.All()), auto...)},
-		option.Flag{Name: "order", Value: &o.Order, Help: "of two-stream: left-right or pairwise", Open: true,
+		{Name: "order", Value: &o.Order, Help: "of two-stream: left-right or pairwise", Open: true,
 			Choices: []string{string(scheme.LeftRight), string(scheme.Pairwise)}},
-		option.Flag{Name: "path", Value: &o.Path, Help: p2p.Choices(p2p.Paths()),
+		{Name: "path", Value: &o.Path, Help: p2p.Choices(p2p.Paths()),
 			Choices: append(auto, option.Texts(p2p.Paths())...)},
-		option.Flag{Name: "exchange-steps", Value: &o.Groups, Help: fmt.Sprintf("steps between two exchanges, 1 to %d",
+		{Name: "exchange-steps", Value: &o.Groups, Help: fmt.Sprintf("steps between two exchanges, 1 to %d",
 			solvers.MaxGroup), From: 1, To: solvers.MaxGroup},
-		option.Flag{Name: "mode", Value: &o.Mode, Help: "strong, weak or both",
-			Choices: []string{strongScaling, weakScaling, bothScalings}})
+		{Name: "mode", Value: &o.Mode, Help: "strong, weak or both",
+			Choices: []string{strongScaling, weakScaling, bothScalings}},
+	}...)
 }
 
 // Check rejects an order, a path and steps between two exchanges that the schemes do not take, and completes the

@@ -58,14 +58,15 @@ keeps what was measured.`,
 
 // Flags returns the flags.
 func (o *schemesOptions) Flags() []option.Flag {
-	return append(o.common.flags(),
-		option.Flag{Name: "schemes", Value: &o.Schemes, Help: "schemes", Choices: option.Texts(scheme.All())},
-		option.Flag{Name: "norms", Value: &o.Norms, Help: "take the norms of every n-th step; 0: of none",
+	return append(o.common.flags(), []option.Flag{
+		{Name: "schemes", Value: &o.Schemes, Help: "schemes", Choices: option.Texts(scheme.All())},
+		{Name: "norms", Value: &o.Norms, Help: "take the norms of every n-th step; 0: of none",
 			To: option.NoLimit},
-		option.Flag{Name: "sums", Value: &o.Sums, Help: "how norms are summed: {}", Choices: option.Texts(sums.Modes())},
-		option.Flag{Name: "exchange-steps", Value: &o.Groups, Help: fmt.Sprintf("steps between two exchanges, 1 to %d, of "+
+		{Name: "sums", Value: &o.Sums, Help: "how norms are summed: {}", Choices: option.Texts(sums.Modes())},
+		{Name: "exchange-steps", Value: &o.Groups, Help: fmt.Sprintf("steps between two exchanges, 1 to %d, of "+
 			"schemes that take several", solvers.MaxGroup), From: 1, To: solvers.MaxGroup},
-		option.Flag{Name: "paths", Value: &o.Paths, Help: "paths: {}", Choices: option.Texts(p2p.Paths())})
+		{Name: "paths", Value: &o.Paths, Help: "paths: {}", Choices: option.Texts(p2p.Paths())},
+	}...)
 }
 
 // Check completes the options.
@@ -89,8 +90,8 @@ func (o *schemesOptions) Run(ctx context.Context, on *bench.Machine, to *bench.R
 	}
 	tasks := o.tasks(r)
 	if len(tasks) == 0 {
-		return errors.New("nothing could be measured: no scheme of --schemes takes these --paths and --exchange-steps " +
-			"on so many devices")
+		return errors.New("nothing could be measured: no scheme of --schemes takes these --paths and " +
+			"--exchange-steps on so many devices")
 	}
 	failure := to.Measure(ctx, tasks)
 	to.Record.Rows = compareSchemes(to.Record.Rows)
