@@ -83,11 +83,6 @@ func TestBenchResumesNothingElse(t *testing.T) {
 	}{
 		{"other settings", nil, []string{"--fields", "2", "--radius", "2"}, []string{`setting fields was ["1"], is ["2"]`, `; setting radius was ["1"], is ["2"]`}},
 		{"another number of devices", nil, []string{"--devices", "3"}, []string{"the devices was host 0 ", "setting devices was 2, is 3"}},
-		{"another halox", func(r *results.Record) { r.Halox = results.Program{Version: "0.0.1", Commit: "abc"} }, nil,
-			[]string{"the version of halox was 0.0.1, is ", "the commit of halox was abc, is "}},
-		{"another machine", func(r *results.Record) { r.Host.Driver, r.Host.Cores = "570.1", 999 }, nil,
-			[]string{"the machine was 999 cores, is ", "the machine was driver 570.1, is driver "}},
-		{"another bench", func(r *results.Record) { r.Kind = results.KindPack }, nil, []string{"what is measured was pack, is exchange"}},
 		{"no record", func(r *results.Record) { os.WriteFile(file, []byte("{"), 0o644) }, nil, []string{"--resume: results: read record", "it ends in the middle"}},
 		{"nothing there", func(r *results.Record) { os.Remove(file) }, nil, []string{"--resume: results: read record", "no such file"}},
 	} {

@@ -3,7 +3,6 @@ package main
 import (
 	"math"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -30,42 +29,29 @@ func near(t *testing.T, row results.Row, m results.Metric, want float64) {
 	}
 }
 
-// Steps with norms are rows of their own, and compared with each other.
+// Steps with norms, and those of either way to sum, are rows of their own, and compared with each other.
 func TestBenchSchemesWithNorms(t *testing.T) {
 	testdevices.InTurn(t, 5, 8)
 	testdevices.Once(t)
-	r, _ := benched(t, "schemes", "--devices", "1", "--points", "9", "--precisions", "float32", "--schemes", "baseline,fused,resident", "--norms", "0,1,4,1")
-	if len(r.Rows) != 3*3 {
-		t.Fatalf("%d rows", len(r.Rows))
-	}
-	base := map[string]float64{}
-	for i, row := range r.Rows {
-		norms := row.Text("norms")
-		if want := []string{"", "every-step", "every-4"}[i%3]; norms != want {
-			t.Errorf("row %d has norms %q, want %q", i, norms, want)
+	for args, want := range map[string][]string{
+		"--schemes baseline,fused,resident --norms 0,1,4,1":             {" ", "every-step ", "every-4 "},
+		"--schemes baseline,fused --norms 0,1 --sums fast,reproducible": {" ", "every-step ", "every-step reproducible"},
+	} {
+		r, _ := benched(t, append([]string{"schemes", "--devices", "1", "--points", "9", "--precisions", "float32"}, strings.Fields(args)...)...)
+		base := map[string]float64{}
+		for i, row := range r.Rows {
+			norms := row.Text("norms") + " " + row.Text("sums")
+			if norms != want[i%3] {
+				t.Errorf("%s: row %d has norms %q, want %q", args, i, norms, want[i%3])
+			}
+			if row.Text("scheme") == string(scheme.Baseline) {
+				base[norms] = row.Median(results.Step)
+			}
+			near(t, row, results.OverBaseline, base[norms]/row.Median(results.Step))
 		}
-		if row.Text("scheme") == string(scheme.Baseline) {
-			base[norms] = row.Median(results.Step)
+		if len(r.Rows)%3 != 0 || len(r.Rows) < 6 {
+			t.Errorf("%s: %d rows", args, len(r.Rows))
 		}
-		near(t, row, results.OverBaseline, base[norms]/row.Median(results.Step))
-	}
-
-}
-
-// Either way to sum has rows of its own, and there is one row without norms.
-func TestBenchSchemesBySums(t *testing.T) {
-	testdevices.InTurn(t, 1, 8)
-	testdevices.Once(t)
-	r, _ := benched(t, "schemes", "--devices", "1", "--points", "9", "--precisions", "float32", "--schemes", "baseline,fused", "--norms", "0,1", "--sums", "fast,reproducible")
-	var got []string
-	for _, row := range r.Rows {
-		got = append(got, row.Text("norms")+" "+row.Text("sums"))
-		if row.Text("scheme") == string(scheme.Baseline) {
-			near(t, row, results.OverBaseline, 1)
-		}
-	}
-	if want := []string{" ", "every-step ", "every-step reproducible"}; !slices.Equal(got, append(want, want...)) {
-		t.Errorf("rows with norms and sums %q", got)
 	}
 }
 
@@ -137,6 +123,10 @@ func TestBenchSchemesLeavesOut(t *testing.T) {
 	if len(r.Rows) != 2 || len(r.Rows[0].Values) == 0 || len(r.Rows[1].Values) > 0 || !strings.Contains(r.Rows[1].Note, "no cut of [2 2 2] points into 3 parts") {
 		t.Errorf("%+v", r.Rows)
 	}
+	r, _ = benched(t, "schemes", "--devices", "1", "--points", "100000,6", "--precisions", "float64", "--schemes", "baseline")
+	if len(r.Rows) != 2 || len(r.Rows[0].Values) != 0 || len(r.Rows[1].Values) == 0 || !strings.Contains(r.Rows[0].Note, "a grid of 1e+15 points") {
+		t.Errorf("%+v", r.Rows)
+	}
 	file := filepath.Join(t.TempDir(), "r.json")
 	code, _, errs := cli("bench", "schemes", "--backend", "host", "--devices", "1", "--points", "30000", "--record", file)
 	if code != exitFailed || !strings.Contains(errs, "not measured: scheme baseline") || !strings.Contains(errs, "are needed, and ") || !strings.Contains(errs, "nothing could be measured") {
@@ -148,14 +138,6 @@ func TestBenchSchemesLeavesOut(t *testing.T) {
 	code, _, errs = cli("bench", "schemes", "--backend", "host", "--devices", "2", "--points", "8", "--schemes", "ranks", "--paths", "direct", "--exchange-steps", "4")
 	if code != exitFailed || !strings.Contains(errs, "scheme ranks with --exchange-steps 4: it exchanges after each step") || !strings.Contains(errs, "nothing could be measured") {
 		t.Errorf("exit %d: %s", code, errs)
-	}
-}
-
-// A grid that no device can hold is left out, and the others are measured.
-func TestBenchSchemesTooLarge(t *testing.T) {
-	r, _ := benched(t, "schemes", "--devices", "1", "--points", "100000,6", "--precisions", "float64", "--schemes", "baseline")
-	if len(r.Rows) != 2 || len(r.Rows[0].Values) != 0 || len(r.Rows[1].Values) == 0 || !strings.Contains(r.Rows[0].Note, "a grid of 1e+15 points") {
-		t.Errorf("%+v", r.Rows)
 	}
 }
 

@@ -4,47 +4,117 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
+
+	"github.com/halox/halox/internal/testdevices"
 )
 
-// The commands that the page about performance shows have the flags that it says.
-func TestCommandsOfThePerformancePage(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "performance.md"))
+// page returns a page of the repository.
+func page(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", name))
 	if os.IsNotExist(err) {
-		t.Skip("SKIPPED: the page is not here")
+		t.Skip("SKIPPED: the pages are not here")
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	lines := regexp.MustCompile("(?m)^halox (.*)$|`halox ((?:plot|results) [^`]*)`").FindAllStringSubmatch(string(text), -1)
-	if len(lines) < 20 {
-		t.Fatalf("%d commands", len(lines))
+	return string(text)
+}
+
+// readmeBlock returns the first code block of the README after a heading.
+func readmeBlock(t *testing.T, heading string) string {
+	t.Helper()
+	_, section, _ := strings.Cut(page(t, "README.md"), "\n## "+heading+"\n")
+	_, block, _ := strings.Cut(section, "```")
+	_, block, _ = strings.Cut(block, "\n") // the language
+	block, _, found := strings.Cut(block, "```")
+	if !found {
+		t.Fatalf("the README has no code under %q", heading)
 	}
-	for _, line := range lines {
-		cmd, rest, err := newRoot().Find(regexp.MustCompile(` +`).Split(line[1]+line[2], -1))
-		if err == nil {
-			err = cmd.ParseFlags(rest)
+	return block
+}
+
+// The commands of pages have the flags and arguments that they show, and what they read from the repository is there.
+func TestCommandsOfPages(t *testing.T) {
+	for name, tc := range map[string]struct {
+		pattern string
+		least   int
+	}{
+		"README.md":           {`(?m)^\./halox ([^#\n]+)`, 4},
+		"docs/performance.md": {"(?m)^halox (.*)$|`halox ((?:plot|results) [^`]*)`", 20},
+		"docs/many-hosts.md":  {"(?m)^(?:(?:mpirun|srun) .*? )?halox ((?:run|plan|bench|devices|plot|results|verify) .*)$|`mpirun [^`]*? halox ([^`]*)`", 12},
+	} {
+		commands := regexp.MustCompile(tc.pattern).FindAllStringSubmatch(page(t, name), -1)
+		if len(commands) < tc.least {
+			t.Errorf("%s: %d commands", name, len(commands))
 		}
-		if err == nil {
-			err = cmd.ValidateArgs(cmd.Flags().Args())
+		for _, c := range commands {
+			cmd, rest, err := newRoot().Find(strings.Fields(strings.Join(c[1:], " ")))
+			if err == nil {
+				err = cmd.ParseFlags(rest)
+			}
+			if err == nil {
+				err = cmd.ValidateArgs(cmd.Flags().Args())
+			}
+			if err != nil || !cmd.Runnable() || cmd.HasSubCommands() {
+				t.Errorf("%s: %s: %v", name, c[0], err)
+			}
+			for _, file := range regexp.MustCompile(`^(?:configs|results)/\S+`).FindAllString(strings.Join(rest, "\n"), -1) {
+				if _, err := os.Stat(filepath.Join("..", "..", file)); err != nil {
+					t.Errorf("%s: %s: %v", name, c[0], err)
+				}
+			}
 		}
-		if err != nil || !cmd.Runnable() || cmd.HasSubCommands() {
-			t.Errorf("%s: %v", line[0], err)
+	}
+}
+
+// The config that the README shows is whole, and its solution is the exact one.
+func TestConfigOfTheREADME(t *testing.T) {
+	_, r := run(t, readmeBlock(t, "The config"), "--set", "grid.size=[16,8,8]", "--set", "stop.iterations=100", "--set", "devices.backend=host",
+		"--set", "output.picture=null", "--set", "output.field=null")
+	if *r.Run.Error.Max <= 0 || *r.Run.Error.Max > 0.01 {
+		t.Errorf("it is %v off", *r.Run.Error.Max)
+	}
+}
+
+// The commands that the README shows can be typed one after the other.
+func TestCommandsOfTheREADME(t *testing.T) {
+	testdevices.Once(t)
+	commands := regexp.MustCompile(`(?m)^\./halox ([^#\n]+)`).FindAllStringSubmatch(readmeBlock(t, "Use"), -1)
+	if len(commands) < 4 {
+		t.Errorf("the README has %d commands", len(commands))
+	}
+	t.Chdir(t.TempDir())
+	t.Setenv("HALOX_STOP_ITERATIONS", "5")
+	t.Setenv("HALOX_DEVICES_BACKEND", "host")
+	for _, c := range commands {
+		if code, out, errs := cli(strings.Fields(c[1])...); code != 0 {
+			t.Errorf("halox %s: exit %d: %s%s", c[1], code, out, errs)
+		}
+	}
+}
+
+// The flags that the README names are flags of halox run.
+func TestFlagsOfTheREADME(t *testing.T) {
+	_, text, _ := strings.Cut(page(t, "README.md"), "`halox run` takes")
+	text, _, _ = strings.Cut(text, "\n## ")
+	flags := regexp.MustCompile("`--([a-z]+)").FindAllStringSubmatch(text, -1)
+	if len(flags) < 4 {
+		t.Errorf("the README names %d flags", len(flags))
+	}
+	for _, f := range flags {
+		if newRunCommand().Flags().Lookup(f[1]) == nil {
+			t.Errorf("halox run has no --%s", f[1])
 		}
 	}
 }
 
 // The program is the release that the newest numbered section of the changelog is about.
 func TestVersionIsTheChangelogs(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("..", "..", "CHANGELOG.md"))
-	if os.IsNotExist(err) {
-		t.Skip("SKIPPED: the changelog is not here")
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	newest := regexp.MustCompile(`(?m)^## (\d+\.\d+\.\d+)`).FindSubmatch(text)
-	if newest == nil || string(newest[1]) != version {
+	newest := regexp.MustCompile(`(?m)^## (\d+\.\d+\.\d+)`).FindStringSubmatch(page(t, "CHANGELOG.md"))
+	if newest == nil || newest[1] != version {
 		t.Errorf("the newest section is %q, and the program's version %s", newest, version)
 	}
 }

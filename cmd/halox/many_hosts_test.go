@@ -27,19 +27,6 @@ type pageCommand struct {
 	args     []string // of halox
 }
 
-// manyHosts returns the page.
-func manyHosts(t *testing.T) string {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "many-hosts.md"))
-	if os.IsNotExist(err) {
-		t.Skip("SKIPPED: the page is not here")
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
-}
-
 // commandsOf returns the commands in the blocks of a page, in their order, and whole ones within its lines.
 func commandsOf(page string) (all []pageCommand) {
 	var lines []string
@@ -56,33 +43,6 @@ func commandsOf(page string) (all []pageCommand) {
 		}
 	}
 	return all
-}
-
-// The commands of the page have the flags and arguments that it says.
-func TestCommandsOfManyHosts(t *testing.T) {
-	all := commandsOf(manyHosts(t))
-	if len(all) < 12 {
-		t.Fatalf("%d commands: %v", len(all), all)
-	}
-	launched := 0
-	for _, c := range all {
-		cmd, rest, err := newRoot().Find(c.args)
-		if err == nil {
-			err = cmd.ParseFlags(rest)
-		}
-		if err == nil {
-			err = cmd.ValidateArgs(cmd.Flags().Args())
-		}
-		if err != nil || !cmd.Runnable() || cmd.HasSubCommands() {
-			t.Errorf("%s: %v", c.text, err)
-		}
-		if c.launcher != "" {
-			launched++
-		}
-	}
-	if launched < 8 {
-		t.Errorf("%d commands for a launcher", launched)
-	}
 }
 
 // smaller makes a command of the page one for a test: with less to measure.
@@ -129,7 +89,7 @@ func TestManyHostsOnOneHost(t *testing.T) {
 	if !testdevices.Long() {
 		t.Skip("SKIPPED: forecasts take half a minute; make test-long makes them")
 	}
-	all := commandsOf(manyHosts(t))
+	all := commandsOf(page(t, "docs/many-hosts.md"))
 	module := inFolderOfThePage(t)
 	anyDevices := strings.Replace(wired, ", count: 1", "", 1) // of which the commands say how many a host has
 	if err := os.WriteFile("heat3d.yaml", []byte(anyDevices), 0o600); err != nil {
@@ -179,7 +139,7 @@ func TestManyHostsOnOneHost(t *testing.T) {
 
 // Processes of one machine run the config as the page says.
 func TestLaunchedManyHosts(t *testing.T) {
-	all := commandsOf(manyHosts(t))
+	all := commandsOf(page(t, "docs/many-hosts.md"))
 	i := slices.IndexFunc(all, func(c pageCommand) bool { return c.launcher == "mpirun -n 2" })
 	if i < 0 {
 		t.Fatal("the page starts no processes on one machine")
@@ -196,7 +156,7 @@ func TestLaunchedManyHosts(t *testing.T) {
 
 // The commands for two hosts are carried out over two, in the order of the page, and those for one with what they wrote.
 func TestNetnsManyHosts(t *testing.T) {
-	all := commandsOf(manyHosts(t))
+	all := commandsOf(page(t, "docs/many-hosts.md"))
 	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
 		n := testnet.New(t, 2)
 		for _, h := range n.Hosts {
@@ -229,7 +189,7 @@ func TestNetnsManyHosts(t *testing.T) {
 
 // The batch script of the page can be read by bash, and by sbatch where that is.
 func TestBatchScriptOfManyHosts(t *testing.T) {
-	_, script, found := strings.Cut(manyHosts(t), "```bash\n")
+	_, script, found := strings.Cut(page(t, "docs/many-hosts.md"), "```bash\n")
 	script, _, _ = strings.Cut(script, "```")
 	if !found || !strings.HasPrefix(script, "#!/bin/bash\n#SBATCH ") {
 		t.Fatalf("the page has the script %q", script)

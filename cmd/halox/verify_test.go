@@ -25,7 +25,7 @@ func TestVerify(t *testing.T) {
 			"ok    scheme blocked with 4 steps an exchange by peer: 20 steps on 4 host devices give the bits of one\n",
 			"ok    ranks of host 1 and host 3: puts at every alignment come whole before their notification, tags are counted apart\n",
 			"ok    ranks of host 2: puts at every alignment come whole before their notification, tags are counted apart\n",
-			"ok    ranks of all 4 devices: nobody leaves a barrier early, and what was stored before is seen\n",
+			"ok    ranks of all 4 devices: none leaves a barrier early, and what was stored before is seen\n",
 		}, "all 58 checks hold\n"},
 		{"few steps", []string{"stop.iterations=3", "precision=float32"}, []string{"scheme baseline by staged: 3 steps"}, "all 58 checks hold\n"},
 		{"thin", []string{"grid.size=[12,2,9]"}, []string{"width 1, float32"}, "all 43 checks hold\n"},

@@ -266,10 +266,11 @@ func (r *Recorder) Keep(draw func(*results.Record) (plot.Chart, error)) error {
 	if !r.keeps() {
 		return nil
 	}
-	err := r.draw(draw)
+	var err error
 	if r.Files.Record != "" {
-		err = errors.Join(r.Record.Write(r.Files.Record), err)
+		err = r.Record.Write(r.Files.Record)
 	}
+	err = errors.Join(err, r.draw(draw))
 	noteLeftOut(r.Record, r.Notes)
 	return errors.Join(err, checkLeftOut(r.Record))
 }

@@ -317,74 +317,56 @@ func (v *Verifier) devices() (all []*streams.Device) {
 }
 
 // ranks returns the litmus tests of ranks: on each device, between the two of each pair, and among all. There are none
-// where some device does not reach another, and none among all where these are too many. Of several processes they are
-// among all devices.
+// if some device does not reach another, and none among all if these are too many. Several processes run those among all
+// devices: they end together, so that none is given up when the command is interrupted.
 func (v *Verifier) ranks() (all []check) {
-	if !v.processes().IsAlone() {
-		return v.ranksOfProcesses()
-	}
 	tests := litmus.Tests{Compiler: v.Session.Compiler, Links: v.Session.Links, Limit: v.Limit}
+	puts := func(of string, some ...*streams.Device) check {
+		name := "ranks of " + of + ": puts at every alignment come whole before their notification, tags are counted " +
+			"apart"
+		return check{name, func(ctx context.Context) error {
+			return errors.Join(tests.Puts(ctx, some...), tests.Counts(ctx, some...))
+		}}
+	}
 	devices := v.devices()
-	for _, from := range devices {
-		for _, to := range devices {
-			if _, _, err := v.Session.Links.Choose(p2p.Direct, from, to, p2p.MessageShape{}); err != nil {
-				fmt.Fprintf(v.Out, "left out: ranks: %v\n", err)
-				return nil
+	n, of := len(devices), fmt.Sprintf("all %d devices", len(devices))
+	if p := v.processes(); !p.IsAlone() {
+		tests.Processes, devices, n = p, v.Session.Devices, 0
+		for _, count := range v.Session.Counts() {
+			n += count
+		}
+		of = fmt.Sprintf("%d devices of %s", n, p.Counted())
+	} else {
+		for i, to := range devices {
+			all = append(all, puts(to.String(), to))
+			for k, from := range devices {
+				if _, _, err := v.Session.Links.Choose(p2p.Direct, from, to, p2p.MessageShape{}); err != nil {
+					fmt.Fprintf(v.Out, "left out: ranks: %v\n", err)
+					return nil
+				}
+				if k < i {
+					all = append(all, puts(fmt.Sprintf("%v and %v", from, to), from, to))
+				}
 			}
 		}
 	}
-	puts := func(of string, some ...*streams.Device) {
-		name := "ranks of " + of + ": puts at every alignment come whole before their notification, tags are counted " +
-			"apart"
-		all = append(all, check{name, func(ctx context.Context) error {
-			return errors.Join(tests.Puts(ctx, some...), tests.Counts(ctx, some...))
-		}})
-	}
-	for i, d := range devices {
-		puts(d.String(), d)
-		for _, other := range devices[:i] {
-			puts(fmt.Sprintf("%v and %v", other, d), other, d)
-		}
-	}
-	if n := len(devices); n > ranks.MaxDevices {
-		fmt.Fprintf(v.Out, "left out: ranks of all %d devices; up to %d are possible\n", n, ranks.MaxDevices)
+	if n > ranks.MaxDevices {
+		fmt.Fprintf(v.Out, "left out: ranks of %s; up to %d are possible\n", of, ranks.MaxDevices)
 		return all
 	}
-	return append(all, among(tests, fmt.Sprintf("ranks of all %d devices: ", len(devices)), devices)...)
-}
-
-// among returns the tests in which all ranks of some devices take part.
-func among(tests litmus.Tests, name string, devices []*streams.Device) []check {
-	return []check{
-		{name + "nobody leaves a barrier early, and what was stored before is seen",
+	all = append(all,
+		check{"ranks of " + of + ": none leaves a barrier early, and what was stored before is seen",
 			func(ctx context.Context) error { return tests.Barriers(ctx, devices...) }},
-		{name + "one gets what all put to it at once",
-			func(ctx context.Context) error { return tests.AllToOne(ctx, devices...) }},
+		check{"ranks of " + of + ": one gets what all put to it at once",
+			func(ctx context.Context) error { return tests.AllToOne(ctx, devices...) }})
+	if tests.Processes == nil {
+		return all
 	}
-}
-
-// ranksOfProcesses returns the tests among the devices of all processes, which end them together: none is given up when
-// the command is interrupted.
-func (v *Verifier) ranksOfProcesses() (together []check) {
-	p, devices, n := v.processes(), v.Session.Devices, 0
-	for _, count := range v.Session.Counts() {
-		n += count
+	all = append(all, puts(of, devices...))
+	for i, c := range all {
+		all[i].run = func(ctx context.Context) error { return c.run(context.WithoutCancel(ctx)) }
 	}
-	if n > ranks.MaxDevices {
-		fmt.Fprintf(v.Out, "left out: ranks: %d devices of all processes; up to %d are possible\n", n, ranks.MaxDevices)
-		return nil
-	}
-	tests := litmus.Tests{Compiler: v.Session.Compiler, Links: v.Session.Links, Processes: p, Limit: v.Limit}
-	name := fmt.Sprintf("ranks of %d devices of %s: ", n, p.Counted())
-	all := append(among(tests, name, devices), check{name + "puts at every alignment come whole before their " +
-		"notification, tags are counted apart", func(ctx context.Context) error {
-		return errors.Join(tests.Puts(ctx, devices...), tests.Counts(ctx, devices...))
-	}})
-	for _, c := range all {
-		together = append(together,
-			check{c.name, func(ctx context.Context) error { return c.run(context.WithoutCancel(ctx)) }})
-	}
-	return together
+	return all
 }
 
 // report makes all checks, prints a line for each, and their number. It is an error
