@@ -32,7 +32,6 @@ type SchedFlags uint32
 const (
 	SchedAuto     SchedFlags = 0
 	SchedSpin     SchedFlags = 1
-	SchedYield    SchedFlags = 2
 	SchedBlocking SchedFlags = 4
 )
 
@@ -40,12 +39,10 @@ const (
 type HostFlags uint32
 
 // HostPortable memory is pinned for all contexts; HostMapped memory is in the
-// device's address space too; HostWriteCombined memory is fast for the device
-// to read and slow for the host to.
+// device's address space too.
 const (
-	HostPortable      HostFlags = 1
-	HostMapped        HostFlags = 2
-	HostWriteCombined HostFlags = 4
+	HostPortable HostFlags = 1
+	HostMapped   HostFlags = 2
 )
 
 // EventFlags say what an event can do.
@@ -84,64 +81,35 @@ type Pitched struct {
 // Attribute is a property of a device, see [Device.Attribute].
 type Attribute int32
 
-// Device attributes. Sizes are in bytes, clocks in kHz, the bus width in bits.
-// A driver may give 0 for the clocks of devices that change them all the time.
+// Device attributes that halox or its tests read. Sizes are in bytes, the bus width in bits.
 const (
-	AttrMaxThreadsPerBlock      Attribute = 1
-	AttrMaxSharedPerBlock       Attribute = 8
-	AttrWarpSize                Attribute = 10
-	AttrMaxPitch                Attribute = 11
-	AttrClockRate               Attribute = 13
-	AttrMultiprocessorCount     Attribute = 16
-	AttrIntegrated              Attribute = 18
-	AttrCanMapHostMemory        Attribute = 19
-	AttrComputeMode             Attribute = 20
-	AttrECCEnabled              Attribute = 32
-	AttrMemoryClockRate         Attribute = 36
-	AttrMemoryBusWidth          Attribute = 37
-	AttrL2CacheSize             Attribute = 38
-	AttrMaxThreadsPerSM         Attribute = 39
-	AttrAsyncEngineCount        Attribute = 40
-	AttrUnifiedAddressing       Attribute = 41
-	AttrComputeCapabilityMajor  Attribute = 75
-	AttrComputeCapabilityMinor  Attribute = 76
-	AttrStreamPrioritySupported Attribute = 78
-	AttrMaxSharedPerSM          Attribute = 81
-	AttrMaxRegistersPerSM       Attribute = 82
-	AttrHostNativeAtomics       Attribute = 86
-	AttrCooperativeLaunch       Attribute = 95
-	AttrMaxSharedPerBlockOptin  Attribute = 97
-	AttrMaxBlocksPerSM          Attribute = 106
-	AttrMaxPersistingL2         Attribute = 108
-	AttrReservedSharedPerBlock  Attribute = 111
-	AttrGPUDirectRDMASupported  Attribute = 116
-	AttrMulticastSupported      Attribute = 132
-	AttrHostNumaID              Attribute = 134
+	AttrWarpSize               Attribute = 10
+	AttrMaxPitch               Attribute = 11
+	AttrMultiprocessorCount    Attribute = 16
+	AttrMemoryBusWidth         Attribute = 37
+	AttrL2CacheSize            Attribute = 38
+	AttrAsyncEngineCount       Attribute = 40
+	AttrComputeCapabilityMajor Attribute = 75
+	AttrComputeCapabilityMinor Attribute = 76
+	AttrMaxSharedPerBlockOptin Attribute = 97
 )
 
 // P2PAttribute is a property of a pair of devices, see [Device.P2PAttribute].
 type P2PAttribute int32
 
-// The rank orders the links from one device, 0 first; the others are 0 or 1.
-const (
-	P2PPerformanceRank P2PAttribute = 1
-	P2PAccessSupported P2PAttribute = 2
-	P2PNativeAtomics   P2PAttribute = 3
-)
+// P2PNativeAtomics is 1 if atomics work over the link, 0 if not.
+const P2PNativeAtomics P2PAttribute = 3
 
 // FuncAttribute is a property of a kernel, see [Context.FunctionAttribute].
 type FuncAttribute int32
 
-// Function attributes. Sizes are in bytes: static shared memory a block,
-// local memory (where spills go) a thread, dynamic shared memory a block.
+// Function attributes. Sizes are in bytes: static shared memory per block, local memory (where spills go) per thread,
+// dynamic shared memory per block.
 const (
 	FuncMaxThreadsPerBlock FuncAttribute = 0
 	FuncSharedSize         FuncAttribute = 1
-	FuncConstSize          FuncAttribute = 2
 	FuncLocalSize          FuncAttribute = 3
 	FuncRegisters          FuncAttribute = 4
-	FuncPTXVersion         FuncAttribute = 5
-	FuncBinaryVersion      FuncAttribute = 6
 	FuncMaxDynamicShared   FuncAttribute = 8
 	FuncPreferredCarveout  FuncAttribute = 9
 )
@@ -153,13 +121,10 @@ type Code int32
 
 // The codes that halox, or its user, can act on.
 const (
-	CodeSuccess            Code = 0
 	CodeInvalidValue       Code = 1
 	CodeOutOfMemory        Code = 2
-	CodeNotInitialized     Code = 3
 	CodeDeinitialized      Code = 4
 	CodeStubLibrary        Code = 34
-	CodeDeviceUnavailable  Code = 46
 	CodeNoDevice           Code = 100
 	CodeInvalidDevice      Code = 101
 	CodeInvalidImage       Code = 200
@@ -175,10 +140,8 @@ const (
 	CodeNotFound           Code = 500
 	CodeNotReady           Code = 600
 	CodeIllegalAddress     Code = 700
-	CodeOutOfResources     Code = 701
 	CodeLaunchTimeout      Code = 702
 	CodePeerAlreadyEnabled Code = 704
-	CodePeerNotEnabled     Code = 705
 	CodePrimaryActive      Code = 708
 	CodeContextDestroyed   Code = 709
 	CodeAssert             Code = 710
@@ -190,14 +153,10 @@ const (
 	CodeInvalidPC          Code = 718
 	CodeLaunchFailed       Code = 719
 	CodeCooperativeTooBig  Code = 720
-	CodeNotPermitted       Code = 800
-	CodeNotSupported       Code = 801
-	CodeSystemNotReady     Code = 802
 	CodeDriverMismatch     Code = 803
 	CodeMPSTerminated      Code = 807
 	CodeCaptureUnsupported Code = 900
 	CodeCaptureInvalidated Code = 901
-	CodeCaptureMerge       Code = 902
 	CodeCaptureUnmatched   Code = 903
 	CodeCaptureUnjoined    Code = 904
 	CodeCaptureIsolation   Code = 905
