@@ -225,8 +225,8 @@ __device__ __forceinline__ void reduce_block(const BinnedTotals &t, double *ther
 }
 
 // A point, as a point function sees it in the Windows of a group.
-template <int N, typename Seen> struct Site {
-	const Seen &windows;
+template <int N, int LAYERS> struct Site {
+	const Windows<N, LAYERS> &windows;
 	Results<N> &results;
 	const Coordinates &coordinates;
 	const Moment &moment;
@@ -361,16 +361,17 @@ __device__ __forceinline__ void store(const Cursor &c, i64 d, const Windows<N, L
 
 // initial is what a group holds of an array before the point function: what is there, if that
 // is read in place, and else 0.
-template <int K, int N, typename Seen>
-__device__ __forceinline__ void initial(const Seen &w, int layer, int v, Results<N> &r) {
+template <int K, int N, int LAYERS>
+__device__ __forceinline__ void initial(const Windows<N, LAYERS> &w, int layer, int v, Results<N> &r) {
 	typedef Written<K> W;
 	if constexpr (W::IN_PLACE) r.of(Constant<K>()).v[v] = w.of(Constant<W::BEFORE>()).at(layer, v, 0, 0, 0);
 	else r.of(Constant<K>()).v[v] = typename W::T();
 }
 
 // compute calls the point function for the group in a layer.
-template <int N, typename Seen, typename F>
-__device__ __forceinline__ void compute(const F &f, const Seen &w, int layer, const i64 *index, Results<N> &r) {
+template <int N, int LAYERS, typename F>
+__device__ __forceinline__ void compute(const F &f, const Windows<N, LAYERS> &w, int layer, const i64 *index,
+                                        Results<N> &r) {
 #pragma unroll
 	for (int v = 0; v < N; v++) {
 #define INITIAL(K) initial<K>(w, layer, v, r);
@@ -379,7 +380,7 @@ __device__ __forceinline__ void compute(const F &f, const Seen &w, int layer, co
 #define IDENTITY(K) r.reduced##K[v] = identity(Reduced<K>::OP);
 		REDUCTIONS(IDENTITY)
 #undef IDENTITY
-		Site<N, Seen> p = {w, r, f.coordinates, f.moment, f.parameters, layer, v, {index[0], index[1], index[2]}};
+		Site<N, LAYERS> p = {w, r, f.coordinates, f.moment, f.parameters, layer, v, {index[0], index[1], index[2]}};
 		point_function::call(p);
 	}
 }

@@ -94,28 +94,6 @@ func generationsOf(kind, i int) []string {
 	return testdevices.Generations(i / 4)
 }
 
-// Every shape, also with single points or measuring, has blocks of no more threads than its kernels are
-// compiled for.
-func TestShapesKeepToTheirLaunchBounds(t *testing.T) {
-	flat := lbmSample(lbmSource, 192)
-	flat.point.Dims = 2
-	for i := range flat.accesses[0].Footprints {
-		flat.accesses[0].Footprints[i] = stencil.Point()
-	}
-	for _, s := range append(append(compiledSamples(), linearSamples(t)...), flat) {
-		f := must(newPlan(s.point, s.accesses))(t).form()
-		for _, shape := range f.shapes {
-			for _, shape := range []Shape{shape, f.single(shape)} {
-				plain, measured := f.boundsOf(shape.Single)
-				m := f.measuredShape(shape)
-				if shape.Block[0]*shape.Block[1] > plain.threads || m.Block[0]*m.Block[1] > measured.threads {
-					t.Errorf("%s: %+v and %+v in bounds of %d and %d threads", s.point.Name, shape, m, plain.threads, measured.threads)
-				}
-			}
-		}
-	}
-}
-
 // readSource reads a source, and skips the test where sources are not: beside test programs on other machines.
 func readSource(t *testing.T, file string) []byte {
 	t.Helper()

@@ -9,25 +9,30 @@ import (
 	"github.com/halox/halox/stencil"
 )
 
-// Every shape has a kernel and fits the bounds that it is compiled for, also as sweeps that measure take it.
-// Blocks are whole warps.
+// Every shape has a kernel and fits the bounds that it is compiled for, also with single points and as sweeps that
+// measure take it. Blocks are whole warps.
 func TestShapesFitTheirBounds(t *testing.T) {
-	for _, s := range append(samples(), linearSamples(t)...) {
+	flat := lbmSample()
+	flat.point.Dims = 2
+	for i := range flat.accesses[0].Footprints {
+		flat.accesses[0].Footprints[i] = stencil.Point()
+	}
+	for _, s := range append(append(compiledSamples(), linearSamples(t)...), flat) {
 		f := must(newPlan(s.point, s.accesses))(t).form()
+		check := func(shape Shape, most int, names []string) {
+			threads := shape.Block[0] * shape.Block[1]
+			if threads == 0 || threads%32 > 0 || threads > most {
+				t.Errorf("%s: shape %v has blocks of %d threads; the most is %d", s.point.Name, shape, threads, most)
+			}
+			if !slices.Contains(names, f.kernel(shape)) && !(shape.Single && f.layered) {
+				t.Errorf("%s: there is no kernel %s for shape %v", s.point.Name, f.kernel(shape), shape)
+			}
+		}
 		for _, shape := range f.shapes {
-			bounds, measured := f.boundsOf(shape.Single)
-			for _, c := range []struct {
-				shape Shape
-				most  int
-				names []string
-			}{{shape, bounds.threads, f.kernels()}, {f.measuredShape(shape), measured.threads, f.measuredKernels()}} {
-				threads := c.shape.Block[0] * c.shape.Block[1]
-				if threads == 0 || threads%32 > 0 || threads > c.most {
-					t.Errorf("%s: shape %v has blocks of %d threads; %d are possible", s.point.Name, c.shape, threads, c.most)
-				}
-				if !slices.Contains(c.names, f.kernel(c.shape)) {
-					t.Errorf("%s: there is no kernel %s for shape %v", s.point.Name, f.kernel(c.shape), c.shape)
-				}
+			for _, shape := range []Shape{shape, f.single(shape)} {
+				bounds, measured := f.boundsOf(shape.Single)
+				check(shape, bounds.threads, f.kernels())
+				check(f.measuredShape(shape), measured.threads, f.measuredKernels())
 			}
 		}
 	}
