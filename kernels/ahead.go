@@ -32,8 +32,8 @@ type imageAhead struct {
 	ok   bool
 }
 
-// Ahead returns one. When the context ends, nothing more is begun, and nobody waits for what is
-// being compiled.
+// Ahead returns one. When the context ends, nothing more is begun, and what is being compiled is not
+// waited for.
 func (c *Compiler) Ahead(ctx context.Context) *Ahead {
 	a := &Ahead{ctx: ctx, images: map[string]*imageAhead{}, modules: map[string]bool{}}
 	a.stopping, a.stop = context.WithCancel(ctx)

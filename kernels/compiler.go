@@ -66,7 +66,8 @@ type compiled struct {
 // where it was looked for.
 func NewCompiler(o Options) *Compiler {
 	return &Compiler{compiled: &compiled{
-		options: o, cache: cache.At(o.Cache).Below("kernels"), cores: make(chan struct{}, max(2, runtime.GOMAXPROCS(0))),
+		options: o, cache: cache.At(o.Cache).Below("kernels"),
+		cores: make(chan struct{}, max(2, runtime.GOMAXPROCS(0))),
 	}}
 }
 

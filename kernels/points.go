@@ -85,7 +85,8 @@ func Points[T any](d *streams.Device, spec PointSpec[T]) (*streams.Kernel, error
 	}
 	// An empty struct takes a byte in C++, and the boxes begin 8 bytes after it.
 	return pointsOf(d, PointSpec[int64]{
-		Name: spec.Name, Work: spec.Work, Arrays: spec.Arrays, Boxes: spec.Boxes, Row: spec.Row, Function: spec.Function,
+		Name: spec.Name, Work: spec.Work, Arrays: spec.Arrays, Boxes: spec.Boxes, Row: spec.Row,
+		Function: spec.Function,
 	})
 }
 

@@ -150,7 +150,8 @@ const memberAt = `#ifdef __CUDACC_RTC__
 #define OFFSET_OF(type, member) __builtin_offsetof(type, member)
 #endif
 #define MEMBER_AT(type, member, offset, size) \
-	static_assert((unsigned long long)OFFSET_OF(type, member) == offset && sizeof(((type *)0)->member) == size, "as in Go")
+	static_assert((unsigned long long)OFFSET_OF(type, member) == offset && \
+	                  sizeof(((type *)0)->member) == size, "as in Go")
 `
 
 // layoutSource is C++ that holds a file to all its mirrors, at compile time.

@@ -89,7 +89,9 @@ func (c *Context) MemcpyDtoDAsync(dst, src DevicePtr, n uint64, s Stream) error 
 
 // MemcpyPeerAsync copies from the memory of one context's device to that of
 // another. Without peer access between them the driver goes through the host.
-func (c *Context) MemcpyPeerAsync(dst DevicePtr, dstCtx *Context, src DevicePtr, srcCtx *Context, n uint64, s Stream) error {
+func (c *Context) MemcpyPeerAsync(
+	dst DevicePtr, dstCtx *Context, src DevicePtr, srcCtx *Context, n uint64, s Stream,
+) error {
 	return c.check("cuMemcpyPeerAsync", C.halox_copy_peer(c.driver.table, c.handle,
 		C.CUaddr(dst), dstCtx.handle, C.CUaddr(src), srcCtx.handle, C.size_t(n), C.CUhandle(s)))
 }
@@ -103,7 +105,9 @@ func (c *Context) Memcpy3DAsync(dst, src Pitched, n Extent, s Stream) error {
 
 // Memcpy3DPeerAsync copies a box from the memory of one context's device to
 // that of another, as [Context.MemcpyPeerAsync] does with a row.
-func (c *Context) Memcpy3DPeerAsync(dst Pitched, dstCtx *Context, src Pitched, srcCtx *Context, n Extent, s Stream) error {
+func (c *Context) Memcpy3DPeerAsync(
+	dst Pitched, dstCtx *Context, src Pitched, srcCtx *Context, n Extent, s Stream,
+) error {
 	p := copy3D(dst, dstCtx.handle, src, srcCtx.handle, n)
 	return c.check("cuMemcpy3DPeerAsync", C.halox_copy_3d_peer(c.driver.table, c.handle, &p, C.CUhandle(s)))
 }

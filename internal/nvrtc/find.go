@@ -55,7 +55,7 @@ func isFolder(path string) bool {
 	return err != nil || info.IsDir()
 }
 
-// places are the patterns to look for where nobody said where it is.
+// places are the patterns to look for where no path was given.
 func places() (patterns []string) {
 	for _, dir := range filepath.SplitList(os.Getenv("LD_LIBRARY_PATH")) {
 		if dir != "" {

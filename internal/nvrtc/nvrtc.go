@@ -49,7 +49,8 @@ type NotFoundError struct {
 // Error says what to do about it, and lists the places.
 func (e *NotFoundError) Error() string {
 	return fmt.Sprintf(
-		"%v; pip install nvidia-cuda-nvrtc or install the CUDA toolkit, or name the library in HALOX_NVRTC; looked for %s",
+		"%v; pip install nvidia-cuda-nvrtc or install the CUDA toolkit, or name the library in HALOX_NVRTC; "+
+			"looked for %s",
 		ErrNotFound, strings.Join(e.Tried, ", "))
 }
 

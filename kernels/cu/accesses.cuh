@@ -45,7 +45,15 @@ template <> struct Read<0> {
 		constexpr int layers[][3] = {{99, 0, 99}, {0, -1, 0}, {99, 0, 99}};
 		return layers[row][part];
 	}
-	__device__ static constexpr bool reads(int dx, int dy, int dz) { return (dx == 0 && dy == 0 && dz == -1) || (dx == 0 && dy == -1 && dz == 0) || (dx == -1 && dy == 0 && dz == 0) || (dx == 0 && dy == 0 && dz == 0) || (dx == 1 && dy == 0 && dz == 0) || (dx == 0 && dy == 1 && dz == 0) || (dx == 0 && dy == 0 && dz == 1); }
+	__device__ static constexpr bool reads(int dx, int dy, int dz) {
+		return (dx == 0 && dy == 0 && dz == -1) ||
+		       (dx == 0 && dy == -1 && dz == 0) ||
+		       (dx == -1 && dy == 0 && dz == 0) ||
+		       (dx == 0 && dy == 0 && dz == 0) ||
+		       (dx == 1 && dy == 0 && dz == 0) ||
+		       (dx == 0 && dy == 1 && dz == 0) ||
+		       (dx == 0 && dy == 0 && dz == 1);
+	}
 	__device__ static void outside() { offset_beside_the_footprint_of_u(); }
 };
 NEVER_LINKED(offset_beside_the_footprint_of_old)
@@ -61,7 +69,9 @@ template <> struct Read<1> {
 		constexpr int layers[][3] = {{99, 0, 99}};
 		return layers[row][part];
 	}
-	__device__ static constexpr bool reads(int dx, int dy, int dz) { return 0 <= dx && dx < 1 && 0 <= dy && dy < 1 && 0 <= dz && dz < 1; }
+	__device__ static constexpr bool reads(int dx, int dy, int dz) {
+		return 0 <= dx && dx < 1 && 0 <= dy && dy < 1 && 0 <= dz && dz < 1;
+	}
 	__device__ static void outside() { offset_beside_the_footprint_of_old(); }
 };
 template <> struct Written<0> {
@@ -82,7 +92,8 @@ constexpr Reduction<0> motion{};
 constexpr Reduction<1> highest{};
 #line 1 "wave.cu"
 template <typename P> __device__ __forceinline__ void wave(P &p) {
-	const double sum = p.at(u, 1, 0, 0) + p.at(u, -1, 0, 0) + p.at(u, 0, 1, 0) + p.at(u, 0, -1, 0) + p.at(u, 0, 0, 1) + p.at(u, 0, 0, -1);
+	const double sum = p.at(u, 1, 0, 0) + p.at(u, -1, 0, 0) + p.at(u, 0, 1, 0) + p.at(u, 0, -1, 0)
+		+ p.at(u, 0, 0, 1) + p.at(u, 0, 0, -1);
 	const double v = 2 * p.at(u) - p.at(old) + p.parameters.C2 * (sum - 6 * p.at(u));
 	p.set(next, v);
 	p.reduce(motion, (v - p.at(old)) * (v - p.at(old)));

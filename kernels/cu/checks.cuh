@@ -50,7 +50,7 @@ __device__ __forceinline__ unsigned packet_number(const Tiles &s, int check) {
 	return (unsigned)number_of(s, check) + 1;
 }
 
-// wait_for_packet waits for a packet of a number and returns its value. After a timeout it reports whom it waited for,
+// wait_for_packet waits for a packet of a number and returns its value. After a timeout it reports what it waited for,
 // see report_timeout, and clears came. Where came is false it looks some 500 times. It has no branch around the wait:
 // with one, steps of which norms are taken took a fifth longer.
 __device__ __forceinline__ double wait_for_packet(const Tiles &s, const CheckPacket *at, unsigned number, u64 whom,

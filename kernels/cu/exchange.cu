@@ -112,9 +112,10 @@ extern "C" __global__ void __launch_bounds__(256) direct_exchange(const __grid_c
 	}
 }
 
-// exchange_begin and exchange_end are the halves of an exchange whose stores are made by launches between the two, in one block. The first ends once the
-// ghosts of all neighbours may be overwritten. The second says that all is stored, as if blocks of direct_exchange had done it, and ends once the
-// ghosts of this GPU have arrived. After a timeout it says nothing, though launches between the two have stored: the run ends without a field.
+// exchange_begin and exchange_end are the halves of an exchange whose stores are made by launches between the two, in
+// one block. The first ends once the ghosts of all neighbours may be overwritten. The second says that all is stored,
+// as if blocks of direct_exchange had done it, and ends once the ghosts of this GPU have arrived. After a timeout it
+// says nothing, though launches between the two have stored: the run ends without a field.
 extern "C" __global__ void __launch_bounds__(256) exchange_begin(const __grid_constant__ DirectExchange s) {
 	grid_dependency_wait();
 	const i64 me = threadIdx.x;

@@ -1,5 +1,5 @@
 // Flags by which GPUs, and the thread blocks of one, wait for each other. A flag is a count that only
-// grows. It lies in the memory of the GPU that waits for it; who signals adds to it over the link,
+// grows. It lies in the memory of the GPU that waits for it; a signal adds to it over the link,
 // after the stores that it stands for.
 #pragma once
 
@@ -9,12 +9,12 @@
 // stored before its last barrier.
 __device__ inline void signal(u64 *count) { add_release_sys(count, 1); }
 
-// A report says who was waited for in vain: 0 for nobody, 1 + a neighbour, THIS_DEVICE for another block of the same
+// A report says for which wait a timeout was: 0 for none, 1 + a neighbour, THIS_DEVICE for another block of the same
 // GPU, NORMS_OF + a rank for the norms of that rank.
 enum { THIS_DEVICE = 1000, NORMS_OF = 2000 };
 
 // wait polls until done() returns true. It returns false after a time limit in nanoseconds, or soon if a report says
-// that this GPU has waited for a neighbour in vain: otherwise each launch that is queued behind would wait as long
+// that a wait of this GPU for a neighbour timed out: otherwise each launch that is queued behind would wait as long
 // again. The report lies in host memory; it may be null. It is read at one reading of the clock in HOST_READS_APART on
 // average, which the clock's own bits choose, since hundreds of threads that poll host memory slow down all memory
 // accesses of the GPU. The clock may advance by 1024 ns at once.
@@ -37,7 +37,7 @@ __device__ inline bool wait_for_count(const u64 *count, u64 value, i64 limit, co
 	return wait(limit, report, [&] { return load_acquire_sys(count) >= value; });
 }
 
-// report_timeout says in host memory whom a block of this GPU waited for in vain: 1 + the neighbour, or
+// report_timeout says in host memory for which wait of a block of this GPU a timeout was: 1 + the neighbour, or
 // THIS_DEVICE for another block. The first neighbour stays; it also replaces THIS_DEVICE, since the other
 // block may have waited for the neighbour itself.
 __device__ inline void report_timeout(u64 *report, u64 whom) {

@@ -3,7 +3,7 @@
 
 #include "common.cuh"
 
-// Whether arrays that a point function only reads are written by nobody else meanwhile.
+// Whether nothing writes the arrays that a point function only reads while the kernel runs.
 #ifndef ALL_READ_ONLY
 #define ALL_READ_ONLY true
 #endif

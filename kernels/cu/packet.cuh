@@ -4,7 +4,7 @@
 #include "device.cuh"
 
 // A value and its step. Each word of 8 bytes holds the step and 4 bytes of the value, since words
-// may arrive one by one: who finds the step in all words has the value, without a flag or a fence.
+// may arrive one by one: a reader that finds the step in all words has the value, without a flag or a fence.
 template <int BYTES> struct PacketOf;
 
 template <> struct PacketOf<4> {

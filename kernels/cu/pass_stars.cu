@@ -149,12 +149,12 @@ struct March {
 	__device__ __forceinline__ bool read_beside() const { return bits >> 25 & 1; }
 	__device__ __forceinline__ bool idle() const {
 		return bits >> 26 & 1;
-	} // whether nobody needs what the warp computes
+	} // whether what the warp computes is not needed
 
 	static __device__ __forceinline__ SharedAddress shared() { return shared_address(dynamic_shared()); }
 
 	// The barrier between a warp and the one below it; the next is that between it and the one above. The outermost
-	// have nobody on one side.
+	// have no neighbor on one side.
 	static __device__ __forceinline__ SharedAddress barrier(int warp) { return shared() + READY_AT + warp * 8; }
 
 	// The warp's first row, and the thread's first column.

@@ -1,4 +1,4 @@
-// The sums of a stencil's points that lie in one plane as Planar in kernels/internal/source writes them.
+// The sums of points in one plane as Planar in kernels/internal/source writes them.
 #pragma once
 
 #include "device.cuh"

@@ -5,7 +5,7 @@
 // Some blocks sweep the boundary region, slab by slab, and exchange signals with the neighbours; the
 // others sweep the interior meanwhile. A block of a slab begins when the blocks of all neighbours
 // that the slab exchanges points with have finished the stage before. So all ghosts that it reads
-// have come, and those that it stores into nobody reads any more: whoever reads them signals too.
+// have come, and those that it stores into are not read any more: their readers signal too.
 
 #define ALL_READ_ONLY false // ghosts are written while the kernel runs
 
@@ -66,7 +66,7 @@ template <bool MEASURED> __device__ __forceinline__ BinnedTotals boundary(const 
 }
 
 // make_stage makes a stage. The layers of blocks that sweep slabs come early: they are started early, and
-// those of the neighbours too, so that who waits has not long to wait; and with layers of the
+// those of the neighbours too, so that waits are short; and with layers of the
 // interior between them, so that memory has work while they wait.
 template <bool MEASURED> __device__ __forceinline__ void make_stage(const Stage &s) {
 	const unsigned layer = (unsigned)grid_layer(), every = (unsigned)s.every, turn = layer / every;

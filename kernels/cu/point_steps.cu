@@ -2,7 +2,7 @@
 // boundary region of a stage and store its points into the ghosts of neighbours too, the others sweep
 // its interior. After each stage all blocks of the GPU wait for each other. Those of a slab also signal
 // the neighbours of the slab that they have finished the stage, and wait until these have: so ghosts
-// that the next stage reads have come, and those that it stores into nobody reads any more.
+// that the next stage reads have come, and those that it stores into are not read any more.
 //
 // All blocks must run at the same time.
 //

@@ -54,7 +54,7 @@ struct SlabTargets {
 		const unsigned *from = to.lists + slab * WRITE_COUNT;
 		const unsigned first = from[0], count = from[WRITE_COUNT] - first, me = thread_of_block();
 		const unsigned threads = blockDim.x * blockDim.y;
-		__syncthreads(); // who made it for another stage has read what is overwritten
+		__syncthreads(); // threads that made it for another stage have read what is overwritten
 		for (unsigned i = me; i <= WRITE_COUNT; i += threads) places[i] = from[i] - first;
 		all = to.all + first, lists = places;
 		if (count <= NEAR) {

@@ -1,4 +1,4 @@
-// Sums of float64 whose bits depend on the terms alone: not on their order, nor on who adds which of them.
+// Sums of float64 whose bits depend on the terms alone: not on their order, nor on which thread adds which of them.
 //
 // Binary digits are cut at fixed places into bins of BIN_BITS: bin n holds multiples of 2^(40n - 1074). A
 // sum has SUM_BINS bins, from that of its window on. The window is the lowest one whose bins hold the largest
@@ -261,7 +261,7 @@ static_assert(sizeof(StoredSum) == 32, "sums.Sum of Go");
 // reduce_block joins what each thread of a block has, as sums, by steps over shared memory that has room for
 // all of it. Thread 0 writes the result.
 template <typename T> __device__ void reduce_block(const T &mine, T *all, int thread, int threads, T *there) {
-	__syncthreads(); // who calls it twice has read what is overwritten
+	__syncthreads(); // a second call overwrites what all have read
 	all[thread] = mine;
 	for (int n = threads; n > 1; n = (n + 1) / 2) {
 		__syncthreads();

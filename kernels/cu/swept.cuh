@@ -13,7 +13,7 @@ struct Swept {
 	i64 layers;             // of a tile of the interior
 	i64 tiles[3];           // along x, y and the layers
 	Part interior;
-	Frame frame; // but for the moment
+	Frame frame; // without the moment
 };
 
 // Frame, of any of the steps.

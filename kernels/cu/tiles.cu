@@ -328,7 +328,7 @@ __device__ __forceinline__ void run_checked(const Tiles &s) {
 
 #endif
 
-// tile_steps makes the steps of a launch; all its blocks must run at the same time. With option WITH_NORMS it also takes
+// tile_steps runs the steps of a launch; all its blocks must run at the same time. With option WITH_NORMS it also takes
 // the norms of the last step, with CHECKS those of other steps too, and may end at one of them.
 extern "C" __global__ void __launch_bounds__(THREADS, 1) tile_steps(const __grid_constant__ Tiles s) {
 	grid_dependency_wait();

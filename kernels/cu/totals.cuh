@@ -68,7 +68,7 @@ __device__ inline void reduce_block(Operation op, double value, double *there) {
 		return one;
 	};
 	value = reduce_warp(value);
-	__syncthreads(); // who calls it twice has read what is overwritten
+	__syncthreads(); // a second call overwrites what all have read
 	if (lane == 0) warps[thread / 32] = value;
 	__syncthreads();
 	if (thread >= 32) return;

@@ -83,7 +83,7 @@ struct Tiles {
 	i64 mirrors[AXES][2]; // whether ghosts behind a side of the box are the points before it
 	const WideTile *tiles;
 	const Item *items;
-	const unsigned char *senders; // beside items: who sends the ghost
+	const unsigned char *senders; // by item: the sender of the ghost
 	const GhostCopy *copies;
 	i64 odd;                // packets of even exchanges of a GPU, behind which those of odd ones lie
 	Packet *const *inboxes; // of all neighbours, and of this GPU

@@ -13,7 +13,7 @@
 // tile B. B then has a point of A as a ghost: it lies no farther than STEPS from some point of B. So that point of B is
 // a ghost of A, and A receives from B too, in each exchange, be they adjacent at a face, at an edge, at a corner or not
 // at all. A sends exchange e+2 after a barrier behind which it has all of exchange e+1, that of B too. B sent that
-// after a barrier behind which it had all of exchange e. So nobody waits any more for what A overwrites. Tiles that
+// after a barrier behind which it had all of exchange e. So no tile waits any more for what A overwrites. Tiles that
 // exchange nothing owe each other nothing: neither reads what the other stores, in packets or in fields. Nor does A
 // change its own points in the field that is loaded, or ghosts that B loads, before B has loaded: it stores into that
 // field at the end of a launch of two or more steps, after an exchange in which it has received from B what B sent
@@ -264,7 +264,7 @@ __device__ __forceinline__ void run_checked(const Tiles &s) {
 
 #endif
 
-// tile_steps makes the steps of a launch; all its blocks must run at the same time. With option WITH_NORMS it also takes
+// tile_steps runs the steps of a launch; all its blocks must run at the same time. With option WITH_NORMS it also takes
 // the norms of the last step, with CHECKS those of other steps too, and may end at one of them.
 extern "C" __global__ void __launch_bounds__(THREADS, 1) tile_steps(const __grid_constant__ Tiles s) {
 	grid_dependency_wait();

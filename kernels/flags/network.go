@@ -20,7 +20,7 @@ const lineBytes = 128
 // one writes, and then some that are its own.
 type Network struct {
 	devices    []*streams.Device // by rank
-	neighbours [][]int           // by rank: who waits for it, and whom it waits for
+	neighbours [][]int           // by rank: those that wait for it, for which it waits too
 	each, own  int               // lines for a neighbour, and its own
 	memory     []*streams.Memory // by rank
 	report     []*streams.Memory // by rank, pinned: 1 + the place of the neighbour that a wait timed out for
@@ -120,7 +120,8 @@ func (n *Network) Err(rank int, what string) error {
 			n.devices[at-NormsOf], what)
 	case at == Itself:
 		return fmt.Errorf(
-			"flags: thread blocks of device %v timed out waiting for each other to make %s: something else keeps its multiprocessors",
+			"flags: thread blocks of device %v timed out waiting for each other to make %s: "+
+				"something else keeps its multiprocessors",
 			n.devices[rank], what)
 	default:
 		return fmt.Errorf("flags: device %v timed out waiting for its neighbour on device %s to make %s",

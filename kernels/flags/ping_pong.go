@@ -89,8 +89,10 @@ func makePlayer(c *kernels.Compiler, r *PingPong, p, other *player, serves bool)
 		return err
 	}
 	spec := streams.KernelSpec{
-		Name: "flag ping-pong", Function: found[0], Uses: []streams.Span{p.flag.All(), p.took.All()}, Reaches: []streams.Span{other.flag.All()},
-		Grid: [3]int{1, 1, 1}, Block: [3]int{1, 1, 1}, Argument: launch.Argument(&arg), Run: func() { p.onHost(other) },
+		Name: "flag ping-pong", Function: found[0], Uses: []streams.Span{p.flag.All(), p.took.All()},
+		Reaches: []streams.Span{other.flag.All()},
+		Grid:    [3]int{1, 1, 1}, Block: [3]int{1, 1, 1}, Argument: launch.Argument(&arg),
+		Run: func() { p.onHost(other) },
 	}
 	if p.kernel, err = launch.New(p.device, spec); err != nil {
 		return err

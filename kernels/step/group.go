@@ -85,8 +85,8 @@ func (g *TileGroup) open() (err error) {
 // Tiles returns how many thread blocks a rank has, one per tile.
 func (g *TileGroup) Tiles(rank int) int64 { return g.tiles.count(rank) }
 
-// PrepareChecks prepares what checks need, on all ranks, before the Steps of a rank are. ok is false where tiles have no
-// room for them. Otherwise QueueChecked may be called.
+// PrepareChecks prepares what checks need, on all ranks, before the Steps of a rank are. ok is false where tiles have
+// no room for them. Otherwise QueueChecked may be called.
 func (g *TileGroup) PrepareChecks() (ok bool, err error) {
 	if g.checks != nil {
 		return true, nil

@@ -194,8 +194,8 @@ func addressOf(a kernels.Array, p domain.Vec) uint64 {
 	return a.Data.Address() + uint64(a.Layout.Offset(p)*int64(a.Layout.ElementSize))
 }
 
-// tileSide describes a side of a rank: where its points go, and whom the ghosts behind it
-// come from, who is the rank that it stores into.
+// tileSide describes a side of a rank: where its points go, and from which rank the ghosts behind it come, which is the
+// one that it stores into.
 func (f *faceTiles) tileSide(spec *streams.KernelSpec, i, axis, high int) tileSide {
 	st := f.sides[i][axis][high]
 	if st.store < 0 {
@@ -410,7 +410,8 @@ func (t *tileRanks) makeChecks(tiles func(rank int) int64) (err error) {
 	ranks := int64(len(t.ranks))
 	addresses, checks := make([]uint64, ranks), make([]checkRoom, ranks)
 	for i, rank := range t.ranks {
-		if checks[i].votes, err = streams.Upload(rank.Device, make([]byte, checkSlots*ranks*checkPacketBytes)); err != nil {
+		votes := make([]byte, checkSlots*ranks*checkPacketBytes)
+		if checks[i].votes, err = streams.Upload(rank.Device, votes); err != nil {
 			return err
 		}
 		t.resources.Add(checks[i].votes)

@@ -41,7 +41,8 @@ func (w *wideTiles) cut() error {
 		box, ok := bestWideTiling(w.stencil.Dims, w.size(i), r.wide(), int64(w.real.Size()), int64(w.steps), room)
 		if !ok {
 			return fmt.Errorf(
-				"%w: %v points on device %v do not fit twice into the shared memory of %d multiprocessors, with ghosts %d wide around each tile",
+				"%w: %v points on device %v do not fit twice into the shared memory of %d multiprocessors, "+
+					"with ghosts %d wide around each tile",
 				ErrNoTiles, rank.Fields[0].Layout.Owned.Size(), rank.Device, rank.Device.Cores, w.steps)
 		}
 		r.cut(box.tiles)

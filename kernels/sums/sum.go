@@ -198,7 +198,7 @@ const nextBin = 1 << binBits
 type lanes [binCount][width]float64
 
 // bin adds the digits that terms have in each bin. unit is 1 over the unit of the highest bin. All that it
-// computes is exact but for digits below the lowest bin.
+// computes is exact except for digits below the lowest bin.
 func (l *lanes) bin(terms []float64, unit float64) {
 	for i, x := range terms {
 		lane := i % width

@@ -26,7 +26,7 @@ import (
 //go:embed cpu/main.h
 var mainOnCPU string
 
-// ErrNoCompiler says that there is no C++ compiler to run CUDA sources on the CPU.
+// ErrNoCompiler is the error of Check without a C++ compiler, by which CUDA sources run on the CPU.
 var ErrNoCompiler = errors.New("no g++, which is needed to run CUDA sources without a GPU")
 
 // onCPU is the kernels of a point function, compiled as C++ for the CPU, where the threads of a
@@ -147,7 +147,8 @@ func (n *plan) filesOnCPU(c classes, f form, names []string) (map[string]string,
 	for _, name := range program.Defines {
 		main += fmt.Sprintf("#define %s\n", name)
 	}
-	main += "#include \"cpu/cuda.h\"\n#include \"point.cu\"\nstatic const struct {\n\tconst char *name;\n\tvoid (*run)(Sweep);\n} kernels[] = {\n"
+	main += "#include \"cpu/cuda.h\"\n#include \"point.cu\"\n" +
+		"static const struct {\n\tconst char *name;\n\tvoid (*run)(Sweep);\n} kernels[] = {\n"
 	for _, name := range names {
 		main += fmt.Sprintf("\t{%q, %s},\n", name, name)
 	}
@@ -321,7 +322,7 @@ func (k *onGPU) upload(
 	return there, staged, nil
 }
 
-// prepare makes the sweep ready, or its measured twin.
+// prepare makes the sweep ready, or its variant that measures.
 func (k *onGPU) prepare(
 	made *streams.Resources, arrays Arrays, boxes []domain.Box, variant string,
 ) (*Launch, *Totals, error) {

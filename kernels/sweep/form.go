@@ -75,7 +75,9 @@ func (f form) scarce() bool { return f.singles != singleBounds{} }
 
 // kernel is the name of the kernel that sweeps large boxes in a shape.
 func (f form) kernel(s Shape) string {
-	name := map[way]string{streaming: "sweep_stream", severalLayers: fmt.Sprintf("sweep_layers%d", s.Layers), oneLayer: "sweep_layers1"}[f.way]
+	name := map[way]string{
+		streaming: "sweep_stream", severalLayers: fmt.Sprintf("sweep_layers%d", s.Layers), oneLayer: "sweep_layers1",
+	}[f.way]
 	if s.Single {
 		name = strings.Replace(name, "sweep_", "sweep_single_", 1)
 	}
@@ -101,7 +103,7 @@ func (f form) kernels() []string {
 	return names
 }
 
-// atOnce is how many layers a thread takes at once, the fewest that there are kernels for.
+// atOnce is how many layers a thread takes at once, the fewest that kernels are compiled for.
 func (f form) atOnce(single bool) int {
 	switch {
 	case f.way != severalLayers:
@@ -117,7 +119,7 @@ func (f form) atOnce(single bool) int {
 // several.
 const measuredLayers = 4
 
-// measuredKernels are those that have a twin which measures.
+// measuredKernels are those of which there is a variant that measures.
 func (f form) measuredKernels() []string {
 	return slices.DeleteFunc(f.kernels(), func(name string) bool {
 		return slices.ContainsFunc(f.several,
@@ -182,7 +184,9 @@ func (f form) source() string {
 	if f.scarce() {
 		text += "#define SCARCE\n"
 	}
-	return text + map[way]string{streaming: "#define STREAMS\n", severalLayers: "#define SEVERAL_LAYERS\n", oneLayer: "#define ONE_LAYER\n"}[f.way]
+	return text + map[way]string{
+		streaming: "#define STREAMS\n", severalLayers: "#define SEVERAL_LAYERS\n", oneLayer: "#define ONE_LAYER\n",
+	}[f.way]
 }
 
 // maxColumn is how many layers a thread takes at most: so that a RunningSum of sums.cuh has room for their

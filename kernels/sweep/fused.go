@@ -148,7 +148,7 @@ func (f *FusedStages) newStage(stage []StageRank) (all []*FusedStage, err error)
 	return all, nil
 }
 
-// stageWords are the numbers of struct Stage of point_step.cu but for the arrays, the interior's
+// stageWords are the numbers of struct Stage of point_step.cu without the arrays, the interior's
 // places, the targets and the frame.
 const stageWords = 2 + partNumbers + 2 + 3 + boundaryWords + maxNeighbours*3
 
@@ -191,7 +191,8 @@ func (f *FusedStage) onGPU(r StageRank, slabs []slab) error {
 	if k, err = planStage(r, slabs, room, true); err != nil {
 		return err
 	}
-	if f.totals, err = f.all.group.newTotals(r.Sweeper.device, r.Sweeper, k.blocks(), maxStageBlocks(r, slabs, room)); err != nil {
+	most := maxStageBlocks(r, slabs, room)
+	if f.totals, err = f.all.group.newTotals(r.Sweeper.device, r.Sweeper, k.blocks(), most); err != nil {
 		return err
 	}
 	k.targets, k.totals = targets, f.totals.slot(0).Address()

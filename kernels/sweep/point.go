@@ -181,8 +181,9 @@ func (p Point) check(accesses []Access) error {
 
 // cNumbers are the names in C of the kinds that Go and C store alike.
 var cNumbers = map[reflect.Kind]string{
-	reflect.Bool: "bool", reflect.Int8: "signed char", reflect.Uint8: "unsigned char", reflect.Int16: "short", reflect.Uint16: "unsigned short",
-	reflect.Int32: "int", reflect.Uint32: "unsigned", reflect.Int64: "long long", reflect.Uint64: "unsigned long long",
+	reflect.Bool: "bool", reflect.Int8: "signed char", reflect.Uint8: "unsigned char",
+	reflect.Int16: "short", reflect.Uint16: "unsigned short", reflect.Int32: "int", reflect.Uint32: "unsigned",
+	reflect.Int64: "long long", reflect.Uint64: "unsigned long long",
 	reflect.Float32: "float", reflect.Float64: "double",
 }
 

@@ -15,8 +15,8 @@ import (
 )
 
 // ResidentSteps are time steps of which a launch runs many without the host: on each device one kernel, whose thread
-// blocks wait for each other, and for those of neighbours, after each stage. All ranks queue the same steps, each by one
-// thread.
+// blocks wait for each other, and for those of neighbours, after each stage. All ranks queue the same steps, each by
+// one thread.
 type ResidentSteps struct {
 	group *stageGroup
 	ranks []*ResidentRank
@@ -28,9 +28,9 @@ type ResidentSteps struct {
 // beginning.
 //
 // group is the number of steps between two exchanges: phases whose number is a multiple of it store into ghosts of
-// others, and the number of phases is a multiple too. With more than one, GPUs run only steps of tiles, and the error is
-// ErrImpossible, with the reason, where there are none. Ghosts of neighbours that the first step of a launch reads are
-// whole.
+// others, and the number of phases is a multiple too. With more than one, GPUs run only steps of tiles, and the error
+// is ErrImpossible, with the reason, where there are none. Ghosts of neighbours that the first step of a launch reads
+// are whole.
 func NewResidentSteps(
 	ranks [][][]StageRank, group int, limit time.Duration, checks bool,
 ) (r *ResidentSteps, err error) {
@@ -151,7 +151,9 @@ func (r *ResidentRank) queue(at *streams.Stream, k *streams.Kernel, m Moment, st
 
 // putSpan puts the beginning of struct Steps of point_steps.cu.
 func putSpan(argument []byte, first, count int64, m Moment) {
-	for i, v := range []uint64{uint64(first), uint64(count), uint64(m.Step), math.Float64bits(m.Start), math.Float64bits(m.Length)} {
+	for i, v := range []uint64{
+		uint64(first), uint64(count), uint64(m.Step), math.Float64bits(m.Start), math.Float64bits(m.Length),
+	} {
 		binary.NativeEndian.PutUint64(argument[8*i:], v)
 	}
 }
@@ -186,7 +188,8 @@ func (g *stageGroup) onTiles(group int, checks bool) (all []*ResidentRank, err e
 		var norms [2]streams.Span
 		var totals [2]*Totals
 		for field := range norms {
-			if totals[field], norms[field], err = g.tileTotals(d, g.ranks[field][0][rank].Sweeper, tiles.Tiles(rank)); err != nil {
+			s := g.ranks[field][0][rank].Sweeper
+			if totals[field], norms[field], err = g.tileTotals(d, s, tiles.Tiles(rank)); err != nil {
 				return nil, err
 			}
 		}
@@ -212,8 +215,8 @@ func (g *stageGroup) newTiles(group int) (*step.TileGroup, error) {
 	return step.NewTileGroup(s.compiler, linear, real, mode, ranks, group, g.limit)
 }
 
-// tileTotals makes the totals of so many tiles, and returns where the tiles leave their norms. Where nobody
-// asks for norms there are no totals, and the kernel has a place for norms all the same.
+// tileTotals makes the totals of so many tiles, and returns where the tiles leave their norms. Without
+// norms there are no totals, and the kernel has a place for norms all the same.
 func (g *stageGroup) tileTotals(d *streams.Device, s *Sweeper, tiles int64) (t *Totals, place streams.Span, err error) {
 	if s.plan.totals() > 0 {
 		if t, err = g.newTotals(d, s, tiles, tiles); err != nil {
@@ -373,7 +376,8 @@ func (r *ResidentRank) takeTotals(p *residentPlan) (measures bool, err error) {
 				continue
 			}
 			measures = true
-			if totals[i], err = g.newTotals(g.devices[r.rank], g.ranks[phase][i][r.rank].Sweeper, p.blocks, p.blocks); err != nil {
+			sweeper := g.ranks[phase][i][r.rank].Sweeper
+			if totals[i], err = g.newTotals(g.devices[r.rank], sweeper, p.blocks, p.blocks); err != nil {
 				return false, err
 			}
 			s.totals = append(s.totals, totals[i].slot(0).Address())
@@ -407,7 +411,8 @@ func (r *ResidentRank) kernel(p *residentPlan, all []int64) (*streams.Kernel, er
 	}
 	block := blockOf(p.threads)
 	spec := streams.KernelSpec{
-		Name: "resident", Work: streams.Sweep, Function: function, Grid: [3]int{int(p.blocks), 1, 1}, Block: [3]int{block[0], block[1], 1},
+		Name: "resident", Work: streams.Sweep, Function: function, Grid: [3]int{int(p.blocks), 1, 1},
+		Block:   [3]int{block[0], block[1], 1},
 		Uses:    []streams.Span{g.flags.Memory(r.rank).All(), g.flags.Report(r.rank).All(), p.before},
 		Reaches: g.reaches(r.rank), Argument: r.argument(p, all), Cooperative: true,
 	}

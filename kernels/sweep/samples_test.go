@@ -28,7 +28,8 @@ func waveSample() sample {
 			Name: "wave", Dims: 3, Parameters: waveParameters{0.25},
 			Reductions: []Reduction{{"motion", Sum}, {"highest", Max}},
 			CUDA: `template <typename P> __device__ __forceinline__ void wave(P &p) {
-	const double sum = p.at(u, 1, 0, 0) + p.at(u, -1, 0, 0) + p.at(u, 0, 1, 0) + p.at(u, 0, -1, 0) + p.at(u, 0, 0, 1) + p.at(u, 0, 0, -1);
+	const double sum = p.at(u, 1, 0, 0) + p.at(u, -1, 0, 0) + p.at(u, 0, 1, 0) + p.at(u, 0, -1, 0)
+		+ p.at(u, 0, 0, 1) + p.at(u, 0, 0, -1);
 	const double v = 2 * p.at(u) - p.at(old) + p.parameters.C2 * (sum - 6 * p.at(u));
 	p.set(next, v);
 	p.reduce(motion, (v - p.at(old)) * (v - p.at(old)));

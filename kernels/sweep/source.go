@@ -19,12 +19,17 @@ func (n *plan) programOf(file, accesses string, others ...kernels.Header) kernel
 	}
 }
 
+// accessesBegin is how accesses.cuh begins.
+const accessesBegin = `// The accesses of a point function and the function, as source.go of kernels/sweep writes them.
+#include "names.cuh"
+
+// clang-format off
+`
+
 // source returns accesses.cuh for a point function, see site.cuh, with more build options.
 func (n *plan) source(c classes, f form, options ...string) string {
 	var b strings.Builder
-	b.WriteString(
-		"// The accesses of a point function and the function, as source.go of kernels/sweep writes them.\n#include \"names.cuh\"\n\n// clang-format off\n",
-	)
+	b.WriteString(accessesBegin)
 	b.WriteString(strings.Join(options, ""))
 	fmt.Fprintf(&b, "#define DIMS %d\n#define TOTALS %d\n", n.point.Dims, n.totals())
 	fmt.Fprintf(&b, "enum { GROUP = %d, ARRAYS = %d, CLASSES = %d };\n", n.group, n.arrays, c.count())
@@ -35,19 +40,24 @@ func (n *plan) source(c classes, f form, options ...string) string {
 	for _, list := range []struct {
 		name  string
 		count int
-	}{{"READS", len(n.reads)}, {"WRITES", len(n.writes)}, {"NORMS", len(n.norms)}, {"REDUCTIONS", len(n.point.Reductions)}} {
+	}{
+		{"READS", len(n.reads)}, {"WRITES", len(n.writes)}, {"NORMS", len(n.norms)},
+		{"REDUCTIONS", len(n.point.Reductions)},
+	} {
 		fmt.Fprintf(&b, "#define %s(X)%s\n", list.name, repeat(list.count))
 	}
 	b.WriteString("\n" + f.source() + "\n" + parametersSource(n.point.Parameters) + "\n")
-	b.WriteString(
-		"template <int K> struct Read;\ntemplate <int K> struct Written;\ntemplate <int K> struct Norm;\ntemplate <int K> struct Reduced;\n\n")
+	for _, name := range []string{"Read", "Written", "Norm", "Reduced"} {
+		fmt.Fprintf(&b, "template <int K> struct %s;\n", name)
+	}
+	b.WriteString("\n")
 	for i, r := range n.reads {
 		n.writeRead(&b, i, r, c)
 	}
 	for i, w := range n.writes {
-		fmt.Fprintf(&b,
-			"template <> struct Written<%d> {\n\ttypedef %s T;\n\tenum { ARRAY = %d, CLASS = %d, BEFORE = %d, NORM = %d, IN_PLACE = %t };\n};\n",
-			i, elements[w.element].c, w.array, c[w.array], w.before, w.norm, w.inPlace)
+		fmt.Fprintf(&b, "template <> struct Written<%d> {\n\ttypedef %s T;\n", i, elements[w.element].c)
+		fmt.Fprintf(&b, "\tenum { ARRAY = %d, CLASS = %d, BEFORE = %d, NORM = %d, IN_PLACE = %t };\n};\n",
+			w.array, c[w.array], w.before, w.norm, w.inPlace)
 	}
 	n.writeTotals(&b)
 	n.writeFunction(&b)
@@ -86,11 +96,11 @@ func (n *plan) writeRead(b *strings.Builder, i int, r readArray, c classes) {
 		name   string
 		layers [][3]int
 	}{{"high", high}, {"low", low}} {
-		fmt.Fprintf(b,
-			"\t__device__ static constexpr int %s(int row, int part) {\n\t\tconstexpr int layers[][3] = %s;\n\t\treturn layers[row][part];\n\t}\n",
-			table.name, braces(table.layers))
+		fmt.Fprintf(b, "\t__device__ static constexpr int %s(int row, int part) {\n", table.name)
+		fmt.Fprintf(b, "\t\tconstexpr int layers[][3] = %s;\n", braces(table.layers))
+		b.WriteString("\t\treturn layers[row][part];\n\t}\n")
 	}
-	fmt.Fprintf(b, "\t__device__ static constexpr bool reads(int dx, int dy, int dz) { return %s; }\n",
+	fmt.Fprintf(b, "\t__device__ static constexpr bool reads(int dx, int dy, int dz) {\n\t\treturn %s;\n\t}\n",
 		membership(r.footprint))
 	fmt.Fprintf(b, "\t__device__ static void outside() { offset_beside_the_footprint_of_%s(); }\n};\n", name)
 }
@@ -114,7 +124,7 @@ func membership(f stencil.Footprint) string {
 		return fmt.Sprintf("%d <= dx && dx < %d && %d <= dy && dy < %d && %d <= dz && dz < %d", box.Lo[0], box.Hi[0],
 			box.Lo[1], box.Hi[1], box.Lo[2], box.Hi[2])
 	}
-	return strings.Join(terms, " || ")
+	return strings.Join(terms, " ||\n\t\t       ")
 }
 
 // wholeBox returns the box that a footprint fills, if it does.
@@ -186,8 +196,8 @@ func (n *plan) writeElsewhere(b *strings.Builder) {
 	if len(names) == 0 {
 		return
 	}
-	b.WriteString(
-		"struct NameOfAnotherFunction {\n\t__device__ constexpr NameOfAnotherFunction operator[](int) const { return {}; }\n};\n")
+	b.WriteString("struct NameOfAnotherFunction {\n" +
+		"\t__device__ constexpr NameOfAnotherFunction operator[](int) const { return {}; }\n};\n")
 	for _, name := range names {
 		fmt.Fprintf(b, "constexpr NameOfAnotherFunction %s{};\n", name)
 	}

@@ -22,10 +22,10 @@ type StageRank struct {
 	Interior domain.Box   // all other owned points: none is stored elsewhere, none reads a ghost that is
 	Stores   []Store
 
-	// Independent says that ranks exchange nothing in the stage, nor in the stages right before and after it: it neither
-	// waits nor signals, and its interior may read ghosts that others store in other stages. The last stage before it
-	// that is not independent has waited for what it reads, and the next one after it signals that it has been read. It
-	// is the same on all ranks. An independent stage stores only into ghosts of its own rank.
+	// Independent says that ranks exchange nothing in the stage, nor in the stages right before and after it: it
+	// neither waits nor signals, and its interior may read ghosts that others store in other stages. The last stage
+	// before it that is not independent has waited for what it reads, and the next one after it signals that it has
+	// been read. It is the same on all ranks. An independent stage stores only into ghosts of its own rank.
 	Independent bool
 
 	// Continued says that the next stage is the rest of this one: it waits for nothing more, and neighbours wait for
@@ -79,7 +79,8 @@ func (r StageRank) check(devices []*streams.Device) error {
 	for _, b := range boxes {
 		if n := b.Points(); n >= 1<<31 && b != r.Interior || max(b.Hi[0], b.Hi[1], b.Hi[2]) >= 1<<31 {
 			return fmt.Errorf(
-				"sweep: a stage of %d points in the box %v; fewer than 2^31 are possible along an axis, and in one of the boundary region",
+				"sweep: a stage of %d points in the box %v; fewer than 2^31 are possible along an axis, "+
+					"and in one of the boundary region",
 				n, b)
 		}
 	}
@@ -258,7 +259,7 @@ func (r StageRank) swept(shape Shape) StageRank {
 }
 
 // boundsOfStages returns the launch bounds of a fused stage, without and with what it measures: those of
-// sweeps, but for the threads of a block, unless fused stages have their own.
+// sweeps, except for the threads of a block, unless fused stages have their own.
 func (f form) boundsOfStages(single bool) (plain, measured launchBounds) {
 	if f.fused != (fusedBounds{}) && !single {
 		return f.fused.bounds, f.fused.measured
@@ -285,7 +286,8 @@ func stageOptions(f form, s Shape, prefetch, phases int, to storing) string {
 		layers = 1
 	}
 	text := fmt.Sprintf(
-		"enum { STAGE_SINGLE = %t, STAGE_LAYERS = %d, STAGE_MEASURED_LAYERS = %d, STAGE_PREFETCH = %d, PHASES = %d };\n",
+		"enum { STAGE_SINGLE = %t, STAGE_LAYERS = %d, STAGE_MEASURED_LAYERS = %d, "+
+			"STAGE_PREFETCH = %d, PHASES = %d };\n",
 		s.Single, layers, f.measuredLayers(layers), prefetch, phases)
 	text += fmt.Sprintf("#define TARGETS %d\n", to.room)
 	if to.reflects {

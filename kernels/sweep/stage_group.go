@@ -12,7 +12,7 @@ import (
 )
 
 // stageGroup is the ranks that make the stages of time steps together, with one kernel each: who
-// exchanges points with whom, and the counts of blocks by which they wait for each other.
+// exchanges points with which others, and the counts of blocks by which they wait for each other.
 type stageGroup struct {
 	resources streams.Resources
 	limit     time.Duration
@@ -211,7 +211,7 @@ func checkCounts(ranks [][][]StageRank) error {
 }
 
 // checkStores returns an error unless all points of stores lie in the boundary region, and go to ghosts that
-// no interior reads: nobody waits before it sweeps an interior.
+// no interior reads: interiors are swept without a wait.
 func (g *stageGroup) checkStores() error {
 	for stage := range g.stages() {
 		for _, r := range stage {
@@ -239,7 +239,8 @@ func (g *stageGroup) checkSameBoxes() error {
 				first := g.ranks[0][stage][rank]
 				if r.Interior != first.Interior || r.core != first.core || !slices.Equal(r.Boundary, first.Boundary) {
 					return fmt.Errorf(
-						"sweep: in stage %d rank %d sweeps the boundary region %v and the interior %v in phase %d, but %v and %v in phase 0",
+						"sweep: in stage %d rank %d sweeps the boundary region %v and the interior %v in phase %d, "+
+							"but %v and %v in phase 0",
 						stage, rank, r.Boundary, r.Interior, phase, first.Boundary, first.Interior)
 				}
 			}

@@ -217,7 +217,7 @@ func TestErrorsOfSources(t *testing.T) {
 		is       error
 	}{
 		"unknown access": {"p.at(u, 1, 0, 0)", "p.at(v, 1, 0, 0)", []string{"wave.cu(2)", `identifier "v" is undefined`, `has no access "v"`}, nil},
-		"syntax":         {"p.set(next, v);", "p.set(next, v;", []string{"wave.cu(4)"}, nil},
+		"syntax":         {"p.set(next, v);", "p.set(next, v;", []string{"wave.cu(5)"}, nil},
 		"at of written":  {"p.at(u, 1, 0, 0)", "p.at(next, 1, 0, 0)", []string{"wave.cu", "only written"}, nil},
 		"set of read":    {"p.set(next, v);", "p.set(u, v);", []string{"wave.cu", "only read"}, nil},
 		"of another":     {"p.at(u, 1, 0, 0)", "p.at(other, 1, 0, 0)", []string{`"wave" uses a name`, "Point.Elsewhere"}, nil},

@@ -23,7 +23,7 @@ type Sweeper struct {
 	plan     *plan
 	form     form
 	shape    Shape                          // of sweeps of large boxes
-	untuned  bool                           // a dry run wanted to know the fastest, and nobody does yet
+	untuned  bool                           // a dry run asked for the fastest shape, which is not known yet
 	programs map[string]map[string]function // by the classes of arrays, and by name
 }
 
@@ -103,7 +103,7 @@ func (s *Sweeper) Sweep(name string, arrays Arrays, boxes ...domain.Box) (*Launc
 	return s.launchPlan(name, &k, "")
 }
 
-// launchPlan makes a planned launch ready, of a kernel or its measured twin.
+// launchPlan makes a planned launch ready, of a kernel or of its variant that measures.
 func (s *Sweeper) launchPlan(name string, k *launchPlan, variant string, uses ...streams.Span) (*Launch, error) {
 	found, err := s.functions(k.classes)
 	if err != nil {
@@ -173,7 +173,8 @@ func (n *plan) checkOverlap(arrays []kernels.Array) error {
 			a, b := arrays[w.array].Data, other.Data
 			if i != w.array && a.Memory == b.Memory && a.Offset < b.Offset+b.Length && b.Offset < a.Offset+a.Length {
 				return fmt.Errorf(
-					"access %q is written where another access lies; an update in place is one access that is read and written",
+					"access %q is written where another access lies; "+
+						"an update in place is one access that is read and written",
 					n.accesses[w.access].Name)
 			}
 		}
@@ -239,17 +240,20 @@ func (n *plan) explain(err error) error {
 	}
 	if outsideComponent.MatchString(err.Error()) {
 		return fmt.Errorf(
-			"sweep: %s: a component that its access does not have, or that is no constant: unroll loops over components: %w",
+			"sweep: %s: a component that its access does not have, or that is no constant: "+
+				"unroll loops over components: %w",
 			n.point.file(), ErrFootprint)
 	}
 	if otherFunction.MatchString(err.Error()) {
 		return fmt.Errorf(
-			"sweep: point function %q uses a name that is no access or reduction of its own, but one in Point.Elsewhere: %w",
+			"sweep: point function %q uses a name that is no access or reduction of its own, "+
+				"but one in Point.Elsewhere: %w",
 			n.point.Name, err)
 	}
 	if m := unknownName.FindStringSubmatch(err.Error()); m != nil {
 		return fmt.Errorf(
-			"sweep: point function %q has no access %q: a source is compiled for each of its functions with the names of that one; those of others are for Point.Elsewhere: %w",
+			"sweep: point function %q has no access %q: a source is compiled for each of its functions "+
+				"with the names of that one; those of others are for Point.Elsewhere: %w",
 			n.point.Name, m[1]+m[2], err)
 	}
 	return fmt.Errorf("sweep: point function %q: %w", n.point.Name, err)

@@ -31,7 +31,7 @@ type Passes struct {
 	options    Options
 	cost       []float64
 	candidates []shape // to be tried; of each depth the first is taken without tuning
-	shapes     []shape // one for each depth that there are passes of
+	shapes     []shape // one for each depth
 	loaded     map[string]streams.Function
 	sweep      time.Duration // of the sweep that Tune compared passes with, 0 for none
 }

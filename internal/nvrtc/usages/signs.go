@@ -43,7 +43,8 @@ func lostSignsOf(kernel []byte) (found []string) {
 				continue
 			}
 			operands := slices.Concat(inner[3:], outer[3:])
-			if !slices.Contains(operands, "0") && slices.ContainsFunc(operands, func(o string) bool { return negated[o] }) {
+			isNegated := func(operand string) bool { return negated[operand] }
+			if !slices.Contains(operands, "0") && slices.ContainsFunc(operands, isNegated) {
 				found = append(found, fmt.Sprintf("%s %s", inner[0], outer[0]))
 			}
 		}

@@ -1,4 +1,4 @@
-// The threads of a launch run one after the other, and nobody waits: for kernels whose threads do not need each
+// The threads of a launch run one after the other, without waits: for kernels whose threads do not need each
 // other, apart from reductions.
 #pragma once
 

@@ -24,6 +24,15 @@ func Options(target string, defines ...string) []string {
 	return options
 }
 
+// preamble begins generated headers, after a line that says what they are.
+const preamble = `#pragma once
+
+#include "device.cuh"
+#include "real.cuh"
+
+// clang-format off
+`
+
 // StencilHeader is what kernels include that are compiled for one linear stencil.
 const StencilHeader = "stencil.cuh"
 
@@ -35,9 +44,7 @@ const StencilHeader = "stencil.cuh"
 //	            value at an offset
 func Stencil(s stencil.Stencil, realBytes int) string {
 	var b strings.Builder
-	b.WriteString(
-		"// A stencil as Stencil in kernels/internal/source writes it.\n#pragma once\n\n#include \"device.cuh\"\n#include \"real.cuh\"\n\n// clang-format off\n",
-	)
+	b.WriteString("// A stencil as Stencil in kernels/internal/source writes it.\n" + preamble)
 	fmt.Fprintf(&b, "#define DIMS %d\n\n", s.Dims)
 	b.WriteString("template <typename At> __device__ __forceinline__ REAL apply(const At &at) {\n\treturn ")
 	b.WriteString(Sum(s, Weight("REAL", realBytes), "at(0, 0, 0)", Part("at(%d, %d, %d)")))
@@ -90,8 +97,8 @@ const PlanarHeader = "planar.cuh"
 //
 //	SUMS                  of points of a plane that the stencil adds up
 //	plane_sums(at, sum)   all of them around a point; at(dx, dy) is the value at an offset
-//	combine(sum)          the sum at one point, in the order that stencil.Stencil gives; sum(which, dz) is one of the plane at an offset,
-//	                      or the value there where it is POINT
+//	combine(sum)          the sum at one point, in the order that stencil.Stencil gives; sum(which, dz) is one of the
+//	                      plane at an offset, or the value there where it is POINT
 func Planar(s stencil.Stencil, realBytes int) (text string, ok bool) {
 	if s.Dims != 3 || s.AxisRadius(2) != 1 {
 		return "", false
@@ -121,9 +128,7 @@ func Planar(s stencil.Stencil, realBytes int) (text string, ok bool) {
 		return "", false
 	}
 	var b strings.Builder
-	b.WriteString(
-		"// The sums of a stencil's points that lie in one plane as Planar in kernels/internal/source writes them.\n#pragma once\n\n#include \"device.cuh\"\n#include \"real.cuh\"\n\n// clang-format off\n",
-	)
+	b.WriteString("// The sums of points in one plane as Planar in kernels/internal/source writes them.\n" + preamble)
 	fmt.Fprintf(&b, "enum { SUMS = %d, POINT = -1 };\n\n", len(sums))
 	b.WriteString(
 		"template <typename At> __device__ __forceinline__ void plane_sums(const At &at, REAL (&sum)[SUMS]) {\n")
@@ -134,7 +139,7 @@ func Planar(s stencil.Stencil, realBytes int) (text string, ok bool) {
 		}
 		fmt.Fprintf(&b, "\tsum[%d] = %s;\n", i, strings.Join(terms, " + "))
 	}
-	b.WriteString(
-		"}\n\ntemplate <typename Sum> __device__ __forceinline__ REAL combine(const Sum &sum) {\n\treturn " + total + ";\n}\n")
+	b.WriteString("}\n\ntemplate <typename Sum> __device__ __forceinline__ REAL combine(const Sum &sum) {\n\treturn " +
+		total + ";\n}\n")
 	return b.String(), true
 }
