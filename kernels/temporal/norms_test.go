@@ -1,8 +1,6 @@
 package temporal
 
 import (
-	"errors"
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -41,31 +39,11 @@ func TestPassesTakeNorms(t *testing.T) {
 	})
 }
 
+// tryNorms tries passes with the norms of their last step and with those of all.
 func tryNorms[T rows.Float](t *testing.T, b *kerneltest.Bench, s stencil.Stencil, real kernels.Real, rng *rand.Rand) {
-	for depth := 2; depth <= 4; depth++ {
-		for _, count := range []int{1, depth} {
-			size := randomSize(s.Dims, testdevices.OnGPU(b.Device), rng)
-			sides := randomSides(s, size, rng)
-			p := newProblem[T](t, s, sides, size, depth, rng)
-			passes, err := New(b.Compiler, b.Device, s, real, p.layout, Options{Norms: count})
-			if errors.Is(err, ErrImpossible) || err == nil && !passes.finite(depth) {
-				continue // the shared memory of the CPU has no room for it
-			}
-			kerneltest.Check(t, err)
-			compileAll(b, passes)
-			t.Run(fmt.Sprintf("%v/norms=%d", p, count), func(t *testing.T) {
-				of := randomBox(p.box, rng)
-				room := newNormRoom(b, real, count, passes.Parts(p.box, sides))
-				var found int64
-				p.run(t, b, func(from, to kernels.Array) *streams.Kernel {
-					k, n, err := passes.Pass("pass", from, to, p.box, sides, depth, More{Box: of, Parts: room.spans})
-					kerneltest.Check(t, err)
-					found = n
-					return k
-				})
-				checkNorms(t, b, p, room, found, of)
-			})
-		}
+	tryPasses[T](t, b, s, real, Options{Norms: 1}, []int{2, 3, 4}, 1, rng)
+	for depth := 2; depth <= MaxNorms; depth++ {
+		tryPasses[T](t, b, s, real, Options{Norms: depth}, []int{depth}, 1, rng)
 	}
 }
 

@@ -38,10 +38,10 @@ func TestPasses(t *testing.T) {
 		}
 		for i, s := range all { // of either type if tests are long, else of one or none by turns
 			if testdevices.Turn(i, every, 2) {
-				tryPasses[float32](t, b, s, kernels.Float32, cases, rng)
+				tryPasses[float32](t, b, s, kernels.Float32, Options{}, depthsOf(b, s, kernels.Float32), cases, rng)
 			}
 			if testdevices.Turn(i+1, every, 2) {
-				tryPasses[float64](t, b, s, kernels.Float64, cases, rng)
+				tryPasses[float64](t, b, s, kernels.Float64, Options{}, depthsOf(b, s, kernels.Float64), cases, rng)
 			}
 		}
 	})
@@ -217,23 +217,40 @@ func smallOnCPU(t *testing.T, b *kerneltest.Bench) {
 	stripsWithMoreTried = map[kernels.Real][]stripsWithMore{kernels.Float32: more, kernels.Float64: more}
 }
 
-func tryPasses[T rows.Float](t *testing.T, b *kerneltest.Bench, s stencil.Stencil, real kernels.Real, cases int, rng *rand.Rand) {
-	for _, depth := range depthsOf(b, s, real) {
+// tryPasses tries passes with options of some depths, each for so many boxes: that of each depth which Pass takes, and
+// without options all others too.
+func tryPasses[T rows.Float](
+	t *testing.T, b *kerneltest.Bench, s stencil.Stencil, real kernels.Real, o Options, depths []int, cases int, rng *rand.Rand,
+) {
+	for _, depth := range depths {
 		for range cases {
 			size := randomSize(s.Dims, testdevices.OnGPU(b.Device), rng)
 			sides := randomSides(s, size, rng)
 			p := newProblem[T](t, s, sides, size, depth, rng)
-			passes := kerneltest.Must(New(b.Compiler, b.Device, s, real, p.layout, Options{}))(t)
+			of := More{Box: randomBox(p.box, rng)}
+			if o.Moving {
+				of.Walls = p.move(b, rng)
+			}
+			passes, err := New(b.Compiler, b.Device, s, real, p.layout, o)
+			if !o.plain() && (errors.Is(err, ErrImpossible) || err == nil && !passes.finite(depth)) {
+				continue // the shared memory of the CPU has no room for it
+			}
+			kerneltest.Check(t, err)
 			compileAll(b, passes)
-			t.Run(p.String(), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%v/norms=%d/moving=%v", p, o.Norms, p.moving), func(t *testing.T) {
+				room := newNormRoom(b, real, o.Norms, passes.Parts(p.box, sides))
+				of.Parts = room.spans
+				var blocks int64
 				p.run(t, b, func(from, to kernels.Array) *streams.Kernel {
-					k, _, err := passes.Pass("pass", from, to, p.box, sides, depth, More{})
+					k, parts, err := passes.Pass("pass", from, to, p.box, sides, depth, of)
 					kerneltest.Check(t, err)
+					blocks = parts
 					return k
 				})
+				checkNorms(t, b, p, room, blocks, of.Box)
 			})
 			for _, one := range passes.candidates {
-				if one.depth != depth || !one.fits(size, sides) || one.String() == passes.of(depth, size, sides).String() {
+				if !o.plain() || one.depth != depth || !one.fits(size, sides) || one.String() == passes.of(depth, size, sides).String() {
 					continue
 				}
 				one.shareAnyhow(rng)

@@ -95,6 +95,18 @@ func (p *problem[T]) reads(at domain.Vec) bool {
 	return beyond <= p.axes
 }
 
+// source returns the layer of points, counted from the face, whose values the n-th layer behind it has, both from 0.
+// ok is false for ghosts that keep their values or are odd.
+func (s Side) source(n int) (layer int, ok bool) {
+	switch s {
+	case Mirror:
+		return n, true
+	case Repeat:
+		return 0, true
+	}
+	return 0, false
+}
+
 // value returns the value at a point of level l, of which level gives the points, which may lie behind walls.
 func (p *problem[T]) value(l int, level func(domain.Vec) T, at domain.Vec) T {
 	fixed, odd := false, -1

@@ -97,18 +97,6 @@ func (s *Sides) region(box, tile domain.Box, levels int, radius domain.Vec) doma
 	return tile
 }
 
-// source returns the layer of points, counted from the face, whose values the n-th layer behind it has, both from 0.
-// ok is false for ghosts that keep their values or are odd.
-func (s Side) source(n int) (layer int, ok bool) {
-	switch s {
-	case Mirror:
-		return n, true
-	case Repeat:
-		return 0, true
-	}
-	return 0, false
-}
-
 // Wall is the values of the first layer of ghosts behind a Fixed or an Odd side that differ from level to level: of a
 // box of points, x fastest, those of level 1, then those of level 2 and so on. Level 0 is in the array, as of walls
 // that do not move. Behind a second wall ghosts keep what the array holds: stencils of points along the axes read

@@ -1,8 +1,6 @@
 package temporal
 
 import (
-	"errors"
-	"fmt"
 	"math/rand/v2"
 	"testing"
 
@@ -10,9 +8,7 @@ import (
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/kernels/internal/kerneltest"
-	"github.com/halox/halox/kernels/rows"
 	"github.com/halox/halox/stencil"
-	"github.com/halox/halox/streams"
 )
 
 // Passes between walls that have other values at each level give the bits of sweeps that set them anew: of stencils
@@ -22,49 +18,22 @@ func TestPassesBetweenMovingWalls(t *testing.T) {
 	eachGPU(t, 1, func(t *testing.T, set *testdevices.Set) {
 		rng := rand.New(rand.NewPCG(11, 12))
 		b := kerneltest.NewBench(t, set)
+		cases := 3
+		if testdevices.OnCPU(b.Device) && !testdevices.Long() {
+			cases = 1 // each compiles a program
+		}
 		for i, s := range testdevices.Again(6, stencils(t)) {
 			if s.Footprint().Axes() > 1 {
 				continue // it reads ghosts behind two walls
 			}
 			if testdevices.Turn(i, 4, 2) {
-				tryMoving[float32](t, b, s, kernels.Float32, rng)
+				tryPasses[float32](t, b, s, kernels.Float32, Options{Moving: true}, []int{2, 3, 4}, cases, rng)
 			}
 			if testdevices.Turn(i+1, 4, 2) {
-				tryMoving[float64](t, b, s, kernels.Float64, rng)
+				tryPasses[float64](t, b, s, kernels.Float64, Options{Moving: true}, []int{2, 3, 4}, cases, rng)
 			}
 		}
 	})
-}
-
-func tryMoving[T rows.Float](t *testing.T, b *kerneltest.Bench, s stencil.Stencil, real kernels.Real, rng *rand.Rand) {
-	cases := 3
-	if testdevices.OnCPU(b.Device) && !testdevices.Long() {
-		cases = 1 // each compiles a program
-	}
-	for depth := 2; depth <= 4; depth++ {
-		for i := range cases {
-			if !testdevices.Turn(i, 1, 4) {
-				continue
-			}
-			size := randomSize(s.Dims, testdevices.OnGPU(b.Device), rng)
-			sides := randomSides(s, size, rng)
-			p := newProblem[T](t, s, sides, size, depth, rng)
-			walls := p.move(b, rng)
-			passes, err := New(b.Compiler, b.Device, s, real, p.layout, Options{Moving: true})
-			if errors.Is(err, ErrImpossible) || err == nil && !passes.finite(depth) {
-				continue // the shared memory of the CPU has no room for it
-			}
-			kerneltest.Check(t, err)
-			compileAll(b, passes)
-			t.Run(fmt.Sprintf("%v/moving=%v", p, p.moving), func(t *testing.T) {
-				p.run(t, b, func(from, to kernels.Array) *streams.Kernel {
-					k, _, err := passes.Pass("pass", from, to, p.box, p.sides, depth, More{Walls: walls})
-					kerneltest.Check(t, err)
-					return k
-				})
-			})
-		}
-	}
 }
 
 // move has some of the sides move, and one at least that can.
