@@ -33,9 +33,9 @@ func TestMain(m *testing.M) {
 		"signals":     signals,
 		"lent":        lent,
 		"killed":      inWorld(killed),
-		"hanging":     inWorld(hanging),
-		"alone":       inWorld(copiesAlone),
-		"split":       inWorld(splitsAlone),
+		"hanging":     inWorld(hanging(receivesFromRank1)),
+		"alone":       inWorld(hanging(copies)),
+		"split":       inWorld(hanging(splitsAlone)),
 		"absent":      absent,
 	})
 }
@@ -84,6 +84,15 @@ func content(b []byte, from, to, goroutine, round int) []byte {
 	return b
 }
 
+// swap sends bytes to one rank, and receives some from another.
+func swap(c *mpi.Comm, out, in []byte, to, from, tag int) error {
+	var send, receive mpi.Request
+	if err := errors.Join(c.Irecv(&receive, in, from, tag), c.Isend(&send, out, to, tag)); err != nil {
+		return err
+	}
+	return errors.Join(receive.Wait(context.Background(), limit), send.Wait(context.Background(), limit))
+}
+
 // exchanges has 4 goroutines of each rank exchange messages of random lengths with partners
 // that change, while others make the collector run.
 func exchanges(c *mpi.Comm) error {
@@ -108,7 +117,6 @@ func exchanges(c *mpi.Comm) error {
 }
 
 func exchangeAll(c *mpi.Comm, goroutine, rounds, most int) error {
-	var send, receive mpi.Request
 	out, err := mpi.NewMemory(most)
 	if err != nil {
 		return err
@@ -125,13 +133,7 @@ func exchangeAll(c *mpi.Comm, goroutine, rounds, most int) error {
 		to, from := (c.Rank()+shift)%c.Size(), (c.Rank()-shift+c.Size())%c.Size()
 		clear(in.Bytes)
 		content(out.Bytes[:length], c.Rank(), to, goroutine, round)
-		if err := c.Irecv(&receive, in.Bytes, from, goroutine); err != nil {
-			return err
-		}
-		if err := c.Isend(&send, out.Bytes[:length], to, goroutine); err != nil {
-			return err
-		}
-		if err := errors.Join(receive.Wait(context.Background(), limit), send.Wait(context.Background(), limit)); err != nil {
+		if err := swap(c, out.Bytes[:length], in.Bytes, to, from, goroutine); err != nil {
 			return err
 		}
 		want := content(make([]byte, length), from, c.Rank(), goroutine, round)
@@ -160,11 +162,7 @@ func largeMessages(c *mpi.Comm) error {
 		c.Library().SetMost(most)
 		clear(in.Bytes)
 		content(out.Bytes, c.Rank(), to, 0, i)
-		var send, receive mpi.Request
-		if err := errors.Join(c.Irecv(&receive, in.Bytes, from, 5), c.Isend(&send, out.Bytes, to, 5)); err != nil {
-			return err
-		}
-		if err := errors.Join(receive.Wait(context.Background(), limit), send.Wait(context.Background(), limit)); err != nil {
+		if err := swap(c, out.Bytes, in.Bytes, to, from, 5); err != nil {
 			return err
 		}
 		if !bytes.Equal(in.Bytes, content(make([]byte, size), from, c.Rank(), 0, i)) {
@@ -328,56 +326,43 @@ func killed(c *mpi.Comm) error {
 	if c.Rank() == 1 {
 		return syscall.Kill(os.Getpid(), syscall.SIGKILL)
 	}
-	return waitsForRank1(c)
+	return hanging(receivesFromRank1)(c)
 }
 
-// hanging has rank 1 do nothing any more. The others wait for it, and then end it.
-func hanging(c *mpi.Comm) error {
-	if err := c.Barrier(context.Background(), limit); err != nil {
-		return err
+// hanging has rank 1 do nothing any more. The others make a call that waits for it, and then end it.
+func hanging(call func(c *mpi.Comm) error) func(c *mpi.Comm) error {
+	return func(c *mpi.Comm) error {
+		if c.Rank() == 1 {
+			time.Sleep(10 * time.Minute)
+		}
+		err := call(c)
+		fmt.Fprintln(os.Stderr, err)
+		time.Sleep(500 * time.Millisecond) // MPICH's launcher loses what it has not passed on before an abort
+		return errors.Join(err, c.Library().Abort(3))
 	}
-	if c.Rank() == 1 {
-		time.Sleep(10 * time.Minute)
-	}
-	return waitsForRank1(c)
 }
 
-// copiesAlone has all but rank 1 copy the communicator.
-func copiesAlone(c *mpi.Comm) error {
-	if c.Rank() == 1 {
-		time.Sleep(10 * time.Minute)
-	}
-	made, err := c.Dup(context.Background(), 2*time.Second)
-	fmt.Fprintln(os.Stderr, made, err)
-	time.Sleep(500 * time.Millisecond) // as below
-	return errors.Join(err, c.Library().Abort(3))
+func copies(c *mpi.Comm) error {
+	_, err := c.Dup(context.Background(), 2*time.Second)
+	return err
 }
 
-// splitsAlone has all but rank 1 split the communicator, which no call of MPI does without blocking.
+// splitsAlone makes a call that blocks: MPI has none to split that does not.
 func splitsAlone(c *mpi.Comm) error {
-	if c.Rank() == 1 {
-		time.Sleep(10 * time.Minute)
-	}
-	made, err := c.Split(context.Background(), 2*time.Second, 0, c.Rank())
-	fmt.Fprintln(os.Stderr, made, err)
-	time.Sleep(500 * time.Millisecond) // as below
-	return errors.Join(err, c.Library().Abort(3))
+	_, err := c.Split(context.Background(), 2*time.Second, 0, c.Rank())
+	return err
 }
 
-func waitsForRank1(c *mpi.Comm) error {
+func receivesFromRank1(c *mpi.Comm) error {
 	m, err := mpi.NewMemory(8)
 	if err != nil {
 		return err
 	}
 	var r mpi.Request
 	if err := c.Irecv(&r, m.Bytes, 1, 77); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return errors.Join(err, c.Library().Abort(3))
+		return err
 	}
-	err = r.Wait(context.Background(), 2*time.Second)
-	fmt.Fprintln(os.Stderr, err)
-	time.Sleep(500 * time.Millisecond) // MPICH's launcher loses what it has not passed on before an abort
-	return errors.Join(err, c.Library().Abort(3))
+	return r.Wait(context.Background(), 2*time.Second)
 }
 
 // absent expects that the library that is named cannot be had.

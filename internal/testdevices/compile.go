@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/halox/halox/internal/cuda/cudafake"
 	"github.com/halox/halox/internal/nvrtc"
 	"github.com/halox/halox/internal/nvrtc/usages"
 	"github.com/halox/halox/kernels"
@@ -20,7 +21,7 @@ func Compiler(t *testing.T) *kernels.Compiler {
 // CachingCompiler is Compiler, but what it compiled stays in the folder .cache of the module, for all tests.
 func CachingCompiler(t *testing.T) *kernels.Compiler {
 	t.Helper()
-	return kernels.NewCompiler(kernels.Options{NVRTC: NVRTC(t), Cache: filepath.Join(moduleRoot(), ".cache", "images")})
+	return kernels.NewCompiler(kernels.Options{NVRTC: NVRTC(t), Cache: filepath.Join(moduleRoot(t), ".cache", "images")})
 }
 
 // Compile compiles the source for each generation of GPUs that halox runs on, for one unless tests are long, or for
@@ -49,7 +50,7 @@ func NVRTC(t *testing.T) string {
 	t.Helper()
 	path, tried, err := nvrtc.Find(os.Getenv("HALOX_NVRTC"))
 	if err != nil {
-		path, _, err = nvrtc.Find(filepath.Join(moduleRoot(), ".nvrtc"))
+		path, _, err = nvrtc.Find(filepath.Join(moduleRoot(t), ".nvrtc"))
 	}
 	if err != nil {
 		t.Skipf("SKIPPED: no CUDA kernel was compiled: NVRTC is not installed; make nvrtc gets it. Looked in %v", tried)
@@ -57,15 +58,11 @@ func NVRTC(t *testing.T) string {
 	return path
 }
 
-// moduleRoot returns the folder of the module that a test runs in, or the root of
-// the file system.
-func moduleRoot() string {
-	dir, err := os.Getwd()
-	for err == nil && filepath.Dir(dir) != dir {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			break
-		}
-		dir = filepath.Dir(dir)
+func moduleRoot(t testing.TB) string {
+	t.Helper()
+	root, err := cudafake.ModuleRoot()
+	if err != nil {
+		t.Skip("SKIPPED: ", err)
 	}
-	return dir
+	return root
 }

@@ -56,12 +56,16 @@ func EachKernel(t *testing.T, n int, f func(t *testing.T, s *Set)) {
 // detector too, which does not see the threads of kernels: they are those of C++.
 func CPU(t testing.TB, n int) *Set {
 	t.Helper()
-	if again {
-		t.Skip(
-			"SKIPPED: under the race detector, or without cgo: kernels that run on the CPU are C++, and no threads of Go",
-		)
-	}
+	notAgain(t)
 	return cpu(t, n)
+}
+
+// notAgain skips a test of kernels that run on the CPU where tests run again, see Again.
+func notAgain(t testing.TB) {
+	t.Helper()
+	if again {
+		t.Skip("SKIPPED: under the race detector, or without cgo: kernels on the CPU are C++, not threads of Go")
+	}
 }
 
 // CPUBesideThreads is CPU for tests of what threads of Go do while kernels run, which are for the race detector too.
@@ -130,8 +134,8 @@ func libraryForCPU() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	root := moduleRoot()
-	if _, err := os.Stat(filepath.Join(root, "go.mod")); err != nil {
+	root, err := cudafake.ModuleRoot()
+	if err != nil {
 		return "", err
 	}
 	files, err := filesForCPU()

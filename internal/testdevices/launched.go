@@ -17,11 +17,7 @@ const launchedVariable = "HALOX_TEST_GPUS"
 // skips the test where CPU does.
 func Environment(t testing.TB, n int) []string {
 	t.Helper()
-	if again {
-		t.Skip(
-			"SKIPPED: under the race detector, or without cgo: kernels that run on the CPU are C++, and no threads of Go",
-		)
-	}
+	notAgain(t)
 	nvrtc, err := libraryForCPU()
 	if err != nil {
 		t.Skip("SKIPPED: no CUDA kernel was run on the CPU: ", err)

@@ -121,20 +121,14 @@ func build(cc string, args []string) (library []byte, err error) {
 // entry is where a library is kept for other processes, in the folder .cache of the module that the test runs in: it is
 // named after all that decides what is built. Nothing is kept where there is no module.
 func entry(cc string, args []string) (kept cache.Entry, ok bool) {
-	root, err := os.Getwd()
-	for err == nil {
-		if _, missing := os.Stat(filepath.Join(root, "go.mod")); missing == nil {
-			break
-		}
-		if filepath.Dir(root) == root {
-			return kept, false
-		}
-		root = filepath.Dir(root)
+	root, err := ModuleRoot()
+	if err != nil {
+		return kept, false
 	}
 	version, failed := exec.Command(cc, "--version").Output()
 	h := sha256.New()
 	fmt.Fprintf(h, "%s %s %s %q\n", runtime.GOARCH, cc, version, args)
-	err = errors.Join(err, failed, fs.WalkDir(sources, ".", func(name string, d fs.DirEntry, err error) error {
+	err = errors.Join(failed, fs.WalkDir(sources, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
@@ -144,6 +138,21 @@ func entry(cc string, args []string) (kept cache.Entry, ok bool) {
 	}))
 	folder := cache.At(filepath.Join(root, ".cache")).Below("drivers")
 	return folder.Entry(fmt.Sprintf("%x.so", h.Sum(nil)[:12])), err == nil
+}
+
+// ModuleRoot returns the folder of the module that a test runs in. It is an error if there is none.
+func ModuleRoot() (string, error) {
+	dir, err := os.Getwd()
+	for err == nil {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir, nil
+		}
+		if filepath.Dir(dir) == dir {
+			return "", errors.New("there is no go.mod in the folder of the test, nor above")
+		}
+		dir = filepath.Dir(dir)
+	}
+	return "", err
 }
 
 func compiler(tb testing.TB) []string {
