@@ -191,7 +191,7 @@ func (p *Packer) uniform(j *Job, t *task, list []pack.Block) error {
 	if err != nil {
 		return err
 	}
-	return j.bind(table, t)
+	return j.launch(table.Kernel(t.passage()))
 }
 
 // equalBlocks returns the blocks of an indexed_block type as it lists them: in the layout
@@ -233,15 +233,12 @@ func (p *Packer) listed(j *Job, t *task, equal bool) error {
 	if err != nil {
 		return err
 	}
-	return j.bind(table, t)
+	return j.launch(table.Kernel(t.passage()))
 }
 
-// bind makes a job of a list on the device.
-func (j *Job) bind(table *pack.BlockTable, t *task) error {
-	if t.unpack {
-		return j.launch(table.Unpack(t.place.Data, t.place.Origin, t.packed))
-	}
-	return j.launch(table.Pack(t.packed, t.place.Data, t.place.Origin))
+// passage binds the task's blocks to its memory.
+func (t *task) passage() pack.Passage {
+	return pack.Passage{Packed: t.packed, Strided: t.place.Data, Origin: t.place.Origin, Unpack: t.unpack}
 }
 
 // inUnits makes a job of units of work.
@@ -256,12 +253,12 @@ func (p *Packer) inUnits(j *Job, t *task) error {
 	if err != nil {
 		return err
 	}
-	var c *pack.UnitCopy
-	if t.unpack {
-		c, err = table.Unpack(t.place.Data, t.place.Origin, t.packed)
-	} else {
-		c, err = table.Pack(t.packed, t.place.Data, t.place.Origin)
-	}
+	return j.inUnits(table, t.passage())
+}
+
+// inUnits makes a job of a table's units.
+func (j *Job) inUnits(table *pack.UnitTable, p pack.Passage) error {
+	c, err := table.Copy(p)
 	if err != nil {
 		return err
 	}
@@ -289,10 +286,5 @@ func (p *Packer) alongTree(j *Job, t *task) error {
 	if err != nil {
 		return err
 	}
-	l := pack.TreeLaunch{Name: t.name(), User: t.place.Data, Origin: t.place.Origin, Packed: t.packed,
-		Blocks: p.options.Blocks}
-	if t.unpack {
-		return j.launch(table.Unpack(l))
-	}
-	return j.launch(table.Pack(l))
+	return j.launch(table.Kernel(t.passage(), p.options.Blocks))
 }

@@ -88,13 +88,13 @@ func (b *treeBench) check(t testing.TB, m message, o packing.TreeOptions) {
 	user := typetest.Numbered(tree.Hi - tree.Lo + m.userOff + 2*margin)
 	packed := slices.Repeat([]byte{0xa5}, int(tree.Size+m.packOff+2*margin))
 	start := margin + m.packOff
-	launch := pack.TreeLaunch{Name: "tree", Origin: origin, Blocks: m.blocks}
+	launch := pack.Passage{Origin: origin}
 
 	userMemory, packedMemory := b.memory(t, user), b.memory(t, packed)
 	defer userMemory.Close()
 	defer packedMemory.Close()
-	launch.User, launch.Packed = userMemory.All(), packedMemory.Span(start, tree.Size)
-	pack := must(table.Pack(launch))(t)
+	launch.Strided, launch.Packed = userMemory.All(), packedMemory.Span(start, tree.Size)
+	pack := must(table.Kernel(launch, m.blocks))(t)
 	defer pack.Close()
 	b.do(t, b.stream.Launch(pack))
 	if err := datatype.Pack(packed[start:], user, origin, m.typ, m.count); err != nil {
@@ -106,7 +106,7 @@ func (b *treeBench) check(t testing.TB, m message, o packing.TreeOptions) {
 }
 
 // checkUnpack unpacks over poison.
-func (b *treeBench) checkUnpack(t testing.TB, table *pack.TreeTable, l pack.TreeLaunch, tree pack.Tree, m message, user, packed []byte) {
+func (b *treeBench) checkUnpack(t testing.TB, table *pack.TreeTable, l pack.Passage, tree pack.Tree, m message, user, packed []byte) {
 	t.Helper()
 	want := slices.Clone(user)
 	for i := range want {
@@ -114,8 +114,8 @@ func (b *treeBench) checkUnpack(t testing.TB, table *pack.TreeTable, l pack.Tree
 	}
 	poisoned := b.memory(t, want)
 	defer poisoned.Close()
-	l.User = poisoned.All()
-	unpack := must(table.Unpack(l))(t)
+	l.Strided, l.Unpack = poisoned.All(), true
+	unpack := must(table.Kernel(l, m.blocks))(t)
 	defer unpack.Close()
 	b.do(t, b.stream.Launch(unpack))
 	if err := datatype.Unpack(want, l.Origin, packed[l.Packed.Offset:], m.typ, m.count); err != nil {
@@ -320,7 +320,7 @@ func TestTreeLaunchesAllocateNothing(t *testing.T) {
 		table := must(b.copier.Table(must(packing.Serialise(typ, 3, packing.TreeOptions{}))(t)))(t)
 		defer table.Close()
 		user, packed := b.memory(t, typetest.Numbered(512)), b.memory(t, typetest.Numbered(512))
-		k := must(table.Pack(pack.TreeLaunch{Name: "pack", User: user.All(), Packed: packed.All()}))(t)
+		k := must(table.Kernel(pack.Passage{Strided: user.All(), Packed: packed.All()}, 0))(t)
 		if n := testing.AllocsPerRun(100, func() { b.launch(t, k) }); n > 0 {
 			t.Errorf("%v allocations a launch", n)
 		}

@@ -454,13 +454,8 @@ func directCopy(dst, src *Side) (*Job, error) {
 	}
 	j.resources.Add(table)
 	data, start := dst.Place.Data, dst.Place.Origin+to.TrueLB()
-	c, err := table.Pack(data.Memory.Span(data.Offset+start, to.TrueUB()-to.TrueLB()), src.Place.Data, src.Place.Origin)
-	if err != nil {
-		return nil, err
-	}
-	j.resources.Add(c)
-	j.queue = c.Queue
-	return j, nil
+	packed := data.Memory.Span(data.Offset+start, to.TrueUB()-to.TrueLB())
+	return j, j.inUnits(table, pack.Passage{Packed: packed, Strided: src.Place.Data, Origin: src.Place.Origin})
 }
 
 // directPieces returns the copies from piece to piece, where the pieces of both layouts have

@@ -252,27 +252,16 @@ func listMemory[T any](t *BlockTable, values []T) (m *streams.Memory, err error)
 // Close frees what it holds. Closing twice is no error.
 func (t *BlockTable) Close() error { return t.resources.Close() }
 
-// Pack prepares a copy of the blocks, whose displacement 0 lies origin bytes into src, to the start of dst. src lies on
-// the packer's device or in pinned memory; dst too, or in the memory of a peer that the device can reach. They do not
-// overlap. The caller closes the kernel. It may be launched any number of times while the table is open.
-func (t *BlockTable) Pack(dst, src streams.Span, origin int64) (*streams.Kernel, error) {
-	return t.launch("pack a list of blocks", passage{packed: dst, strided: src, origin: origin})
-}
-
-// Unpack prepares a copy of the start of src to the blocks around the origin in dst, and touches no other byte. Where
-// blocks overlap, any of their values may remain. Either side may lie in the memory of a peer; the rest is as for Pack.
-func (t *BlockTable) Unpack(dst streams.Span, origin int64, src streams.Span) (*streams.Kernel, error) {
-	return t.launch("unpack a list of blocks", passage{packed: src, strided: dst, origin: origin, unpack: true})
-}
-
-// launch makes the launch of a passage.
-func (t *BlockTable) launch(name string, p passage) (*streams.Kernel, error) {
-	if err := t.extent.fits(p.packed, p.strided, p.origin); err != nil {
+// Kernel prepares a copy of the blocks. The caller closes the kernel. It may be launched any number of times while the
+// table is open.
+func (t *BlockTable) Kernel(p Passage) (*streams.Kernel, error) {
+	if err := t.extent.fits(p); err != nil {
 		return nil, err
 	}
 	spec := streams.KernelSpec{
-		Name: name, Function: t.packer.listed, Run: func() { t.copyOnHost(p) },
-		Grid: listGrid(t.packer.device, t.count, t.options.MaxBlocks), Block: [3]int{launch.BlockSize, 1, 1},
+		Name: p.name() + " a list of blocks", Function: t.packer.listed, Run: func() { t.copyOnHost(p) },
+		Reaches: []streams.Span{p.Packed, p.Strided},
+		Grid:    listGrid(t.packer.device, t.count, t.options.MaxBlocks), Block: [3]int{launch.BlockSize, 1, 1},
 	}
 	if t.options.Equal {
 		spec.Function = t.packer.equal
@@ -287,13 +276,12 @@ func (t *BlockTable) launch(name string, p passage) (*streams.Kernel, error) {
 		spec.Uses = append(spec.Uses, t.chunks.All())
 	}
 	arg.strided, arg.packed, arg.unpack = p.addresses()
-	p.memory(&spec)
 	spec.Argument = launch.Argument(&arg)
 	return launch.New(t.packer.device, spec)
 }
 
 // copyOnHost is the host version of both kernels, block by block.
-func (t *BlockTable) copyOnHost(p passage) {
+func (t *BlockTable) copyOnHost(p Passage) {
 	if t.extent.size == 0 {
 		return
 	}

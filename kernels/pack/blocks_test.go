@@ -37,7 +37,7 @@ func newBlockTable(b *kerneltest.Bench, list []pack.Block, o pack.BlockOptions) 
 	packer := kerneltest.Must(pack.NewBlockPacker(b.Compiler, b.Device))(b.T)
 	table := kerneltest.Must(packer.Table(list, o))(b.T)
 	b.T.Cleanup(func() { table.Close() })
-	return blockTable{table}
+	return blockTable(table)
 }
 
 func TestBlocks(t *testing.T) {
@@ -80,7 +80,7 @@ func TestBlockRefusals(t *testing.T) {
 	packer := kerneltest.Must(pack.NewBlockPacker(b.Compiler, b.Device))(t)
 	checkListRefusals(t, b, func(list []pack.Block) (listTable, error) {
 		table, err := packer.Table(list, pack.BlockOptions{})
-		return blockTable{table}, err
+		return blockTable(table), err
 	})
 	for name, o := range map[string]pack.BlockOptions{
 		"another scan":     {Scan: "quick"},

@@ -44,49 +44,52 @@ func extentOf(list []Block) (r extent, err error) {
 	return r, nil
 }
 
-// fits returns an error unless the packed bytes fit into the buffer and the blocks
-// about the origin into strided memory.
-func (e extent) fits(packed, strided streams.Span, origin int64) error {
-	if packed.Memory == nil || strided.Memory == nil {
-		return errors.New("pack: a list of blocks is copied between two memories")
+// fits returns an error unless what is packed fits into the buffer, and what lies about the origin into strided memory.
+func (e extent) fits(p Passage) error {
+	if p.Packed.Memory == nil || p.Strided.Memory == nil {
+		return fmt.Errorf("pack: %s: a memory is nil", p.name())
 	}
 	if e.size == 0 {
 		return nil
 	}
-	if packed.Length < e.size {
-		return fmt.Errorf("pack: %d packed bytes do not fit into %v", e.size, packed)
+	if p.Packed.Length < e.size {
+		return fmt.Errorf("pack: %d packed bytes do not fit into %v", e.size, p.Packed)
 	}
-	low, high := origin+e.low, origin+e.high
-	if (low < origin) != (e.low < 0) || (high < origin) != (e.high < 0) {
-		return fmt.Errorf("%w: displacements %d to %d about %d", errOverflow, e.low, e.high, origin)
+	low, high := p.Origin+e.low, p.Origin+e.high
+	if (low < p.Origin) != (e.low < 0) || (high < p.Origin) != (e.high < 0) {
+		return fmt.Errorf("%w: displacements %d to %d about %d", errOverflow, e.low, e.high, p.Origin)
 	}
-	if low < 0 || high > strided.Length {
-		return fmt.Errorf("pack: blocks from %d to %d about %d reach out of %v", e.low, e.high, origin, strided)
+	if low < 0 || high > p.Strided.Length {
+		return fmt.Errorf("pack: bytes from %d to %d about %d reach out of %v", e.low, e.high, p.Origin, p.Strided)
 	}
 	return nil
 }
 
-// passage is a packed buffer and strided memory that a list of blocks is copied
-// between.
-type passage struct {
-	packed, strided streams.Span
-	origin          int64 // in strided
-	unpack          bool
+// Passage binds a list of blocks or a tree to memory: it is packed from strided memory, in which displacement 0 lies
+// Origin bytes after the start, into the first bytes of the packed buffer, or unpacked the other way. What is read lies
+// on the packer's device or in pinned memory; what is written too, or in memory of a peer that the device can reach.
+// The two do not overlap. Unpacking touches no byte between the blocks; where they overlap, any of their values remains.
+type Passage struct {
+	Packed, Strided streams.Span
+	Origin          int64
+	Unpack          bool
+}
+
+// name is for errors and traces.
+func (p Passage) name() string {
+	if p.Unpack {
+		return "unpack"
+	}
+	return "pack"
 }
 
 // addresses returns what a kernel needs of it: where displacement 0 and the buffer lie,
 // and 1 to unpack.
-func (p passage) addresses() (strided, packed uint64, unpack int64) {
-	if p.unpack {
+func (p Passage) addresses() (strided, packed uint64, unpack int64) {
+	if p.Unpack {
 		unpack = 1
 	}
-	return p.strided.Address() + uint64(p.origin), p.packed.Address(), unpack
-}
-
-// memory enters what is read and written into the spec of a launch. Either side may lie in
-// the memory of a peer.
-func (p passage) memory(spec *streams.KernelSpec) {
-	spec.Reaches = append(spec.Reaches, p.packed, p.strided)
+	return p.Strided.Address() + uint64(p.Origin), p.Packed.Address(), unpack
 }
 
 // hostPassage is a passage as the CPU sees it.
@@ -96,8 +99,8 @@ type hostPassage struct {
 	unpack          bool
 }
 
-func (p passage) host() hostPassage {
-	return hostPassage{launch.Values[byte](p.packed), launch.Values[byte](p.strided), p.origin, p.unpack}
+func (p Passage) host() hostPassage {
+	return hostPassage{launch.Values[byte](p.Packed), launch.Values[byte](p.Strided), p.Origin, p.Unpack}
 }
 
 // move copies bytes of a block, which lie so far from the origin and begin so far in

@@ -75,7 +75,7 @@ func packUnits(p *UnitPacker, f fakeList, o UnitOptions, look func(*UnitTable)) 
 		return err
 	}
 	open.Add(table)
-	pack, err := table.Pack(f.packed.All(), f.strided.All(), 0)
+	pack, err := table.Copy(Passage{Packed: f.packed.All(), Strided: f.strided.All()})
 	if err != nil {
 		return err
 	}
@@ -214,7 +214,7 @@ func TestBlocksReachGPU(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		k, err := table.Unpack(f.strided.All(), 0, f.packed.All())
+		k, err := table.Kernel(Passage{Packed: f.packed.All(), Strided: f.strided.All(), Unpack: true})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -106,38 +106,31 @@ func (l blockList) equalBlocks() bool {
 // queue queues a copy that was made ready.
 type queue func(s *streams.Stream) error
 
-// listTable is a list of blocks on a device, of one of the two engines.
-type listTable interface {
-	pack(dst, src streams.Span, origin int64) (queue, error)
-	unpack(dst streams.Span, origin int64, src streams.Span) (queue, error)
-}
+// listTable makes a copy of a list of blocks on a device ready, by one of the two engines.
+type listTable func(p pack.Passage) (queue, error)
 
 // blockTable is a table of the host bypass.
-type blockTable struct{ *pack.BlockTable }
-
-func (t blockTable) pack(dst, src streams.Span, origin int64) (queue, error) {
-	return queued(t.Pack(dst, src, origin))
-}
-
-func (t blockTable) unpack(dst streams.Span, origin int64, src streams.Span) (queue, error) {
-	return queued(t.Unpack(dst, origin, src))
-}
-
-func queued(k *streams.Kernel, err error) (queue, error) {
-	return func(s *streams.Stream) error { return s.Launch(k) }, err
+func blockTable(t *pack.BlockTable) listTable {
+	return func(p pack.Passage) (queue, error) {
+		k, err := t.Kernel(p)
+		return func(s *streams.Stream) error { return s.Launch(k) }, err
+	}
 }
 
 // unitTable is a table of work units.
-type unitTable struct{ *pack.UnitTable }
-
-func (t unitTable) pack(dst, src streams.Span, origin int64) (queue, error) {
-	u, err := t.Pack(dst, src, origin)
-	return func(s *streams.Stream) error { return u.Queue(s) }, err
+func unitTable(t *pack.UnitTable) listTable {
+	return func(p pack.Passage) (queue, error) {
+		u, err := t.Copy(p)
+		return func(s *streams.Stream) error { return u.Queue(s) }, err
+	}
 }
 
-func (t unitTable) unpack(dst streams.Span, origin int64, src streams.Span) (queue, error) {
-	u, err := t.Unpack(dst, origin, src)
-	return func(s *streams.Stream) error { return u.Queue(s) }, err
+func (t listTable) pack(dst, src streams.Span, origin int64) (queue, error) {
+	return t(pack.Passage{Packed: dst, Strided: src, Origin: origin})
+}
+
+func (t listTable) unpack(dst streams.Span, origin int64, src streams.Span) (queue, error) {
+	return t(pack.Passage{Packed: src, Strided: dst, Origin: origin, Unpack: true})
 }
 
 // random returns so many bytes.

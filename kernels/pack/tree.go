@@ -279,25 +279,18 @@ func (m *TreePacker) Table(t Tree) (*TreeTable, error) {
 	if m.device.GoKernels || t.Primitives == 0 { // there Go walks the tree itself
 		return table, nil
 	}
-	if err := errors.Join(table.put(0, uploader(table.nodes)), table.put(1, uploader(table.lookAside))); err != nil {
+	if err := errors.Join(put(table, 0, table.nodes), put(table, 1, table.lookAside)); err != nil {
 		return nil, errors.Join(err, table.Close())
 	}
 	return table, nil
 }
 
-// uploader returns what uploads the values; nil if there are none.
-func uploader[T any](values []T) func(*streams.Device) (*streams.Memory, error) {
+// put uploads a part of the table, unless it is empty.
+func put[T any](t *TreeTable, part int, values []T) error {
 	if len(values) == 0 {
 		return nil
 	}
-	return func(d *streams.Device) (*streams.Memory, error) { return streams.Upload(d, values) }
-}
-
-func (t *TreeTable) put(part int, upload func(*streams.Device) (*streams.Memory, error)) error {
-	if upload == nil {
-		return nil
-	}
-	memory, err := upload(t.packer.device)
+	memory, err := streams.Upload(t.packer.device, values)
 	if err != nil {
 		return err
 	}
@@ -378,99 +371,61 @@ func (t *TreeTable) search(node *treeNode, n int64) int64 {
 	return int64(sort.Search(len(after), func(b int) bool { return after[b] > n }))
 }
 
-// packHost is the host version of kernels pack_narrow and pack_wide.
-func (t *TreeTable) packHost(user, packed []byte, origin int64) {
+// copyOnHost is the host version of all kernels of tree.cu.
+func (t *TreeTable) copyOnHost(p Passage) {
+	h := p.host()
 	for n := range t.tree.Primitives {
 		displacement, offset, size := t.Primitive(n)
-		copy(packed[offset:offset+size], user[origin+displacement:])
+		h.move(displacement, offset, size)
 	}
 }
 
-// unpackHost is the host version of kernels unpack_narrow and unpack_wide.
-func (t *TreeTable) unpackHost(user, packed []byte, origin int64) {
-	for n := range t.tree.Primitives {
-		displacement, offset, size := t.Primitive(n)
-		copy(user[origin+displacement:][:size], packed[offset:])
+// Kernel makes a launch ready that packs or unpacks what the tree touches, in at most so many thread blocks of a GPU;
+// 0 for as many as are of use. Any addresses will do. Those of the origin and of the packed buffer should be multiples
+// of the tree's words: else each is moved in pieces.
+func (t *TreeTable) Kernel(p Passage, blocks int) (*streams.Kernel, error) {
+	if blocks < 0 {
+		return nil, fmt.Errorf("pack: %d thread blocks", blocks)
 	}
-}
-
-// A TreeLaunch binds a tree to memory.
-type TreeLaunch struct {
-	Name   string // for errors
-	User   streams.Span
-	Origin int64        // where displacement 0 lies in User, in bytes
-	Packed streams.Span // begins with the first primitive
-	Blocks int          // the most thread blocks of a GPU; 0: as many as are of use
-}
-
-// Pack makes a launch ready that copies what the tree touches in User, in its order, to the start of Packed. User lies
-// on the table's device or in pinned memory, Packed there too, or in memory of a peer that the device can reach. Any
-// addresses will do. Those of origin and Packed should be multiples of the tree's words: else each is moved in pieces.
-func (t *TreeTable) Pack(l TreeLaunch) (*streams.Kernel, error) {
-	return t.launch(l, t.packer.pack, l.User, l.Packed,
-		func() { t.packHost(launch.Values[byte](l.User), launch.Values[byte](l.Packed), l.Origin) })
-}
-
-// Unpack makes a launch ready that copies the start of Packed to where the tree touches User, and nothing else there.
-// Packed lies on the table's device or in pinned memory, User there too, or in memory of a peer that the device can
-// reach. If the tree touches a byte more than once, which of its values stays is not defined.
-func (t *TreeTable) Unpack(l TreeLaunch) (*streams.Kernel, error) {
-	return t.launch(l, t.packer.unpack, l.Packed, l.User,
-		func() { t.unpackHost(launch.Values[byte](l.User), launch.Values[byte](l.Packed), l.Origin) })
-}
-
-func (t *TreeTable) launch(l TreeLaunch, functions [2]streams.Function, from, to streams.Span,
-	run func()) (*streams.Kernel, error) {
-	spec := streams.KernelSpec{Name: l.Name, Run: run}
-	switch {
-	case t.tree.Primitives == 0:
-		spec.Run = func() {}
-	case !t.fits(l):
-		return nil, fmt.Errorf("pack: %s: %d bytes within [%d, %d) of byte %d of %v do not fit there, or not into %v",
-			l.Name, t.tree.Size, t.tree.Lo, t.tree.Hi, l.Origin, l.User, l.Packed)
-	case l.Blocks < 0:
-		return nil, fmt.Errorf("pack: %s: %d thread blocks", l.Name, l.Blocks)
-	default:
-		spec.Reaches = []streams.Span{from, to}
+	functions := t.packer.pack
+	if p.Unpack {
+		functions = t.packer.unpack
 	}
-	t.onGPU(&spec, l, functions)
-	return launch.New(t.packer.device, spec)
-}
-
-// fits reports whether the tree, bound so, lies in its memory.
-func (t *TreeTable) fits(l TreeLaunch) bool {
-	return l.Origin >= -t.tree.Lo && l.Origin <= l.User.Length-t.tree.Hi && l.Packed.Length >= t.tree.Size
-}
-
-// onGPU gives the launch its CUDA form. Ids have 32 bits if all fit into 31.
-func (t *TreeTable) onGPU(spec *streams.KernelSpec, l TreeLaunch, functions [2]streams.Function) {
-	spec.Function = functions[0]
-	if t.tree.Primitives > 1<<31-1 {
+	spec := streams.KernelSpec{Name: p.name() + " a tree", Function: functions[0], Run: func() { t.copyOnHost(p) }}
+	if t.tree.Primitives > 1<<31-1 { // ids of 64 bits
 		spec.Function = functions[1]
 	}
-	blocks := max(1, launch.FlatGrid(t.tree.Primitives))
-	if l.Blocks > 0 {
-		blocks = min(blocks, l.Blocks)
+	grid := max(1, launch.FlatGrid(t.tree.Primitives))
+	if blocks > 0 {
+		grid = min(grid, blocks)
 	}
-	spec.Grid, spec.Block = [3]int{blocks, 1, 1}, [3]int{launch.BlockSize, 1, 1}
+	spec.Grid, spec.Block = [3]int{grid, 1, 1}, [3]int{launch.BlockSize, 1, 1}
 	arg := treeArgs{primitives: t.tree.Primitives}
 	if arg.primitives > 0 {
+		if err := (extent{t.tree.Size, t.tree.Lo, t.tree.Hi}).fits(p); err != nil {
+			return nil, err
+		}
 		spec.Shared = len(t.nodes) * int(unsafe.Sizeof(treeNode{}))
-		t.bind(&arg, l)
+		t.bind(&arg, p)
+		spec.Reaches = []streams.Span{p.Packed, p.Strided}
 		for _, part := range t.onDevice {
 			if part.Memory != nil {
 				spec.Uses = append(spec.Uses, part)
 			}
 		}
+	} else {
+		spec.Run = func() {}
 	}
 	spec.Argument = launch.Argument(&arg)
+	return launch.New(t.packer.device, spec)
 }
 
 // bind fills in the addresses. Words are moved whole if both addresses are multiples of them.
-func (t *TreeTable) bind(arg *treeArgs, l TreeLaunch) {
+func (t *TreeTable) bind(arg *treeArgs, p Passage) {
 	arg.nodes, arg.lookAside = t.onDevice[0].Address(), t.onDevice[1].Address()
 	arg.words = int64(len(t.nodes)) * int64(unsafe.Sizeof(treeNode{})) / 8
-	arg.user, arg.packed = l.User.Address()+uint64(l.Origin+t.tree.Base), l.Packed.Address()
+	arg.user, arg.packed, _ = p.addresses()
+	arg.user += uint64(t.tree.Base)
 	arg.memoryAlignment, arg.packAlignment = wordOf(arg.user), wordOf(arg.packed)
 	if t.tree.Word <= min(arg.memoryAlignment, arg.packAlignment) {
 		arg.word = t.tree.Word

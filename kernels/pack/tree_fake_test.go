@@ -39,7 +39,7 @@ func columnTree(words int64) Tree {
 }
 
 // launchTree launches a tree with the shape of a column, bound to any memory, on the fake.
-func launchTree(t *testing.T, m *TreePacker, tree Tree, l TreeLaunch) {
+func launchTree(t *testing.T, m *TreePacker, tree Tree, l Passage, blocks int) {
 	t.Helper()
 	stream, err := m.device.NewStream(streams.Normal)
 	if err != nil {
@@ -57,8 +57,8 @@ func launchTree(t *testing.T, m *TreePacker, tree Tree, l TreeLaunch) {
 	}
 	defer table.Close()
 	table.tree.Hi, table.tree.Size = min(tree.Hi, 1<<14), min(tree.Size, 1<<14) // the fake touches nothing
-	l.User, l.Packed = memory.Span(0, 1<<15), memory.Span(1<<15+l.Packed.Offset, 1<<14)
-	k, err := table.Pack(l)
+	l.Strided, l.Packed = memory.Span(0, 1<<15), memory.Span(1<<15+l.Packed.Offset, 1<<14)
+	k, err := table.Kernel(l, blocks)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +89,7 @@ func TestTreeLaunchOnGPU(t *testing.T) {
 		"an odd origin":        {100, 4, 0, 0, "narrow", 1, 0},
 		"an odd buffer":        {100, 8, 1, 0, "narrow", 1, 0},
 	} {
-		launchTree(t, m, columnTree(c.words), TreeLaunch{Name: name, Origin: c.origin, Packed: streams.Span{Offset: c.packed}, Blocks: c.most})
+		launchTree(t, m, columnTree(c.words), Passage{Origin: c.origin, Packed: streams.Span{Offset: c.packed}}, c.most)
 		launches := fake.Launches()
 		got := launches[len(launches)-1]
 		arg := *(*treeArgs)(unsafe.Pointer(unsafe.SliceData(got.Arg)))

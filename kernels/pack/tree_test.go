@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/halox/halox/internal/testdevices"
@@ -110,9 +109,9 @@ func TestTreePack(t *testing.T) {
 					for _, blocks := range []int{0, 1} {
 						t.Run(fmt.Sprintf("%s/to=%s/off=%d/blocks=%d", name, to, off, blocks), func(t *testing.T) {
 							tree, spots := build()
-							l := pack.TreeLaunch{Name: name, Origin: 16 + off, Blocks: blocks}
-							treePack(kerneltest.NewBench(t, s), tree, spots, memoryOf(t, s, to), l, false)
-							treePack(kerneltest.NewBench(t, s), tree, spots, memoryOf(t, s, to), l, true)
+							l := pack.Passage{Origin: 16 + off}
+							treePack(kerneltest.NewBench(t, s), tree, spots, memoryOf(t, s, to), l, blocks, false)
+							treePack(kerneltest.NewBench(t, s), tree, spots, memoryOf(t, s, to), l, blocks, true)
 						})
 					}
 				}
@@ -140,7 +139,7 @@ func memoryOf(t *testing.T, s *testdevices.Set, which string) func(bytes int64) 
 	return s.Devices[1].Alloc
 }
 
-func treePack(b *kerneltest.Bench, tree pack.Tree, spots []spot, alloc func(int64) (*streams.Memory, error), l pack.TreeLaunch, wideIds bool) {
+func treePack(b *kerneltest.Bench, tree pack.Tree, spots []spot, alloc func(int64) (*streams.Memory, error), l pack.Passage, blocks int, wideIds bool) {
 	table := kerneltest.Must(kerneltest.Must(pack.NewTreePacker(b.Compiler, b.Device))(b.T).Table(tree))(b.T)
 	defer table.Close()
 	if wideIds {
@@ -161,8 +160,8 @@ func treePack(b *kerneltest.Bench, tree pack.Tree, spots []spot, alloc func(int6
 	}
 	user := fill(b.Device.Alloc(size))(values)
 	packed := fill(alloc(size))(before)
-	l.User, l.Packed = user, packed.Memory.Span(l.Origin, tree.Size)
-	b.Do(b.Stream.Launch(kerneltest.Must(table.Pack(l))(b.T)))
+	l.Strided, l.Packed = user, packed.Memory.Span(l.Origin, tree.Size)
+	b.Do(b.Stream.Launch(kerneltest.Must(table.Kernel(l, blocks))(b.T)))
 	want, back := bytes.Clone(before), bytes.Clone(before)
 	for _, s := range spots {
 		from := values[l.Origin+s.displacement:][:s.size]
@@ -172,9 +171,10 @@ func treePack(b *kerneltest.Bench, tree pack.Tree, spots []spot, alloc func(int6
 	if got := getBytes(b, packed); !bytes.Equal(got, want) {
 		b.T.Fatalf("packed\n%v, not\n%v", got, want)
 	}
-	l.Packed, l.User = fill(b.Device.AllocPinned(size))(want[l.Origin:]), fill(alloc(size))(before)
-	b.Do(b.Stream.Launch(kerneltest.Must(table.Unpack(l))(b.T)))
-	if got := getBytes(b, l.User); !bytes.Equal(got, back) {
+	l.Unpack = true
+	l.Packed, l.Strided = fill(b.Device.AllocPinned(size))(want[l.Origin:]), fill(alloc(size))(before)
+	b.Do(b.Stream.Launch(kerneltest.Must(table.Kernel(l, blocks))(b.T)))
+	if got := getBytes(b, l.Strided); !bytes.Equal(got, back) {
 		b.T.Fatalf("unpacked\n%v, not\n%v", got, back)
 	}
 }
@@ -208,8 +208,9 @@ func TestTreeOfNothing(t *testing.T) {
 	testdevices.EachKernel(t, 1, func(t *testing.T, s *testdevices.Set) {
 		b := kerneltest.NewBench(t, s)
 		table := kerneltest.Must(kerneltest.Must(pack.NewTreePacker(b.Compiler, b.Device))(t).Table(pack.Tree{}))(t)
-		pack, unpack := kerneltest.Must(table.Pack(pack.TreeLaunch{Name: "nothing"}))(t), kerneltest.Must(table.Unpack(pack.TreeLaunch{}))(t)
-		b.Do(b.Stream.Launch(pack), b.Stream.Launch(unpack))
+		for _, unpack := range []bool{false, true} {
+			b.Do(b.Stream.Launch(kerneltest.Must(table.Kernel(pack.Passage{Unpack: unpack}, 0))(t)))
+		}
 		b.Do(table.Close(), table.Close())
 	})
 }
@@ -243,22 +244,24 @@ func TestTreeLaunchesRefused(t *testing.T) {
 	tree, _ := mixedTree()
 	table := kerneltest.Must(kerneltest.Must(pack.NewTreePacker(s.Compiler, s.Devices[0]))(t).Table(tree))(t)
 	memory := kerneltest.Must(s.Devices[0].Alloc(1024))(t)
-	good := pack.TreeLaunch{Name: "good", User: memory.Span(0, 808), Origin: -32, Packed: memory.Span(700, 236)}
-	kerneltest.Must(table.Pack(good))(t)
-	for name, spoil := range map[string]func(l *pack.TreeLaunch){
-		"before":        func(l *pack.TreeLaunch) { l.Origin-- },
-		"behind":        func(l *pack.TreeLaunch) { l.Origin++ },
-		"no room":       func(l *pack.TreeLaunch) { l.Packed.Length-- },
-		"no memory":     func(l *pack.TreeLaunch) { l.User.Memory = nil },
-		"out of memory": func(l *pack.TreeLaunch) { l.Packed.Offset = 900 },
-		"fewer blocks":  func(l *pack.TreeLaunch) { l.Blocks = -1 },
+	good := pack.Passage{Strided: memory.Span(0, 808), Origin: -32, Packed: memory.Span(700, 236)}
+	kerneltest.Must(table.Kernel(good, 0))(t)
+	if _, err := table.Kernel(good, -1); err == nil {
+		t.Error("-1 thread blocks were accepted")
+	}
+	for name, spoil := range map[string]func(p *pack.Passage){
+		"before":        func(p *pack.Passage) { p.Origin-- },
+		"behind":        func(p *pack.Passage) { p.Origin++ },
+		"no room":       func(p *pack.Passage) { p.Packed.Length-- },
+		"no memory":     func(p *pack.Passage) { p.Strided.Memory = nil },
+		"out of memory": func(p *pack.Passage) { p.Packed.Offset = 900 },
 	} {
-		l := good
-		l.Name = name
-		spoil(&l)
-		for _, bind := range []func(pack.TreeLaunch) (*streams.Kernel, error){table.Pack, table.Unpack} {
-			if _, err := bind(l); err == nil || !strings.Contains(err.Error(), name) {
-				t.Errorf("%s: %v", name, err)
+		for _, unpack := range []bool{false, true} {
+			p := good
+			p.Unpack = unpack
+			spoil(&p)
+			if _, err := table.Kernel(p, 0); err == nil {
+				t.Errorf("%s was accepted", name)
 			}
 		}
 	}

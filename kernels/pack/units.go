@@ -350,21 +350,9 @@ type UnitCopy struct {
 	whole, part *streams.Kernel // of all units, of the next that were cut
 }
 
-// Pack prepares a copy of the blocks, whose displacement 0 lies origin bytes into src, to the start of dst. src lies on
-// the packer's device or in pinned memory; dst too, or in the memory of a peer that the device can reach. They do not
-// overlap.
-func (t *UnitTable) Pack(dst, src streams.Span, origin int64) (*UnitCopy, error) {
-	return t.launch("pack units", passage{packed: dst, strided: src, origin: origin})
-}
-
-// Unpack prepares a copy of the start of src to the blocks around the origin in dst. It touches no other byte. Where
-// blocks overlap, any of their values may remain. Either side may lie in the memory of a peer; the rest is as for Pack.
-func (t *UnitTable) Unpack(dst streams.Span, origin int64, src streams.Span) (*UnitCopy, error) {
-	return t.launch("unpack units", passage{packed: src, strided: dst, origin: origin, unpack: true})
-}
-
-func (t *UnitTable) launch(name string, p passage) (*UnitCopy, error) {
-	if err := t.reach.fits(p.packed, p.strided, p.origin); err != nil {
+// Copy prepares a copy of the blocks.
+func (t *UnitTable) Copy(p Passage) (*UnitCopy, error) {
+	if err := t.reach.fits(p); err != nil {
 		return nil, err
 	}
 	u := &UnitCopy{table: t}
@@ -378,7 +366,7 @@ func (t *UnitTable) launch(name string, p passage) (*UnitCopy, error) {
 		{&u.part, min(t.count, int64(t.options.Part)),
 			func() { next = t.copyUnits(p, next, min(t.count, next+int64(t.options.Part))) }},
 	} {
-		spec := t.spec(name, p, l.count)
+		spec := t.spec(p, l.count)
 		spec.Run = l.run
 		k, err := launch.New(t.packer.device, spec)
 		if err != nil {
@@ -391,14 +379,14 @@ func (t *UnitTable) launch(name string, p passage) (*UnitCopy, error) {
 }
 
 // spec returns the launch of the first units.
-func (t *UnitTable) spec(name string, p passage, count int64) streams.KernelSpec {
+func (t *UnitTable) spec(p Passage, count int64) streams.KernelSpec {
 	const warps = launch.BlockSize / 32
 	spec := streams.KernelSpec{
-		Name: name, Uses: []streams.Span{t.units.All(), t.shorts.All()}, Function: t.packer.units,
+		Name: p.name() + " units", Function: t.packer.units,
+		Uses: []streams.Span{t.units.All(), t.shorts.All()}, Reaches: []streams.Span{p.Packed, p.Strided},
 		Grid:  listGrid(t.packer.device, (count+warps-1)/warps, t.options.MaxBlocks),
 		Block: [3]int{launch.BlockSize, 1, 1},
 	}
-	p.memory(&spec)
 	arg := unitsArgs{units: t.units.Address(), shorts: t.shorts.Address(), count: count}
 	arg.strided, arg.packed, arg.unpack = p.addresses()
 	spec.Argument = launch.Argument(&arg)
@@ -492,7 +480,7 @@ func (u *UnitCopy) queuePart(s *streams.Stream, first, units int64) error {
 
 // copyUnits is the host version of kernel units, for those from first to end. It
 // returns the end.
-func (t *UnitTable) copyUnits(p passage, first, end int64) int64 {
+func (t *UnitTable) copyUnits(p Passage, first, end int64) int64 {
 	units, shorts, h := launch.Values[unit](t.units.All()), launch.Values[short](t.shorts.All()), p.host()
 	for _, u := range units[first:end] {
 		if u.blocks() == 1 {

@@ -37,7 +37,7 @@ func newUnitTable(b *kerneltest.Bench, list []pack.Block, o pack.UnitOptions) li
 		table.Close()
 		packer.Close()
 	})
-	return unitTable{table}
+	return unitTable(table)
 }
 
 func TestUnits(t *testing.T) {
@@ -113,7 +113,7 @@ func TestUnitRefusals(t *testing.T) {
 	packer := kerneltest.Must(pack.NewUnitPacker(b.Compiler, b.Device))(t)
 	checkListRefusals(t, b, func(list []pack.Block) (listTable, error) {
 		table, err := packer.Table(list, pack.UnitOptions{})
-		return unitTable{table}, err
+		return unitTable(table), err
 	})
 	list := []pack.Block{{Length: 8}}
 	for name, o := range map[string]pack.UnitOptions{
@@ -128,7 +128,7 @@ func TestUnitRefusals(t *testing.T) {
 	}
 	table := kerneltest.Must(packer.Table(list, pack.UnitOptions{}))(t)
 	memory := kerneltest.Must(b.Device.Alloc(16))(t)
-	pack := kerneltest.Must(table.Pack(memory.Span(0, 8), memory.Span(8, 8), 0))(t)
+	pack := kerneltest.Must(table.Copy(pack.Passage{Packed: memory.Span(0, 8), Strided: memory.Span(8, 8)}))(t)
 	other := kerneltest.Must(set.Devices[1].NewStream(streams.Normal))(t)
 	if err := pack.Queue(other); err == nil {
 		t.Error("a stream of another device was accepted")
