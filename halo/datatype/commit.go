@@ -82,7 +82,7 @@ func (b *builder) assemble(t *Type) pattern {
 	case ContiguousCombiner:
 		return b.run(t.child(), e.Count)
 	case VectorCombiner, HVectorCombiner:
-		return b.repeat(b.run(t.child(), e.BlockLength), int64(e.Count), t.stride(new(checked)))
+		return b.repeat(b.run(t.child(), e.BlockLength), int64(e.Count), e.StrideBytes())
 	case SubarrayCombiner:
 		return b.subarray(t)
 	case ResizedCombiner:
@@ -101,7 +101,7 @@ func (b *builder) run(t *Type, length int) pattern {
 func (b *builder) subarray(t *Type) pattern {
 	e, pitch := &t.env, t.child().Extent()
 	p := b.build(t.child())
-	for _, d := range e.fastestFirst() {
+	for _, d := range e.FastestFirst() {
 		p = b.repeat(p, int64(e.Subsizes[d]), pitch).shift(int64(e.Starts[d]) * pitch)
 		pitch *= int64(e.Sizes[d])
 	}
@@ -133,10 +133,9 @@ func (b *builder) list(e *Envelope) pattern {
 // places returns the blocks of a list that are not empty: displacements in bytes, lengths in elements.
 func (e *Envelope) places() []Block {
 	blocks := make([]Block, 0, len(e.Displacements))
-	unit := e.unit(e.Types[0])
-	for i, displacement := range e.Displacements {
-		if length, _ := e.block(i); length > 0 {
-			blocks = append(blocks, Block{Displacement: displacement * unit, Length: int64(length)})
+	for i := range e.Displacements {
+		if displacement, length, _ := e.Block(i); length > 0 {
+			blocks = append(blocks, Block{Displacement: displacement, Length: int64(length)})
 		}
 	}
 	return blocks

@@ -148,7 +148,7 @@ func (t *Type) measure(c *checked) {
 	case ContiguousCombiner:
 		t.include(c, blockOf(c, e.Count, t.child()))
 	case VectorCombiner, HVectorCombiner:
-		t.include(c, blockOf(c, e.BlockLength, t.child()).repeat(c, int64(e.Count), t.stride(c)))
+		t.include(c, blockOf(c, e.BlockLength, t.child()).repeat(c, int64(e.Count), e.stride(c)))
 	case SubarrayCombiner:
 		t.measureSubarray(c)
 	case ResizedCombiner:
@@ -164,17 +164,16 @@ func (t *Type) measure(c *checked) {
 
 func (t *Type) measureList(c *checked) {
 	e := &t.env
-	for i, displacement := range e.Displacements {
-		length, child := e.block(i)
-		unit := e.unit(child)
-		t.include(c, blockOf(c, length, child).shift(c, c.mul(displacement, unit)))
+	for i := range e.Displacements {
+		displacement, length, child := e.block(c, i)
+		t.include(c, blockOf(c, length, child).shift(c, displacement))
 	}
 }
 
 func (t *Type) measureSubarray(c *checked) {
 	m := blockOf(c, 1, t.child())
 	whole := t.child().Extent()
-	for _, d := range t.env.fastestFirst() {
+	for _, d := range t.env.FastestFirst() {
 		start := c.mul(int64(t.env.Starts[d]), whole)
 		m = m.repeat(c, int64(t.env.Subsizes[d]), whole).shift(c, start)
 		whole = c.mul(whole, int64(t.env.Sizes[d]))
@@ -183,8 +182,8 @@ func (t *Type) measureSubarray(c *checked) {
 	t.extent = bounds{hi: whole, any: true, set: true}
 }
 
-// fastestFirst returns the dimensions of a subarray, the one that runs fastest first.
-func (e *Envelope) fastestFirst() []int {
+// FastestFirst returns the dimensions of a subarray, the one that runs fastest first.
+func (e *Envelope) FastestFirst() []int {
 	dims := make([]int, len(e.Sizes))
 	for d := range dims {
 		dims[d] = d
@@ -195,32 +194,33 @@ func (e *Envelope) fastestFirst() []int {
 	return dims
 }
 
-// stride returns the bytes between two blocks of a vector.
-func (t *Type) stride(c *checked) int64 {
-	if t.env.Combiner == VectorCombiner {
-		return c.mul(t.env.Stride, t.child().Extent())
+// StrideBytes returns the bytes between the starts of two blocks of a vector or hvector.
+func (e *Envelope) StrideBytes() int64 { return e.stride(new(checked)) }
+
+func (e *Envelope) stride(c *checked) int64 {
+	if e.Combiner == HVectorCombiner {
+		return e.Stride
 	}
-	return t.env.Stride
+	return c.mul(e.Stride, e.Types[0].Extent())
 }
 
-// block returns the length and the type of block i of a list.
-func (e *Envelope) block(i int) (int, *Type) {
-	length, child := e.BlockLength, e.Types[0]
+// Block returns block i of a list of blocks or of a struct: its displacement in bytes, and so many elements of a child.
+func (e *Envelope) Block(i int) (displacement int64, length int, child *Type) {
+	return e.block(new(checked), i)
+}
+
+func (e *Envelope) block(c *checked, i int) (displacement int64, length int, child *Type) {
+	displacement, length, child = e.Displacements[i], e.BlockLength, e.Types[0]
 	if e.BlockLengths != nil {
 		length = e.BlockLengths[i]
 	}
-	if e.Combiner == StructCombiner {
+	switch e.Combiner {
+	case StructCombiner:
 		child = e.Types[i]
+	case IndexedCombiner, IndexedBlockCombiner:
+		displacement = c.mul(displacement, child.Extent())
 	}
-	return length, child
-}
-
-// unit returns what the displacements of a list are counted in, in bytes.
-func (e *Envelope) unit(child *Type) int64 {
-	if e.Combiner == IndexedCombiner || e.Combiner == IndexedBlockCombiner {
-		return child.Extent()
-	}
-	return 1
+	return displacement, length, child
 }
 
 // blockOf measures length elements of a type one after another.

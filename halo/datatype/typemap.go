@@ -46,9 +46,8 @@ func (t *Type) blocks(f func(displacement int64, length int, child *Type) bool) 
 	case ResizedCombiner:
 		return f(0, 1, t.child())
 	}
-	for i, displacement := range e.Displacements {
-		length, child := e.block(i)
-		if !f(displacement*e.unit(child), length, child) {
+	for i := range e.Displacements {
+		if !f(e.Block(i)) {
 			return false
 		}
 	}
@@ -56,7 +55,7 @@ func (t *Type) blocks(f func(displacement int64, length int, child *Type) bool) 
 }
 
 func (t *Type) vectorBlocks(f func(int64, int, *Type) bool) bool {
-	stride := t.stride(new(checked))
+	stride := t.env.StrideBytes()
 	for i := range int64(t.env.Count) {
 		if !f(i*stride, t.env.BlockLength, t.child()) {
 			return false
@@ -69,7 +68,7 @@ func (t *Type) vectorBlocks(f func(int64, int, *Type) bool) bool {
 // index of elements.
 func (t *Type) rows(level int, index int64, f func(int64, int, *Type) bool) bool {
 	e := &t.env
-	dims := e.fastestFirst()
+	dims := e.FastestFirst()
 	d := dims[level]
 	if level == 0 {
 		return f((index+int64(e.Starts[d]))*t.child().Extent(), e.Subsizes[d], t.child())

@@ -202,12 +202,7 @@ func (m *MessageLayout) equalBlocks() (list []pack.Block) {
 		return nil
 	}
 	e := m.Type.Envelope()
-	unit := int64(1)
-	switch e.Combiner {
-	case datatype.IndexedBlockCombiner:
-		unit = e.Types[0].Extent()
-	case datatype.HIndexedBlockCombiner:
-	default:
+	if e.Combiner != datatype.IndexedBlockCombiner && e.Combiner != datatype.HIndexedBlockCombiner {
 		return nil
 	}
 	element := e.Types[0]
@@ -217,9 +212,9 @@ func (m *MessageLayout) equalBlocks() (list []pack.Block) {
 		return nil
 	}
 	for i := range int64(m.Count) {
-		for _, d := range e.Displacements {
-			list = append(list, pack.Block{Displacement: i*m.Type.Extent() + d*unit,
-				Length: int64(e.BlockLength) * element.Size()})
+		for b := range e.Displacements {
+			at, length, _ := e.Block(b)
+			list = append(list, pack.Block{Displacement: i*m.Type.Extent() + at, Length: int64(length) * element.Size()})
 		}
 	}
 	return list

@@ -75,10 +75,8 @@ func (s *shaper) make(t *datatype.Type) placed {
 		return s.vector(e)
 	case datatype.SubarrayCombiner:
 		return s.subarray(e)
-	case datatype.StructCombiner:
-		return s.structure(e)
 	}
-	return s.indexed(e)
+	return s.list(e)
 }
 
 // run returns the only run of that size of predefined types of that size.
@@ -91,22 +89,15 @@ func (s *shaper) run(size, basic int64) *shape {
 }
 
 func (s *shaper) vector(e datatype.Envelope) placed {
-	extent, stride := e.Types[0].Extent(), e.Stride
-	if e.Combiner == datatype.VectorCombiner {
-		stride *= extent
-	}
 	return s.strided(pack.VectorNode, s.of(e.Types[0]),
-		pack.TreeDim{Count: int64(e.BlockLength), Stride: extent}, pack.TreeDim{Count: int64(e.Count), Stride: stride})
+		pack.TreeDim{Count: int64(e.BlockLength), Stride: e.Types[0].Extent()},
+		pack.TreeDim{Count: int64(e.Count), Stride: e.StrideBytes()})
 }
 
 func (s *shaper) subarray(e datatype.Envelope) placed {
 	child, stride := s.of(e.Types[0]), e.Types[0].Extent()
 	var dims []pack.TreeDim
-	for i := range e.Sizes {
-		d := i // in the order of strides
-		if e.Order == datatype.COrder {
-			d = len(e.Sizes) - 1 - i
-		}
+	for _, d := range e.FastestFirst() {
 		child.at += int64(e.Starts[d]) * stride
 		dims = append(dims, pack.TreeDim{Count: int64(e.Subsizes[d]), Stride: stride})
 		stride *= int64(e.Sizes[d])
@@ -114,41 +105,23 @@ func (s *shaper) subarray(e datatype.Envelope) placed {
 	return s.strided(pack.SubarrayNode, child, dims...)
 }
 
-// indexed returns the shape of a list of blocks with one child type.
-func (s *shaper) indexed(e datatype.Envelope) placed {
-	child, unit := e.Types[0], int64(1)
-	kind := pack.IndexedBlockNode
+// list returns the shape of a list of blocks: of an indexed type, in any form, or a struct.
+func (s *shaper) list(e datatype.Envelope) placed {
+	var blocks []block
+	for i := range e.Displacements {
+		at, length, child := e.Block(i)
+		blocks = s.append(blocks, at, length, child)
+	}
+	if !s.literal {
+		return s.any(blocks)
+	}
 	switch e.Combiner {
-	case datatype.IndexedCombiner:
-		kind, unit = pack.IndexedNode, child.Extent()
-	case datatype.HIndexedCombiner:
-		kind = pack.IndexedNode
-	case datatype.IndexedBlockCombiner:
-		unit = child.Extent()
-	}
-	var blocks []block
-	for i, displacement := range e.Displacements {
-		length := e.BlockLength
-		if e.BlockLengths != nil {
-			length = e.BlockLengths[i]
-		}
-		blocks = s.append(blocks, displacement*unit, length, child)
-	}
-	if s.literal {
-		return blocksOf(kind, blocks)
-	}
-	return s.alike(blocks)
-}
-
-func (s *shaper) structure(e datatype.Envelope) placed {
-	var blocks []block
-	for i, displacement := range e.Displacements {
-		blocks = s.append(blocks, displacement, e.BlockLengths[i], e.Types[i])
-	}
-	if s.literal {
+	case datatype.StructCombiner:
 		return blocksOf(pack.StructNode, blocks)
+	case datatype.IndexedBlockCombiner, datatype.HIndexedBlockCombiner:
+		return blocksOf(pack.IndexedBlockNode, blocks)
 	}
-	return s.any(blocks)
+	return blocksOf(pack.IndexedNode, blocks)
 }
 
 // append appends a block if it has data.
@@ -160,7 +133,7 @@ func (s *shaper) append(blocks []block, at int64, length int, child *datatype.Ty
 	return append(blocks, block{placed{p.shape, p.at + at}, int64(length), child.Extent()})
 }
 
-// any returns the shape of a struct: blocks of the same child are an indexed type; runs that touch are one.
+// any returns the shape of blocks: those of the same child are an indexed type; runs that touch are one.
 func (s *shaper) any(blocks []block) placed {
 	if areAlike(blocks) {
 		return s.alike(blocks)

@@ -256,43 +256,36 @@ func (m *maker) only(j *Job, err error) error {
 // buffer is where a fragment lies at the sender and at the receiver.
 type buffer struct{ out, in *streams.Memory }
 
-// buffers makes the ring's buffers.
-func (m *maker) buffers(bytes int64) ([]buffer, error) {
-	var all []buffer
+// buffers makes the ring's buffers: two for a route; one where kernels of both ends reach it, or the receiver unpacks
+// from the sender's.
+func (m *maker) buffers(bytes int64) (all []buffer, err error) {
+	traits, from, to := m.o.Path.Traits(), m.src.Packer.device, m.dst.Packer.device
+	alloc := func(of func(bytes int64) (*streams.Memory, error)) (made *streams.Memory) {
+		if err == nil {
+			if made, err = of(bytes); err == nil {
+				m.resources.Add(made)
+			}
+		}
+		return made
+	}
 	for range m.ring {
 		var b buffer
-		var err error
-		switch traits := m.o.Path.Traits(); {
+		switch {
 		case traits.Stored:
-			b.in, err = m.dst.Packer.device.Alloc(bytes)
+			b.in = alloc(to.Alloc)
 			b.out = b.in
 		case traits.Pinned == 1: // between the kernels of both ends
-			b.in, err = m.src.Packer.device.AllocPinned(bytes)
+			b.in = alloc(from.AllocPinned)
 			b.out = b.in
+		case m.o.Remote && traits.Access:
+			b.out = alloc(from.Alloc)
+			b.in = b.out
 		default:
-			b, err = m.two(bytes)
-		}
-		if err != nil {
-			return nil, err
-		}
-		m.resources.Add(b.in)
-		if b.out != b.in {
-			m.resources.Add(b.out)
+			b.out, b.in = alloc(from.Alloc), alloc(to.Alloc)
 		}
 		all = append(all, b)
 	}
-	return all, nil
-}
-
-// two makes the buffers at both ends of a route: one, if the receiver unpacks from the sender's.
-func (m *maker) two(bytes int64) (b buffer, err error) {
-	if b.out, err = m.src.Packer.device.Alloc(bytes); err != nil || m.o.Remote && m.o.Path.Traits().Access {
-		return buffer{b.out, b.out}, err
-	}
-	if b.in, err = m.dst.Packer.device.Alloc(bytes); err != nil {
-		err = errors.Join(err, b.out.Close())
-	}
-	return b, err
+	return all, err
 }
 
 // fragment makes a fragment of the packed bytes from lo on.
@@ -350,10 +343,7 @@ func (t *Transfer) InFragments() bool { return len(t.fragments) > 0 && t.fragmen
 // each device, is done, and both go on when it is. Queuing it makes nothing. The host
 // does not wait.
 func (t *Transfer) Queue(dst, src *streams.Stream) error {
-	if err := dst.Record(t.ready); err != nil {
-		return err
-	}
-	if err := src.Wait(t.ready); err != nil {
+	if err := errors.Join(dst.Record(t.ready), src.Wait(t.ready)); err != nil {
 		return err
 	}
 	for i := range t.fragments {
@@ -361,10 +351,7 @@ func (t *Transfer) Queue(dst, src *streams.Stream) error {
 			return err
 		}
 	}
-	if err := dst.Record(t.done); err != nil {
-		return err
-	}
-	return src.Wait(t.done)
+	return errors.Join(dst.Record(t.done), src.Wait(t.done))
 }
 
 // send queues a fragment.
@@ -403,16 +390,7 @@ func (t *Transfer) push(f *fragment, s *slot, src *streams.Stream) error {
 	if f.route == nil {
 		return src.Record(s.sent)
 	}
-	if err := src.Record(s.packed); err != nil {
-		return err
-	}
-	if err := t.link.Wait(s.packed); err != nil {
-		return err
-	}
-	if err := f.route.Push(t.link); err != nil {
-		return err
-	}
-	return t.link.Record(s.sent)
+	return errors.Join(src.Record(s.packed), t.link.Wait(s.packed), f.route.Push(t.link), t.link.Record(s.sent))
 }
 
 // Close frees what it holds. Closing twice is no error.
