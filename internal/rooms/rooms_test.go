@@ -55,7 +55,7 @@ var may = map[string][]string{
 	"internal/testmpi":              {},
 	"internal/testnet":              {"internal/testmpi"},
 	"internal/testdevices":          {"streams", "p2p", "kernels", "internal/nvrtc", "internal/cuda/cudafake"},
-	"kernels/internal/kerneltest":   {"internal/testdevices", "internal/nvrtc", "internal/cuda/cudafake", "kernels", "streams", "domain"},
+	"kernels/internal/kerneltest":   {"internal/testdevices", "internal/nvrtc", "internal/cuda/cudafake", "kernels", "stencil", "streams", "domain"},
 	"internal/mutation":             {},
 	"internal/rooms":                {},
 	"internal/cuda/cudafake":        {"internal/cache"},
