@@ -283,7 +283,8 @@ func Gather[T any](ctx context.Context, dst []T, f *Field, box domain.Box, root 
 		return orElse(err, func() error { return Read(dst, f, box) })
 	}
 	return c.each(func(owner int, piece domain.Box) error {
-		values, bytes := room[T](piece)
+		values := make([]T, piece.Points())
+		bytes := bytesOf(values)
 		if owner == c.me {
 			if err := Read(values, f, piece); err != nil {
 				return err
@@ -317,7 +318,8 @@ func Scatter[T any](ctx context.Context, f *Field, box domain.Box, src []T, root
 		if c.me != root && c.me != owner {
 			return nil
 		}
-		values, bytes := room[T](piece)
+		values := make([]T, piece.Points())
+		bytes := bytesOf(values)
 		if c.me == root {
 			eachLine(piece, func(at domain.Vec, n int) {
 				copy(values[placeIn(piece, at):], src[placeIn(box, at):][:n])
@@ -402,11 +404,9 @@ func (c *collection) receive(ctx context.Context, b []byte, from int) error {
 
 func (c *collection) what() string { return fmt.Sprintf("points of field %q", c.field.Spec.Name) }
 
-// room returns memory for the points of a box, as values and as bytes.
-func room[T any](box domain.Box) ([]T, []byte) {
-	values := make([]T, box.Points())
-	var zero T
-	return values, unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(values))), len(values)*int(unsafe.Sizeof(zero)))
+// bytesOf returns the memory of values.
+func bytesOf[T any](values []T) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(values))), len(values)*int(unsafe.Sizeof(*new(T))))
 }
 
 // eachLine calls do with the first point and the length of each row of a box.

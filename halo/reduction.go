@@ -2,11 +2,11 @@ package halo
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
 	"slices"
+	"unsafe"
 
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/kernels/reduce"
@@ -128,16 +128,15 @@ func (r *Reduction) Result() Result {
 	if r == nil {
 		return Result{}
 	}
-	e := r.field.Spec.Element
-	if e.whole() && r.op != L2 {
-		r.ints = joined(r, r.ints, (*reduce.Reduction).Ints)
+	switch {
+	case r.isSum():
+		r.sums = here(r, r.sums, r.group(), (*reduce.Reduction).Sums, joinSum)
+		return r.ofSums()
+	case r.field.Spec.Element.whole():
+		r.ints = here(r, r.ints, 1, (*reduce.Reduction).Ints, joinNumber)
 		return Result{Ints: r.ints}
 	}
-	if r.isSum() {
-		r.joinSums(r.group())
-		return r.ofSums()
-	}
-	r.floats = joined(r, r.floats, (*reduce.Reduction).Floats)
+	r.floats = here(r, r.floats, 1, (*reduce.Reduction).Floats, joinNumber)
 	return Result{Floats: r.floats}
 }
 
@@ -174,40 +173,76 @@ func (r *Reduction) ofSums() Result {
 	return Result{Complexes: r.complexes}
 }
 
-// joinSums joins the sums of all subdomains of this process, of groups of so many numbers together.
-func (r *Reduction) joinSums(group int) {
-	r.sums = r.sums[:0]
-	for _, arrays := range r.totals {
-		n := 0
-		for _, t := range arrays {
-			for _, s := range t.Sums() {
-				if n/group == len(r.sums) {
-					r.sums = append(r.sums, sums.Sum{})
-				}
-				r.sums[n/group].Join(s)
-				n++
-			}
-		}
+// joinFunc joins a value to a number of the result. first is whether it is the first value of that number.
+type joinFunc[T any] func(op Op, number *T, value T, first bool)
+
+func joinSum(_ Op, sum *sums.Sum, value sums.Sum, _ bool) { sum.Join(value) }
+
+func joinNumber[T float64 | int64](op Op, number *T, value T, first bool) {
+	switch {
+	case first:
+		*number = value
+	case op == Min:
+		*number = min(*number, value)
+	case op == Max:
+		*number = max(*number, value)
+	default:
+		*number += value
 	}
 }
 
-// joined puts the totals of all subdomains together, into the room of the last result.
-func joined[T float64 | int64](r *Reduction, room []T, of func(*reduce.Reduction) []T) []T {
-	room = room[:0]
+// joined joins some values to the numbers of the result, each group of them to one. at is the index of the first value
+// among those of its subdomain or process.
+func joined[T any](op Op, numbers []T, at int, values []T, group int, join joinFunc[T]) []T {
+	for i, v := range values {
+		number := (at + i) / group
+		first := number == len(numbers)
+		if first {
+			numbers = append(numbers, *new(T))
+		}
+		join(op, &numbers[number], v, first)
+	}
+	return numbers
+}
+
+// here joins what all subdomains of this process have, into the memory of the last result.
+func here[T any](r *Reduction, last []T, group int, of func(*reduce.Reduction) []T, join joinFunc[T]) []T {
+	numbers := last[:0]
 	for _, arrays := range r.totals {
-		n := 0
+		at := 0
 		for _, t := range arrays {
-			for _, v := range of(t) {
-				if n == len(room) {
-					room = append(room, v)
-				} else {
-					room[n] = join(r.op, room[n], v)
-				}
-				n++
-			}
+			values := of(t)
+			numbers = joined(r.op, numbers, at, values, group, join)
+			at += len(values)
 		}
 	}
-	return room
+	return numbers
+}
+
+// together joins what all processes have, of which mine is what this one has: nothing where it has no subdomain.
+func together[T any](ctx context.Context, r *Reduction, mine []T, group int, join joinFunc[T]) (numbers []T, err error) {
+	processes := r.field.Placement.Processes
+	what := fmt.Sprintf("%s of field %q", r.op, r.field.Spec.Name)
+	all, err := mpi.Gather(ctx, processes, what, bytesOf(mine))
+	if err != nil {
+		return nil, err
+	}
+	var length int
+	for rank, b := range all {
+		if len(b) == 0 {
+			continue
+		}
+		if length == 0 {
+			length = len(b)
+		}
+		if len(b) != length {
+			return nil, fmt.Errorf("halo: %s: %d bytes of %s, %d of others", what, len(b), processes.Name(rank), length)
+		}
+		values := make([]T, len(b)/int(unsafe.Sizeof(*new(T))))
+		copy(bytesOf(values), b)
+		numbers = joined(r.op, numbers, 0, values, group, join)
+	}
+	return numbers, nil
 }
 
 // Close frees what is held. Nothing queued may still use it. Closing twice is no
@@ -220,10 +255,10 @@ func (r *Reduction) Close() error {
 	return r.resources.Close()
 }
 
-// Together returns what the last Queue gave on all processes that share the grid, once all
+// Together returns what the last Queue computed on all processes that share the grid, once all
 // streams have done it: on each the same bits, which are those of one process. All processes call
 // it. Where there is one, it is Result.
-func (r *Reduction) Together(ctx context.Context) (Result, error) {
+func (r *Reduction) Together(ctx context.Context) (res Result, err error) {
 	if r == nil {
 		return Result{}, errNoReduction
 	}
@@ -233,94 +268,28 @@ func (r *Reduction) Together(ctx context.Context) (Result, error) {
 		return r.Result(), nil
 	case ctx == nil:
 		return Result{}, processes.Fail(errNoContext)
-	}
-	all, err := mpi.Gather(ctx, processes, fmt.Sprintf("%s of field %q", r.op, r.field.Spec.Name), r.encode())
-	if err != nil {
-		return Result{}, err
-	}
-	return r.decode(all)
-}
-
-// encode returns what this process has of each number, none where it has no subdomain.
-func (r *Reduction) encode() (b []byte) {
-	switch {
 	case r.isSum():
-		r.joinSums(1)
-		b = make([]byte, len(r.sums)*sums.Bytes)
-		copy(streams.View[sums.Sum](b), r.sums)
-	case r.field.Spec.Element.whole():
-		for _, v := range joined(r, r.ints, (*reduce.Reduction).Ints) {
-			b = binary.LittleEndian.AppendUint64(b, uint64(v))
+		r.sums = here(r, r.sums, 1, (*reduce.Reduction).Sums, joinSum)
+		if r.sums, err = together(ctx, r, r.sums, r.group(), joinSum); err != nil {
+			return Result{}, err
 		}
-	default:
-		for _, v := range joined(r, r.floats, (*reduce.Reduction).Floats) {
-			b = binary.LittleEndian.AppendUint64(b, math.Float64bits(v))
-		}
-	}
-	return b
-}
-
-// decode joins what the processes have.
-func (r *Reduction) decode(all [][]byte) (Result, error) {
-	length := 0
-	for _, b := range all {
-		length = max(length, len(b))
-	}
-	var whole [][]byte
-	for rank, b := range all {
-		switch {
-		case len(b) == length:
-			whole = append(whole, b)
-		case len(b) > 0:
-			return Result{}, fmt.Errorf("halo: %s of field %q: %d bytes of %s, %d of others", r.op, r.field.Spec.Name,
-				len(b), r.field.Placement.Processes.Name(rank), length)
-		}
-	}
-	switch {
-	case r.isSum():
-		r.sums = joinedSums(whole, length/sums.Bytes, r.group())
 		return r.ofSums(), nil
 	case r.field.Spec.Element.whole():
-		return Result{Ints: joinedWords(r.op, whole, func(w uint64) int64 { return int64(w) })}, nil
+		r.ints = here(r, r.ints, 1, (*reduce.Reduction).Ints, joinNumber)
+		res.Ints, err = together(ctx, r, r.ints, 1, joinNumber)
+		return res, err
 	}
-	return Result{Floats: joinedWords(r.op, whole, math.Float64frombits)}, nil
+	r.floats = here(r, r.floats, 1, (*reduce.Reduction).Floats, joinNumber)
+	res.Floats, err = together(ctx, r, r.floats, 1, joinNumber)
+	return res, err
 }
 
-// joinedSums joins sums of all processes, and groups of so many of them.
-func joinedSums(all [][]byte, n, group int) []sums.Sum {
-	joined := make([]sums.Sum, n/group)
-	for _, b := range all {
-		aligned := make([]sums.Sum, n)
-		for i := range aligned {
-			aligned[i] = streams.View[sums.Sum](append([]byte(nil), b[i*sums.Bytes:(i+1)*sums.Bytes]...))[0]
-			joined[i/group].Join(aligned[i])
-		}
-	}
-	return joined
-}
-
-// joinedWords joins numbers of all processes.
-func joinedWords[T float64 | int64](op Op, all [][]byte, of func(uint64) T) (values []T) {
-	for process, b := range all {
-		for i := range len(b) / 8 {
-			v := of(binary.LittleEndian.Uint64(b[8*i:]))
-			if process == 0 {
-				values = append(values, v)
-			} else {
-				values[i] = join(op, values[i], v)
-			}
-		}
-	}
-	return values
-}
-
-// Reduce makes a reduction ready, carries it out and returns its result, of all processes that
-// share the grid, which all call it. It waits
-// for nothing that was queued before: the field must be still.
+// Reduce prepares a reduction, runs it and returns its result over all processes that
+// share the grid, which all call it. It does not wait for work queued before: nothing may
+// be writing the field.
 func Reduce(f *Field, c *kernels.Compiler, op Op, mode ...sums.Mode) (res Result, err error) {
-	var open streams.Resources
-	defer func() { err = errors.Join(err, open.Close()) }()
-	r, err := reduceHere(f, c, op, mode, &open)
+	r, err := reduceHere(f, c, op, mode)
+	defer func() { err = errors.Join(err, r.Close()) }()
 	if f != nil {
 		err = f.Placement.Agree(context.Background(), "reduce a field", err)
 	}
@@ -331,24 +300,17 @@ func Reduce(f *Field, c *kernels.Compiler, op Op, mode ...sums.Mode) (res Result
 }
 
 // reduceHere reduces what this process has of a field.
-func reduceHere(f *Field, c *kernels.Compiler, op Op, mode []sums.Mode, open *streams.Resources) (*Reduction, error) {
-	r, err := NewReduction(f, c, op, mode...)
+func reduceHere(f *Field, c *kernels.Compiler, op Op, mode []sums.Mode) (r *Reduction, err error) {
+	if r, err = NewReduction(f, c, op, mode...); err != nil {
+		return nil, err
+	}
+	at, err := f.Placement.NewStreams()
 	if err != nil {
-		return nil, err
+		return r, err
 	}
-	open.Add(r)
-	at := make([]*streams.Stream, len(f.Parts))
-	for rank, d := range f.Placement.Devices {
-		if d == nil {
-			continue
-		}
-		if at[rank], err = d.NewStream(streams.Normal); err != nil {
-			return nil, err
-		}
-		open.Add(at[rank])
-	}
+	r.resources.Add(at)
 	if err := r.Queue(at); err != nil {
-		return nil, err
+		return r, err
 	}
-	return r, Streams(at).Sync(transferLimit)
+	return r, at.Sync(transferLimit)
 }

@@ -362,17 +362,6 @@ func (op Op) kernel() (k reduce.Op, ok bool) {
 	return k, ok
 }
 
-// join puts what subdomains gave together, but for sums of reals.
-func join[T float64 | int64](op Op, a, b T) T {
-	switch op {
-	case Min:
-		return min(a, b)
-	case Max:
-		return max(a, b)
-	}
-	return a + b
-}
-
 // WideHalo is a halo so wide that several steps go between two exchanges: it spares
 // the latency of all exchanges but one and pays with points that several
 // subdomains compute. With ghosts of Steps times the radius, the first step after
