@@ -164,7 +164,8 @@ func AutoParts(g Grid, n int, w Radius) (Vec, error) {
 	case ok:
 		return parts, nil
 	case n == 1:
-		return Vec{}, fmt.Errorf("domain: %v points are fewer layers than ghosts around a periodic axis need", g.along(g.Size))
+		return Vec{}, fmt.Errorf("domain: %v points are fewer layers than ghosts around a periodic axis need",
+			g.along(g.Size))
 	}
 	return Vec{}, fmt.Errorf("domain: no cut of %v points into %d parts leaves each the layers its neighbours need",
 		g.along(g.Size), n)

@@ -234,8 +234,8 @@ func partsAmong(
 	}
 	switch {
 	case c.Devices > 0:
-		return parts, nil, optionError("Cutting.Devices", "%d are to take part; where processes share a grid, all devices do",
-			c.Devices)
+		return parts, nil, optionError("Cutting.Devices",
+			"%d are to take part; where processes share a grid, all devices do", c.Devices)
 	case c.Parts != (domain.Vec{}):
 		parts = c.wholeParts()
 		if made := parts.Product(); made != int64(seats) {

@@ -104,7 +104,9 @@ func WrapField(p *Placement, s Spec, arrays ...kernels.Array) (*Field, error) {
 	f := &Field{Spec: s, Placement: p, Cut: p.Staggered(s.Stagger), Parts: slices.Clone(arrays),
 		stages: newStages(len(p.Subdomains)).share()}
 	if count, _ := s.Arrays(); count != 1 {
-		return nil, fmt.Errorf("halo: field %q: %d components as a struct of arrays cannot be wrapped together: wrap a field for each", s.Name, count)
+		return nil, fmt.Errorf(
+			"halo: field %q: %d components as a struct of arrays cannot be wrapped together: wrap a field for each",
+			s.Name, count)
 	}
 	if len(arrays) != len(f.Cut.Subdomains) {
 		return nil, fmt.Errorf("halo: field %q: %d arrays for %d subdomains", s.Name, len(arrays),

@@ -20,13 +20,11 @@ import (
 // or another driver, it measures, and keeps where that is possible. driver is the
 // version of the GPUs' driver, see p2p.NVML, "" where it is not known. With the
 // result in Links.Model, plans choose their paths by it.
-func LinkModel(ctx context.Context, devices []*streams.Device, links *p2p.Links, c *kernels.Compiler, driver,
-	cache string) (*p2p.LinkModel, error) {
-	if ctx == nil {
-		return nil, errNoContext
-	}
-	if len(devices) == 0 || slices.Contains(devices, nil) {
-		return nil, errNoDevices
+func LinkModel(
+	ctx context.Context, devices []*streams.Device, links *p2p.Links, c *kernels.Compiler, driver, cache string,
+) (*p2p.LinkModel, error) {
+	if err := measurable(ctx, devices); err != nil {
+		return nil, err
 	}
 	if r, err := p2p.LoadLinkModel(cache, devices, driver); err == nil && covers(r, devices, links) {
 		return r, nil
@@ -42,13 +40,11 @@ func LinkModel(ctx context.Context, devices []*streams.Device, links *p2p.Links,
 // their links have, and takes the time of each. It takes about a second on four
 // GPUs, and under 0.2 s on host devices, which are all alike. When the context ends, it
 // stops before the next kind of message.
-func Measure(ctx context.Context, devices []*streams.Device, links *p2p.Links, c *kernels.Compiler,
-	driver string) (*p2p.LinkModel, error) {
-	if ctx == nil {
-		return nil, errNoContext
-	}
-	if len(devices) == 0 || slices.Contains(devices, nil) {
-		return nil, errNoDevices
+func Measure(
+	ctx context.Context, devices []*streams.Device, links *p2p.Links, c *kernels.Compiler, driver string,
+) (*p2p.LinkModel, error) {
+	if err := measurable(ctx, devices); err != nil {
+		return nil, err
 	}
 	r := p2p.NewLinkModel(devices, driver)
 	trips := tripsOf(devices, links)
@@ -92,7 +88,16 @@ func (t trip) begin(links *p2p.Links, c *kernels.Compiler) (err error) {
 	return err
 }
 
-var errNoDevices = errors.New("halo: no devices to measure messages between, or one is nil")
+// measurable returns an error unless there are a context and devices.
+func measurable(ctx context.Context, devices []*streams.Device) error {
+	switch {
+	case ctx == nil:
+		return errNoContext
+	case len(devices) == 0 || slices.Contains(devices, nil):
+		return errors.New("halo: no devices to measure messages between, or one is nil")
+	}
+	return nil
+}
 
 // budgetOf returns how long a measurement may take. What is under way when it ends
 // still comes to its end.
@@ -216,13 +221,14 @@ func (t trip) sample(links *p2p.Links, c *kernels.Compiler, rows int, budget tim
 	return p2p.Sample{Bytes: plan.Messages[0].Bytes, Time: took}, err
 }
 
-// plan plans a single message: the lower of two subdomains sends its neighbour a
-// face. Across z it is one piece, across y rows.
-func (t trip) plan(links *p2p.Links, rows int) (*Plan, error) {
-	size, parts, axis := []int{rowPoints, rows, 2}, domain.Vec{1, 1, 2}, 2
-	if t.packed {
-		size, parts, axis = []int{rowPoints, 2, rows}, domain.Vec{1, 2, 1}, 1
-	}
+// rowsPlan plans the faces of rows that two subdomains exchange across an axis: across z (2) one piece, across y (1)
+// rows apart. place gives the subdomains their devices.
+func rowsPlan(
+	links *p2p.Links, path p2p.Path, rows, axis int, width domain.Radius,
+	place func(*domain.Decomposition) (*Placement, error),
+) (*Plan, error) {
+	size, parts := []int{rowPoints, rows, rows}, domain.Vec{1, 1, 1}
+	size[axis], parts[axis] = 2, 2
 	grid, err := domain.NewGrid(size, [3]bool{})
 	if err != nil {
 		return nil, err
@@ -231,13 +237,24 @@ func (t trip) plan(links *p2p.Links, rows int) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	place, err := Place(cut, []*streams.Device{t.from, t.to})
+	p, err := place(cut)
 	if err != nil {
 		return nil, err
 	}
-	spec := Spec{Name: "measured", Element: Float64}
-	spec.Width.Minus[axis] = 1
-	return NewPlan(place, links, t.path, spec)
+	return NewPlan(p, links, path, Spec{Name: "measured", Element: Float64, Width: width})
+}
+
+// plan plans a single message: the lower of two subdomains sends its neighbour a face.
+func (t trip) plan(links *p2p.Links, rows int) (*Plan, error) {
+	var width domain.Radius
+	axis := 2
+	if t.packed {
+		axis = 1
+	}
+	width.Minus[axis] = 1
+	return rowsPlan(links, t.path, rows, axis, width, func(cut *domain.Decomposition) (*Placement, error) {
+		return Place(cut, []*streams.Device{t.from, t.to})
+	})
 }
 
 // timed returns the median time of a message, after a first one that warms up.

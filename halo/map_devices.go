@@ -111,7 +111,8 @@ func (s *search) cost(f flow, from, to int) float64 {
 		*known = s.ask(a, b, bytes)
 		if c := *known; !(c >= 0) {
 			*known = 0
-			s.err = cmp.Or(s.err, fmt.Errorf("halo: the cost of %d bytes from device %v to %v is %v: it must be a number, not negative", bytes, a, b, c))
+			s.err = cmp.Or(s.err, fmt.Errorf(
+				"halo: the cost of %d bytes from device %v to %v is %v: it must be a number, not negative", bytes, a, b, c))
 		}
 	}
 	return *known

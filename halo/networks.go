@@ -69,10 +69,11 @@ func (s networks) follow(ctx context.Context, others *mpi.Processes) error {
 
 // NetworkTrial is what came of trying a network between the processes.
 type NetworkTrial struct {
-	Network        mpi.Network   `json:"network"`
-	Library        string        `json:"library"`       // that carries messages, in its own words
-	Why            string        `json:"why,omitempty"` // it is not to be had; "" where it is
-	Within, Across *ProcessCurve `json:",omitempty"`    // what messages take between processes of a host, and of two; nil where there are none
+	Network mpi.Network `json:"network"`
+	Library string      `json:"library"`       // that carries messages, in its own words
+	Why     string      `json:"why,omitempty"` // why it cannot be used; "" if it can
+	// What messages take between processes of one host, and of two; nil where there are none.
+	Within, Across *ProcessCurve `json:",omitempty"`
 }
 
 // usedNetworks are those within a host and between hosts.

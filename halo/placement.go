@@ -146,8 +146,8 @@ func (d Devices) agree(ctx context.Context, what string, err error) error {
 }
 
 // Agree returns the error, or where processes share the grid an error if any of them has one: it is how they do
-// something in step that each may fail at. All call it. What wraps one of kinds on one process does on all. In a dry run
-// it returns the error.
+// something in step that each may fail at. All call it. What wraps one of kinds on one process does on all. In a dry
+// run // it returns the error.
 func (p *Placement) Agree(ctx context.Context, what string, err error, kinds ...error) error {
 	if p == nil || p.isDry() {
 		return err
@@ -196,7 +196,8 @@ func (d Devices) part(first streams.Info, ids []int, index, count int) ([]int, e
 	}
 	part := ids[n*index/count : n*(index+1)/count]
 	if d.Count > len(part) {
-		return nil, optionError("Devices.Count", "%d were asked for; of the %d %ss of host %s, which %d processes share, this one has %d",
+		return nil, optionError("Devices.Count",
+			"%d were asked for; of the %d %ss of host %s, which %d processes share, this one has %d",
 			d.Count, n, first.Noun, d.Processes.Hosts[d.Processes.Rank], count, len(part))
 	}
 	if d.Count > 0 && len(d.IDs) == 0 {

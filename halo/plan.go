@@ -509,7 +509,9 @@ func (p *Plan) compare() error {
 	}
 	for rank, other := range all {
 		if string(other) != string(mine) {
-			return fmt.Errorf("halo: %s plans another exchange than %s: all processes must make the same ones in the same order", processes.Name(rank), processes.Name(processes.Rank))
+			return fmt.Errorf(
+				"halo: %s plans another exchange than %s: all processes must make the same ones in the same order",
+				processes.Name(rank), processes.Name(processes.Rank))
 		}
 	}
 	return nil

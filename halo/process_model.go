@@ -133,14 +133,6 @@ func (s *Session) pairExchange(from, to, rows int, open *streams.Resources) (*Pl
 
 // pairPlan plans these messages.
 func (s *Session) pairPlan(from, to, rows int) (*Plan, error) {
-	grid, err := domain.NewGrid([]int{rowPoints, 2, rows}, [3]bool{})
-	if err != nil {
-		return nil, err
-	}
-	cut, err := domain.Decompose(grid, domain.Vec{1, 2, 1})
-	if err != nil {
-		return nil, err
-	}
 	devices := make([]*streams.Device, 2)
 	switch s.asked.Processes.Rank {
 	case from:
@@ -148,13 +140,10 @@ func (s *Session) pairPlan(from, to, rows int) (*Plan, error) {
 	case to:
 		devices[1] = s.Devices[0]
 	}
-	place, err := PlaceAmong(s.asked.Processes, cut, []int{from, to}, devices)
-	if err != nil {
-		return nil, err
-	}
-	spec := Spec{Name: "measured", Element: Float64}
-	spec.Width.Minus[1], spec.Width.Plus[1] = 1, 1
-	return NewPlan(place, s.Links, p2p.Auto, spec)
+	width := domain.Radius{Minus: domain.Vec{0, 1, 0}, Plus: domain.Vec{0, 1, 0}}
+	return rowsPlan(s.Links, p2p.Auto, rows, 1, width, func(cut *domain.Decomposition) (*Placement, error) {
+		return PlaceAmong(s.asked.Processes, cut, []int{from, to}, devices)
+	})
 }
 
 // pingPong has a message go to and fro, of which the first process begins, and returns half of the median time.

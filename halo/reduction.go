@@ -220,7 +220,9 @@ func here[T any](r *Reduction, last []T, group int, of func(*reduce.Reduction) [
 }
 
 // together joins what all processes have, of which mine is what this one has: nothing where it has no subdomain.
-func together[T any](ctx context.Context, r *Reduction, mine []T, group int, join joinFunc[T]) (numbers []T, err error) {
+func together[T any](
+	ctx context.Context, r *Reduction, mine []T, group int, join joinFunc[T],
+) (numbers []T, err error) {
 	processes := r.field.Placement.Processes
 	what := fmt.Sprintf("%s of field %q", r.op, r.field.Spec.Name)
 	all, err := mpi.Gather(ctx, processes, what, bytesOf(mine))

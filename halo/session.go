@@ -21,7 +21,7 @@ type Session struct {
 	Devices  []*streams.Device // in the order of their ids, or of those asked for
 	Links    *p2p.Links        // between all of them; with a Model once that was measured
 	Compiler *kernels.Compiler
-	Note     string // why there are host devices in place of GPUs, for the user; "" where nobody asked for GPUs, or there are some
+	Note     string // why host devices are used, for the user; "" where GPUs are used or were not asked for
 
 	asked    Devices
 	counts   []int          // of devices, by process; nil where this one is alone

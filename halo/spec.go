@@ -125,9 +125,8 @@ func (s Spec) Equal(t Spec) bool { return s.Name == t.Name && s.alike(t) }
 // alike reports whether two specs differ in their names at most.
 func (s Spec) alike(t Spec) bool {
 	s, t = s.filled(), t.filled()
-	return s.Element == t.Element && sameType(s.Type,
-		t.Type) && s.Components == t.Components && s.SoA == t.SoA && s.Width == t.Width &&
-		slices.Equal(s.Widths, t.Widths) && s.Connectivity == t.Connectivity && s.Stagger == t.Stagger
+	s.Name = t.Name
+	return reflect.DeepEqual(s, t)
 }
 
 // filled returns the spec with a Width that is as wide as all of Widths.
@@ -279,9 +278,6 @@ func (s Spec) checkType() error {
 	return nil
 }
 
-// sameType reports whether two types are made in the same way.
-func sameType(a, b *datatype.Type) bool { return a == b || reflect.DeepEqual(a, b) }
-
 // complex reports whether an element has a real and an imaginary part.
 func (e Element) complex() bool { return e == Complex64 || e == Complex128 }
 
@@ -388,7 +384,8 @@ func NewWideHalo(cut *domain.Decomposition, radius domain.Radius, steps int) (*W
 	}
 	for _, r := range append(radius.Minus[:], radius.Plus[:]...) {
 		if r < 0 || r > math.MaxInt32/steps {
-			return nil, fmt.Errorf("halo: %d steps of radius %d between two exchanges: a radius is not negative, and ghosts have less than 2^31 layers", steps, r)
+			return nil, fmt.Errorf("halo: %d steps of radius %d between two exchanges: "+
+				"a radius is not negative, and ghosts have less than 2^31 layers", steps, r)
 		}
 	}
 	if err := cut.CheckWidth(d.Width()); err != nil {

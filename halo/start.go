@@ -253,7 +253,7 @@ func (e *Exchanger) queueRank(
 	case err != nil:
 		return err
 	case e.direct == nil:
-		return errors.New("halo: the exchange is not one kernel per GPU, see IsDirect: ranks cannot be queued one by one")
+		return errors.New("halo: the exchange is not one kernel per GPU, see IsDirect: a rank cannot be queued alone")
 	case rank < 0 || rank >= len(e.direct):
 		return fmt.Errorf("halo: rank %d of %d", rank, len(e.direct))
 	case e.direct[rank].Err() != nil:

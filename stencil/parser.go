@@ -100,7 +100,7 @@ func (p *parser) unexpected(want string) {
 	switch {
 	case p.token == "":
 		p.fail(p.at, "the expression ends too early: %s expected", want)
-	case p.token == "/" && strings.HasPrefix(p.source[p.at:], "/*"), strings.HasSuffix(p.source[:p.at], "/") && p.token == "/":
+	case p.token == "/" && (strings.HasPrefix(p.source[p.at:], "/*") || strings.HasSuffix(p.source[:p.at], "/")):
 		p.fail(p.at, "unexpected %q: %s expected (there are no comments and no integer division)", p.token, want)
 	default:
 		p.fail(p.at, "unexpected %q: %s expected", p.token, want)

@@ -126,11 +126,7 @@ func (g *Ghosts) Layers(rank int) (layers domain.Radius) {
 
 // SetFixed queues the ghosts that never change, on a stream of the subdomain's device.
 func (g *Ghosts) SetFixed(rank int, s *streams.Stream) error {
-	sub, err := g.of(rank)
-	if err != nil {
-		return err
-	}
-	return launch(s, sub.fixed)
+	return g.launch(rank, s, func(sub *subdomain) []*streams.Kernel { return sub.fixed })
 }
 
 // Refresh queues what follows from the owned points as the sweep of the boundary region left
@@ -145,11 +141,7 @@ func (g *Ghosts) Refresh(rank int, s *streams.Stream, step int64, t float64) err
 
 // Mirror queues what follows from owned points and from other faces alone.
 func (g *Ghosts) Mirror(rank int, s *streams.Stream) error {
-	sub, err := g.of(rank)
-	if err != nil {
-		return err
-	}
-	return launch(s, sub.own)
+	return g.launch(rank, s, func(sub *subdomain) []*streams.Kernel { return sub.own })
 }
 
 // Move queues the values of profiles alone.
@@ -168,21 +160,13 @@ func (g *Ghosts) Move(rank int, s *streams.Stream, step int64, t float64) error 
 
 // Complete queues what lies beyond the ghosts of neighbours, in edges and corners.
 func (g *Ghosts) Complete(rank int, s *streams.Stream) error {
-	sub, err := g.of(rank)
-	if err != nil {
-		return err
-	}
-	return launch(s, sub.edges)
+	return g.launch(rank, s, func(sub *subdomain) []*streams.Kernel { return sub.edges })
 }
 
 // CompleteRemote queues what of Complete lies beyond the ghosts of neighbours in other processes. The rest
 // the neighbours of this process store, see Stores.
 func (g *Ghosts) CompleteRemote(rank int, s *streams.Stream) error {
-	sub, err := g.of(rank)
-	if err != nil {
-		return err
-	}
-	return launch(s, sub.remote)
+	return g.launch(rank, s, func(sub *subdomain) []*streams.Kernel { return sub.remote })
 }
 
 // SetOn queues all ghosts of one subdomain as they are at time t.
@@ -196,7 +180,7 @@ func (g *Ghosts) SetOn(rank int, s *streams.Stream, step int64, t float64) error
 	if err := g.Complete(rank, s); err != nil {
 		return err
 	}
-	return launch(s, g.byRank[rank].unread)
+	return g.launch(rank, s, func(sub *subdomain) []*streams.Kernel { return sub.unread })
 }
 
 // Set queues all ghosts of all subdomains of this process as they are at time 0, after what was
@@ -241,9 +225,13 @@ func (g *Ghosts) of(rank int) (*subdomain, error) {
 	return g.byRank[rank], nil
 }
 
-// launch queues kernels in order.
-func launch(s *streams.Stream, all []*streams.Kernel) error {
-	for _, k := range all {
+// launch queues some kernels of a subdomain in order.
+func (g *Ghosts) launch(rank int, s *streams.Stream, kernels func(sub *subdomain) []*streams.Kernel) error {
+	sub, err := g.of(rank)
+	if err != nil {
+		return err
+	}
+	for _, k := range kernels(sub) {
 		if err := s.Launch(k); err != nil {
 			return err
 		}

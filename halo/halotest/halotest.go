@@ -277,7 +277,8 @@ func (t *trial) compare(b *block) error {
 		if string(got) == string(want) {
 			return nil
 		}
-		return fmt.Errorf("halotest: round %d, field %q, component %d, subdomain %d on device %v, which owns %v: point %v holds %x; it stands for point %v and should hold %x",
+		return fmt.Errorf("halotest: round %d, field %q, component %d, subdomain %d on device %v, which owns %v: "+
+			"point %v holds %x; it stands for point %v and should hold %x",
 			b.round, f.Spec.Name, b.component, b.rank, f.Placement.Devices[b.rank], own, p, got, q, want)
 	}, b.out)
 }
