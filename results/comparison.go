@@ -182,26 +182,14 @@ func autoSummary(groups []Group) []string {
 	if best.all == 0 {
 		return nil
 	}
-	lines := append(
-		[]string{
-			fmt.Sprintf(
-				"auto took the best engine, or one within 5%% of it, for %d of %d workloads", best.all-len(best.lost),
-				best.all,
-			),
-		},
-		best.worst()...,
-	)
+	lines := append([]string{fmt.Sprintf("auto took the best engine, or one within 5%% of it, for %d of %d workloads",
+		best.all-len(best.lost), best.all)}, best.worst()...)
 	if copies.all == 0 {
 		return append(lines, "the driver's own copies suit none of them")
 	}
-	lines = append(
-		lines,
-		fmt.Sprintf(
-			"auto lost to the driver's own copies, by more than 5%%, for %d of the %d workloads that they suit",
-			len(copies.lost), copies.all,
-		),
-	)
-	return append(lines, copies.worst()...)
+	return append(append(lines, fmt.Sprintf(
+		"auto lost to the driver's own copies, by more than 5%%, for %d of the %d workloads that they suit",
+		len(copies.lost), copies.all)), copies.worst()...)
 }
 
 // autoComparison is of auto with another over some workloads.
@@ -232,13 +220,8 @@ func (c *autoComparison) worst() (lines []string) {
 		if i == maxNamed {
 			return append(lines, fmt.Sprintf("  and %d more", len(c.lost)-i))
 		}
-		lines = append(
-			lines,
-			fmt.Sprintf(
-				"  %s: %s took %.2f times as long as %s", l.auto.Workload(), l.auto.Text("took"), l.times,
-				l.other.Contender(),
-			),
-		)
+		lines = append(lines, fmt.Sprintf("  %s: %s took %.2f times as long as %s",
+			l.auto.Workload(), l.auto.Text("took"), l.times, l.other.Contender()))
 	}
 	return lines
 }
@@ -350,30 +333,23 @@ func (c comparison) line(g Group) []string {
 		cells = append(cells, cell)
 	}
 	best, ok := g.best()
+	share := "-"
 	if ok {
-		cells = append(cells, best.Contender(), wording.Percent(best.Median(Share)))
-	} else {
-		cells = append(cells, "-", "-")
+		share = wording.Percent(best.Median(Share))
 	}
+	cells = append(cells, wording.OrDash(best.Contender()), share)
 	if c.withAuto() {
-		cells = append(cells, autoCells(g, best, ok)...)
+		auto, isAuto := g.Of(autoEngine)
+		times := "-"
+		if isAuto && ok {
+			times = fmt.Sprintf("%.2f", auto.Median(Time)/best.Median(Time))
+		}
+		cells = append(cells, wording.OrDash(auto.Text("took")), times)
 	}
 	if c.busy() {
 		cells = append(cells, wording.Percent(best.Median(BusyLost)))
 	}
 	return cells
-}
-
-// autoCells say which engine auto took, and its time over that of the best.
-func autoCells(g Group, best Row, isBest bool) []string {
-	auto, ok := g.Of(autoEngine)
-	if !ok {
-		return []string{"-", "-"}
-	}
-	if !isBest {
-		return []string{auto.Text("took"), "-"}
-	}
-	return []string{auto.Text("took"), fmt.Sprintf("%.2f", auto.Median(Time)/best.Median(Time))}
 }
 
 // outcome says how the contenders did: auto, where engines contend, or each path.

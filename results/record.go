@@ -11,10 +11,9 @@
 package results
 
 import (
-	"bufio"
 	"encoding/json"
-	"io"
 	"os"
+	"regexp"
 	"runtime"
 	"strconv"
 	"strings"
@@ -312,45 +311,23 @@ type Host struct {
 // memory are known on Linux only; Driver and CUDA are for the caller to fill in.
 func Machine() Host {
 	name, _ := os.Hostname()
+	memory, _ := strconv.ParseInt(strings.TrimSuffix(procValue("/proc/meminfo", "MemTotal"), " kB"), 10, 64)
 	return Host{
 		Name:        name,
 		OS:          runtime.GOOS,
 		Arch:        runtime.GOARCH,
 		CPU:         procValue("/proc/cpuinfo", "model name"),
 		Cores:       runtime.NumCPU(),
-		MemoryBytes: kibibytes(procValue("/proc/meminfo", "MemTotal")),
+		MemoryBytes: memory << 10, // kB are units of 1024 bytes there
 	}
 }
 
-// procValue looks a key up in a file under /proc; where there is no such file
-// the value is empty.
+// procValue returns what follows the first "key:" of a line in a file under /proc, "" without one.
 func procValue(path, key string) string {
-	file, err := os.Open(path)
-	if err != nil {
+	data, _ := os.ReadFile(path)
+	m := regexp.MustCompile(`(?m)^` + key + `[ \t]*:[ \t]*(.*)$`).FindSubmatch(data)
+	if m == nil {
 		return ""
 	}
-	defer file.Close()
-	return colonValue(file, key)
-}
-
-// colonValue returns what follows the first "key :" in lines of that form.
-func colonValue(r io.Reader, key string) string {
-	for lines := bufio.NewScanner(r); lines.Scan(); {
-		name, value, found := strings.Cut(lines.Text(), ":")
-		if found && strings.TrimSpace(name) == key {
-			return strings.TrimSpace(value)
-		}
-	}
-	return ""
-}
-
-// kibibytes turns a size such as "16384 kB", by which the kernel means units of
-// 1024 bytes, into bytes; 0 where it is of another form.
-func kibibytes(size string) int64 {
-	digits, found := strings.CutSuffix(size, " kB")
-	n, err := strconv.ParseInt(digits, 10, 64)
-	if !found || err != nil {
-		return 0
-	}
-	return n << 10
+	return strings.TrimSpace(string(m[1]))
 }

@@ -54,10 +54,8 @@ func WriteTable(w io.Writer, format string, all ...Source) error {
 	var text strings.Builder
 	var err error
 	switch format {
-	case "text":
-		t.text(&text)
-	case "markdown":
-		t.markdown(&text)
+	case "text", "markdown":
+		t.write(&text, format == "markdown")
 	case "csv":
 		err = t.csv(&text)
 	default:
@@ -255,33 +253,29 @@ func (r tableRow) cell(c metricColumn) string {
 	return text
 }
 
-func (t *table) text(w *strings.Builder) {
-	lines, common := t.cells()
-	for _, line := range t.head() {
-		fmt.Fprintln(w, line)
-	}
-	if common != "" {
-		fmt.Fprintln(w, common)
-	}
-	if len(t.rows) == 0 {
-		fmt.Fprintln(w, "there are no rows")
-		return
-	}
-	fmt.Fprintln(w)
-	align(w, lines)
-}
-
-func (t *table) markdown(w *strings.Builder) {
+// write writes the table as people read it, with bars around cells in markdown.
+func (t *table) write(w *strings.Builder, markdown bool) {
 	lines, common := t.cells()
 	for _, line := range append(t.head(), common) {
 		if line != "" {
-			fmt.Fprintf(w, "%s\n\n", line)
+			fmt.Fprintln(w, line)
+		}
+		if line != "" && markdown {
+			fmt.Fprintln(w)
 		}
 	}
-	if len(t.rows) == 0 {
+	switch {
+	case len(t.rows) == 0:
 		fmt.Fprintln(w, "there are no rows")
-		return
+	case markdown:
+		t.markdown(w, lines)
+	default:
+		fmt.Fprintln(w)
+		align(w, lines)
 	}
+}
+
+func (t *table) markdown(w *strings.Builder, lines [][]string) {
 	widths := make([]int, len(lines[0]))
 	for _, line := range lines {
 		for i := range line {

@@ -202,9 +202,7 @@ func (s *selection) scaling(k kind) (Chart, error) {
 		up.Curves, eff.Curves = append(up.Curves, a), append(eff.Curves, b)
 	}
 	if len(up.Curves) == 0 {
-		return nil, fmt.Errorf(
-			"%w: no row has devices and speedup, updates or step; there are %s", ErrNothing, s.have(),
-		)
+		return nil, fmt.Errorf("%w: no row has devices and speedup, updates or step; there are %s", ErrNothing, s.have())
 	}
 	ideal := func(first, last float64) Curve {
 		return Curve{Name: "ideal", X: []float64{1, most}, Y: []float64{first, last}, Bound: true}
@@ -283,22 +281,12 @@ func (s *selection) roofline(k kind, peaks map[string]float64) (Chart, error) {
 			end = max(end, peak/copyRate)
 		}
 		left /= 2
-		c.Curves = append(
-			c.Curves,
-			Curve{
-				Name: fmt.Sprintf("copy, %.0f GB/s", copyRate), X: []float64{left, end},
-				Y: []float64{left * copyRate, end * copyRate}, Bound: true,
-			},
-		)
+		c.Curves = append(c.Curves, Curve{Name: fmt.Sprintf("copy, %.0f GB/s", copyRate), Bound: true,
+			X: []float64{left, end}, Y: []float64{left * copyRate, end * copyRate}})
 		for _, name := range slices.Sorted(maps.Keys(peaks)) {
 			from := peaks[name] / copyRate
-			c.Curves = append(
-				c.Curves,
-				Curve{
-					Name: fmt.Sprintf("peak, %s", name), X: []float64{from, 2 * end},
-					Y: []float64{peaks[name], peaks[name]}, Bound: true,
-				},
-			)
+			c.Curves = append(c.Curves, Curve{Name: "peak, " + name, Bound: true,
+				X: []float64{from, 2 * end}, Y: []float64{peaks[name], peaks[name]}})
 		}
 	}
 	c.Note = s.note()
@@ -312,9 +300,8 @@ func (s *selection) matrix(k kind) (Chart, error) {
 		return nil, err
 	}
 	from, to := axis{name: "from", factor: 1}, axis{name: "to", factor: 1}
-	s.rows = slices.DeleteFunc(
-		s.rows, func(row sourceRow) bool { return from.place(row) == to.place(row) },
-	) // of rings, or of one device
+	alone := func(row sourceRow) bool { return from.place(row) == to.place(row) } // of rings, or of one device
+	s.rows = slices.DeleteFunc(s.rows, alone)
 	m := matrix{Unit: y.unit, RowsOf: "from", ColsOf: "to", Rows: s.places(from), Cols: s.places(to)}
 	if len(m.Rows) == 0 || len(m.Cols) == 0 {
 		return nil, fmt.Errorf("%w: no row has the labels from and to; there are %s", ErrNothing, s.have())

@@ -148,9 +148,8 @@ func (s *selection) remark(merged, lost int, bars bool) {
 		s.notes = append(s.notes, "each point the median of the rows at its place")
 	}
 	if lost > 0 {
-		s.notes = append(
-			s.notes, fmt.Sprintf("%s not above 0, which a logarithmic axis cannot show", wording.Count(lost, "point")),
-		)
+		const why = "not above 0, which a logarithmic axis cannot show"
+		s.notes = append(s.notes, wording.Count(lost, "point")+" "+why)
 	}
 	if bars {
 		s.notes = append(s.notes, "error bars are quartiles")
@@ -324,9 +323,8 @@ func (s *selection) missing(axis string, wanted []string) error {
 	if len(wanted) == 0 {
 		return fmt.Errorf("say what lies along %s: %s", axis, s.have())
 	}
-	return fmt.Errorf(
-		"%w: no row has %s, for %s; there are %s", ErrNothing, strings.Join(wanted, " or "), axis, s.have(),
-	)
+	names := strings.Join(wanted, " or ")
+	return fmt.Errorf("%w: no row has %s, for %s; there are %s", ErrNothing, names, axis, s.have())
 }
 
 // have lists the labels and metrics that rows have.
