@@ -56,8 +56,7 @@ func shell(t *testing.T, dir, script string) string {
 	return string(out)
 }
 
-// A reader who starts from an empty folder beside a clone and does what a page
-// says gets the output that it shows.
+// A reader who starts in an empty folder next to a clone and does what a page says gets the output that it shows.
 func TestPrograms(t *testing.T) {
 	root, err := filepath.Abs("..")
 	if err != nil {
@@ -68,8 +67,8 @@ func TestPrograms(t *testing.T) {
 	}
 }
 
-// follow does what a page says beside halox, in a folder of that name, which it makes. Where the page has the program take halox
-// from the folder beside it, it takes the root itself, of which the tests have compiled all packages.
+// follow does what a page says in a new folder of that name. The module replaces halox by the folder next to it; follow
+// replaces it by root, whose packages the tests have compiled.
 func follow(t *testing.T, page, root, folder string) {
 	scripts, programs, outputs := blocks(page, "sh"), blocks(page, "go"), blocks(page, "")
 	if len(scripts) != 2 || len(programs) != 1 || len(outputs) != 1 {
@@ -79,7 +78,7 @@ func follow(t *testing.T, page, root, folder string) {
 	shell(t, dir, scripts[0])
 	dir = filepath.Join(dir, folder)
 	if !strings.Contains(read(t, filepath.Join(dir, "go.mod")), "replace github.com/halox/halox => ../halox\n") {
-		t.Fatal("the program does not take halox from the folder beside it")
+		t.Fatal("the module does not replace halox by the folder next to it")
 	}
 	shell(t, dir, "go mod edit -replace 'github.com/halox/halox="+root+"'")
 	if err := os.WriteFile(filepath.Join(dir, "main.go"), []byte(programs[0]), 0o644); err != nil {

@@ -327,7 +327,7 @@ func glob(pattern string) (files []string, err error) {
 	return files, err
 }
 
-// labels returns those of a row as a query gives them, but for one, and says which of some others it does not have.
+// labels returns the labels of a row except one as a query gives them, and name= for those of others that it lacks.
 func labels(row results.Row, but string, others ...string) (all []string) {
 	for _, l := range row.Labels {
 		if l.Name != but {

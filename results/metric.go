@@ -22,15 +22,15 @@ type Metric string
 const (
 	Time          Metric = "time"       // of one exchange, packing, message: whatever the record is of
 	OneThread     Metric = "one_thread" // of an exchange that one host thread drives
-	Threads       Metric = "threads"    // of one that a thread a device drives
+	Threads       Metric = "threads"    // of one that one thread per device drives
 	Step          Metric = "step"
 	Latency       Metric = "latency"
 	Rate          Metric = "rate"
 	Updates       Metric = "updates"
 	GFLOPS        Metric = "gflops"
-	CopyTime      Metric = "copy_time" // of a plain copy of as many bytes, measured beside
+	CopyTime      Metric = "copy_time" // of a plain copy of as many bytes, measured in the same run
 	CopyRate      Metric = "copy_rate"
-	PeerRate      Metric = "peer_rate"       // of a plain copy between two devices, measured beside
+	PeerRate      Metric = "peer_rate"       // of a plain copy between two devices, in the same run
 	Messages      Metric = "messages"        // a second
 	Compute       Metric = "compute"         // of a round without an exchange
 	Hidden        Metric = "hidden"          // share of the shorter of compute and exchange that the other hides
@@ -54,7 +54,7 @@ type metricInfo struct {
 	title   string // what an axis says, without its unit
 	unit    string // of the numbers in a record; 1 for a plain number
 	better  direction
-	ceiling Metric // what bounds it, in the same unit and measured beside; "" for none
+	ceiling Metric // what bounds it, in the same unit and of the same run; "" for none
 
 	// Numbers are shown to people in another unit, times a factor, where these are given.
 	shownUnit   string
@@ -115,8 +115,7 @@ func (m Metric) info() metricInfo {
 // Title returns what an axis says, without the unit.
 func (m Metric) Title() string { return m.info().title }
 
-// Ceiling returns the metric that bounds this one, "" for none. It has the same unit and was
-// measured beside.
+// Ceiling returns the metric that bounds this one, "" for none. It has the same unit and was measured in the same run.
 func (m Metric) Ceiling() Metric { return m.info().ceiling }
 
 // LowerIsBetter reports whether a lower number is the better one, as with times.

@@ -10,11 +10,10 @@ import (
 	"github.com/halox/halox/results/internal/wording"
 )
 
-// Continues returns nil if rows measured for one record may stand beside those of an
-// older one: both are of one kind, by one halox, on one machine with the same devices, and
-// with the same settings but for those that are named, which do not matter. Otherwise the
-// error names all that differs.
-func (r *Record) Continues(older *Record, but ...string) error {
+// Continues returns nil if rows of the record may be added to those of an older one: both have the same kind, version
+// of halox, machine, devices and settings, except for the settings in except. Otherwise the error names all that
+// differs.
+func (r *Record) Continues(older *Record, except ...string) error {
 	var differ []string
 	note := func(what, was, is string) {
 		if was != is {
@@ -30,9 +29,9 @@ func (r *Record) Continues(older *Record, but ...string) error {
 	}
 	note("the devices", older.deviceFacts(), r.deviceFacts())
 	was, now := plainSettings(older.Settings), plainSettings(r.Settings)
-	for _, b := range but {
-		delete(was, b)
-		delete(now, b)
+	for _, name := range except {
+		delete(was, name)
+		delete(now, name)
 	}
 	all := maps.Clone(was)
 	maps.Copy(all, now)

@@ -18,9 +18,8 @@ import (
 // A Sample sums up repeated measurements.
 type Sample = measure.Sample
 
-// A Row is one thing that was measured: labels say what it was, values what came of
-// it. Both keep their order. What builds a row returns a new one, so that rows can
-// be made of what they have in common.
+// A Row is one measurement: labels say what was measured, values are the results. Both keep their order. Methods that
+// build a row return a new one, so that rows can share a beginning.
 type Row struct {
 	Labels  Labels `json:"labels"`
 	Values  Values `json:"values"`
@@ -94,13 +93,11 @@ func (r Row) Value(m Metric, s Sample) Row {
 	return r
 }
 
-// Number returns the row with a number that was not repeated, or of which only the
-// median is known.
+// Number returns the row with a number that was measured once, or whose spread is not known.
 func (r Row) Number(m Metric, v float64) Row { return r.Value(m, measure.Exact(v)) }
 
-// Transfer returns the row with the time that so many bytes took and what follows of
-// it, beside that of a plain copy of as many: time, rate, copy_time, copy_rate and
-// share.
+// Transfer returns the row with the time of a transfer of some bytes, the time of a plain copy of as many, and what
+// follows: time, rate, copy_time, copy_rate and share.
 func (r Row) Transfer(bytes int64, time, plain Sample) Row {
 	return r.Value(Time, time).Value(Rate, time.Under(float64(bytes)/1e3)).
 		Value(CopyTime, plain).Value(CopyRate, plain.Under(float64(bytes)/1e3)).

@@ -155,8 +155,7 @@ func (t *table) split() (columns []string, common string) {
 	return columns, strings.Join(said, ", ")
 }
 
-// head says what the table is of: of which kind and machine, when and how far it came,
-// with records that say the same in one line.
+// head describes the records: kind, machine, time, and how far they came; those with the same description share a line.
 func (t *table) head() (lines []string) {
 	var abouts []string
 	names := map[string][]string{}
@@ -185,8 +184,7 @@ func (t *table) head() (lines []string) {
 	return lines
 }
 
-// about says of which kind a record is, of which machine and halox, and what came
-// between it and its end.
+// about describes a record: its kind, machine and halox, and what ended it early.
 func (s Source) about() string {
 	return wording.Join(", ", string(s.Kind), s.machine(), s.Halox.String(), s.State())
 }

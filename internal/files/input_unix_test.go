@@ -11,7 +11,7 @@ import (
 	"github.com/halox/halox/internal/files"
 )
 
-// Nobody waits for a pipe, whether it is to be read or replaced.
+// Neither reading nor replacing a pipe waits for its other end.
 func TestPipesAreRefused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(path, 0o644); err != nil {

@@ -1,15 +1,13 @@
 package mutation
 
-// fault is a mistake seeded into one file: old, which stands there once, becomes
-// new.
+// fault is a mistake seeded into one file: old, which must occur once, becomes new.
 type fault struct {
 	name     string
 	file     string // from the root of the module
 	old, new string
 }
 
-// faults are mistakes that one could make: in who sends what to whom, in where it
-// lies, and in who waits for whom.
+// faults are likely mistakes: in senders and receivers, in offsets and boxes, and in the order of waits.
 var faults = []fault{
 	// Neighbours and directions.
 	{"a swapped neighbour", "domain/decomposition.go",

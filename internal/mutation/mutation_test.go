@@ -45,7 +45,7 @@ func (f fault) mutate() (sources, error) {
 	return sources{f.file: strings.Replace(string(source), f.old, f.new, 1)}, nil
 }
 
-// overlay writes the sources into a folder, and beside them what tells `go` of them.
+// overlay writes the sources and the overlay file for `go` into a folder.
 func (s sources) overlay(folder string) (name string, err error) {
 	replace := map[string]string{}
 	for file, source := range s {
@@ -109,8 +109,7 @@ func (o *outcome) read(output string) {
 	slices.Sort(o.cases)
 }
 
-// TestEveryFaultHasItsPlace tells in no time what TestFaultsAreFound tells after minutes:
-// that the sources have moved on.
+// TestEveryFaultHasItsPlace finds quickly that the sources have changed, which TestFaultsAreFound finds after minutes.
 func TestEveryFaultHasItsPlace(t *testing.T) {
 	for _, f := range faults {
 		if _, err := f.mutate(); err != nil {
@@ -156,8 +155,7 @@ func TestFaultsAreFound(t *testing.T) {
 	t.Logf("what found each of %d faults:\n%s", len(outcomes), table(outcomes))
 }
 
-// table says of each fault after how many draws of the random test, and by which
-// cases, it was found.
+// table lists the faults with the draws of the random test and the cases that found them.
 func table(outcomes []outcome) string {
 	var text strings.Builder
 	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
@@ -173,8 +171,7 @@ func table(outcomes []outcome) string {
 	return text.String()
 }
 
-// The suite passes over an overlay that changes nothing: it is the faults that fail
-// it.
+// The suite passes with an overlay that changes nothing, so that the faults make it fail.
 func TestTheSuitePassesWithoutFaults(t *testing.T) {
 	testdevices.InTurn(t, 3, 4)
 	if testing.Short() {

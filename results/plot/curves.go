@@ -16,8 +16,7 @@ import (
 	"github.com/halox/halox/results"
 )
 
-// Curves is a plot of curves, over logarithmic axes where they are not said to be
-// linear.
+// Curves is a plot of curves, over logarithmic axes unless they are said to be linear.
 type Curves struct {
 	Title, XLabel, YLabel string
 	Note                  string // below the title, smaller
@@ -213,8 +212,8 @@ func (c Curves) marksX() plot.Ticker {
 	return ticks
 }
 
-// Panels is plots of the same curves beside each other, with one legend: that of the
-// panel with the most of them. The titles of the panels are not drawn.
+// Panels is plots of the same curves next to each other, with the legend of the panel that has the most of them. The
+// titles of the panels are not drawn.
 type Panels struct {
 	Title, Note string
 	Panels      []Curves

@@ -25,12 +25,12 @@ const (
 // and which labels tell curves apart.
 type kind struct {
 	name, about, title string
-	of                 results.Kind // it is the first choice for the first of those with that kind
+	of                 results.Kind // the first entry with the kind of a record is its default
 	form               form
-	x                  []string         // the first that varies, else the first that there is
-	y                  []results.Metric // the first that there is
-	by                 []string         // those that vary name the curves
-	hold               []results.Label  // what varies beside is held at one value: this, the greatest or the first one
+	x                  []string         // the first that varies, else the first that rows have
+	y                  []results.Metric // the first that rows have
+	by                 []string         // of these, the labels that vary name the curves
+	hold               []results.Label  // labels held at one value: this one, the greatest or the first
 	linearY            bool
 	ceiling            bool // draw what bounds Y too
 }

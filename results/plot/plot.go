@@ -17,7 +17,7 @@ type Options struct {
 	X, Y  string // names of labels, of parameters or of metrics
 	By    []string
 	Where []results.Condition
-	Peaks map[string]float64 // of a roofline: the most GFLOP/s of a device's arithmetic, by what stands beside the line
+	Peaks map[string]float64 // of a roofline: the highest GFLOP/s of a device, by the name of its line
 }
 
 // New plots records. kind is one of [Kinds]; "" takes the plot of the records' own kind, which

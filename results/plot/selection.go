@@ -270,7 +270,7 @@ func (s series) median(x, y axis, place string) (v results.Sample, n int) {
 // ErrNothing is the error of [New] for records that have no numbers for the plot.
 var ErrNothing = errors.New("there is nothing to plot")
 
-// xAxis returns the first candidate that varies, else the first that there is.
+// xAxis returns the first candidate that varies, else the first that rows have.
 func (s *selection) xAxis(k kind) (axis, error) {
 	there := ""
 	for _, name := range k.x {

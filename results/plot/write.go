@@ -111,8 +111,8 @@ func (c pdfCanvas) DrawImage(rect vg.Rectangle, img image.Image) {
 	c.Canvas.DrawImage(rect, img)
 }
 
-// FillString draws UTF-8 text; what Windows-1252 doesn't have becomes a
-// question mark, but for the minus sign, which becomes a dash of its length.
+// FillString draws UTF-8 text. What Windows-1252 does not have becomes a question mark, the minus sign a dash of its
+// length.
 func (c pdfCanvas) FillString(face font.Face, at vg.Point, s string) {
 	encoded := make([]byte, 0, len(s))
 	for _, r := range s {
