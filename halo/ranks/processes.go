@@ -121,6 +121,7 @@ type otherProcessError struct {
 	is []error
 }
 
+// Unwrap returns the error of the other process and what it wraps there.
 func (e *otherProcessError) Unwrap() []error { return append([]error{e.RemoteError}, e.is...) }
 
 // endTogether returns the errors of a run on all processes, nil if there are none.

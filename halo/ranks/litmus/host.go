@@ -36,9 +36,8 @@ func (c *call) note(kind int64, from int, round, at, expected, came int64) {
 	if !atomic.CompareAndSwapUint64(&l.Wrong, 0, 1) {
 		return
 	}
-	l.Kind, l.From, l.To, l.Round, l.At, l.Expected, l.Came = kind, int64(from), int64(
-		c.Index(ranks.All),
-	), round, at, expected, came
+	l.Kind, l.From, l.To = kind, int64(from), int64(c.Index(ranks.All))
+	l.Round, l.At, l.Expected, l.Came = round, at, expected, came
 }
 
 // partners returns the rank that this rank puts to, and the one that puts to it.
