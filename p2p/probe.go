@@ -19,7 +19,8 @@ type Fault struct {
 
 // Error names the link.
 func (f *Fault) Error() string {
-	return fmt.Sprintf("the link from device %v to %v corrupts data: of %d bytes sent, %d arrived wrong, the first at %d",
+	return fmt.Sprintf(
+		"the link from device %v to %v corrupts data: of %d bytes sent, %d arrived wrong, the first at %d",
 		f.From, f.To, f.Of, f.Wrong, f.Offset)
 }
 

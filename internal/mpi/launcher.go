@@ -119,6 +119,6 @@ func Alone(environment []string) (rest []string) {
 // process how to find its launcher.
 var ofLaunchers = []string{
 	"PMI_", "PMIX_", "PMI2_", "PRTE_", "HYDI_", "HYDRA_", "MPI_LOCAL", "SLURM_", "OMPI_COMM_", "OMPI_UNIVERSE",
-	"OMPI_APP_", "OMPI_FIRST_", "OMPI_NUM_", "OMPI_COMMAND", "OMPI_ARGV", "OMPI_FILE_", "OMPI_MCA_orte_", "OMPI_MCA_ess",
-	"OMPI_MCA_pmix",
+	"OMPI_APP_", "OMPI_FIRST_", "OMPI_NUM_", "OMPI_COMMAND", "OMPI_ARGV", "OMPI_FILE_", "OMPI_MCA_orte_",
+	"OMPI_MCA_ess", "OMPI_MCA_pmix",
 }

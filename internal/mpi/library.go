@@ -364,8 +364,8 @@ func (l Launcher) Suits(library *Library) error {
 	if l.Family != OpenMPI || told || !strings.HasPrefix(library.Version, "MPICH") {
 		return nil
 	}
-	return fmt.Errorf("%s started this process, which %s does not know; use the mpiexec of that library, or name that of "+
-		"the launcher in %s", l.Name, library, Variable)
+	return fmt.Errorf("%s started this process, which %s does not know; use the mpiexec of that library, or name "+
+		"that of the launcher in %s", l.Name, library, Variable)
 }
 
 // The functions by which libraries say whether they take addresses of GPUs: of MPICH and of Open MPI. MPICH has both.

@@ -21,7 +21,8 @@ func Compiler(t *testing.T) *kernels.Compiler {
 // CachingCompiler is Compiler, but what it compiled stays in the folder .cache of the module, for all tests.
 func CachingCompiler(t *testing.T) *kernels.Compiler {
 	t.Helper()
-	return kernels.NewCompiler(kernels.Options{NVRTC: NVRTC(t), Cache: filepath.Join(moduleRoot(t), ".cache", "images")})
+	cache := filepath.Join(moduleRoot(t), ".cache", "images")
+	return kernels.NewCompiler(kernels.Options{NVRTC: NVRTC(t), Cache: cache})
 }
 
 // Compile compiles the source for each generation of GPUs that halox runs on, for one unless tests are long, or for

@@ -112,8 +112,8 @@ func Join(ctx context.Context, o Options) (*Processes, error) {
 	if err != nil {
 		err = fmt.Errorf("mpi: %s started this process%s; start %s: %w", launcher.Name, placeOf(launcher), library, err)
 		if _, late := errors.AsType[*binding.LateError](err); late {
-			err = fmt.Errorf("%w; which of them has ended, or never began, cannot be told before all have met: see what "+
-				"they printed", err)
+			err = fmt.Errorf("%w; which of them has ended, or never began, cannot be told before all have met: "+
+				"see what they printed", err)
 		}
 		return nil, err
 	}

@@ -11,16 +11,15 @@ import (
 	binding "github.com/halox/halox/internal/mpi"
 )
 
-// How a process listens. A beat is a small part of the limit, so that a process that lives is
-// never taken for one that does not.
+// How a process listens. It sends notes at intervals much shorter than the time after which a process counts as gone,
+// so that a process that runs is never taken for one that has ended.
 const (
 	lookEvery = 5 * time.Millisecond
 	maxGap    = time.Second // what counts between two looks: while this process was stopped, others were not silent
-	beats     = 20          // within the time after which a process counts as gone
+	beats     = 20          // notes within the time after which a process counts as gone
 )
 
-// A note is what processes tell each other: its kind, the rank that a failure is of, the length of
-// a text, and that.
+// The layout of a note: its kind, the rank that has failed, the length of a text, and the text.
 const (
 	noteBytes = 1024
 	headBytes = 7
@@ -29,27 +28,26 @@ const (
 const (
 	alive  byte = 1
 	failed byte = 2
-	bye    byte = 3 // the last note of a process, at a good end
+	bye    byte = 3 // the last note of a process that ends without a failure
 )
 
-// watch is the thread by which a process hears whether the others live. Rank 0 and each other rank
-// tell each other, several times within half the limit. Who has failed tells rank 0, and that all
-// others. Each note is received from a rank that is known: MPICH over UCX has lost notes between
-// hosts that were received from MPI_ANY_SOURCE.
+// watch is the goroutine by which a process learns whether the others still run. Rank 0 and each other rank exchange
+// notes several times within half the limit. A process that has failed tells rank 0, which tells all others. Each note
+// is received from a given rank: MPICH over UCX has lost notes between hosts that were received from MPI_ANY_SOURCE.
 type watch struct {
 	hosts   []string // by rank
 	limit   time.Duration
 	failure *failure
 	comm    *binding.Comm
 	peers   []*peer
-	news    chan struct{} // there is a failure of this process
-	quiet   chan struct{} // closed to have it take leave
-	left    chan struct{} // closed when it has, and its peers have
+	news    chan struct{} // this process has failed
+	quiet   chan struct{} // closed to have it send the last notes
+	left    chan struct{} // closed when it and its peers have sent them
 	end     chan struct{} // closed to have it end
 	ended   chan struct{}
 }
 
-// peer is a rank that this process tells and hears.
+// peer is a rank that this process exchanges notes with.
 type peer struct {
 	rank     int
 	in, out  *binding.Memory
@@ -97,7 +95,7 @@ func newPeer(rank int) (p *peer, err error) {
 	return p, err
 }
 
-// fail keeps a failure of this process, if it is the first that it knows of, and has others told.
+// fail keeps a failure of this process, if it is the first that it knows of, and has the others told.
 func (w *watch) fail(err error) {
 	if !w.failure.set(err) {
 		return
@@ -108,8 +106,7 @@ func (w *watch) fail(err error) {
 	}
 }
 
-// run listens until the end. Where MPI itself fails it is of no more use: the failure of this
-// process is all that is left.
+// run listens until the end. If MPI itself fails, only this process learns of the failure.
 func (w *watch) run() {
 	defer close(w.ended)
 	if err := w.listen(); err != nil {
@@ -156,8 +153,8 @@ func (w *watch) listen() error {
 	}
 }
 
-// patience returns how long a process may be silent. It is less than the limit, so that who
-// waits for one that is gone learns who that is.
+// patience returns how long a process may be silent. It is less than the limit, so that a process that waits for one
+// that is gone learns which one that is.
 func (w *watch) patience() time.Duration { return w.limit / 2 }
 
 func isClosed(c chan struct{}) bool {
@@ -169,7 +166,7 @@ func isClosed(c chan struct{}) bool {
 	}
 }
 
-// hear takes all notes that have come.
+// hear takes all notes that have arrived.
 func (w *watch) hear() error {
 	for _, p := range w.peers {
 		for !p.gone {
@@ -210,7 +207,7 @@ func (w *watch) take(p *peer) {
 	}
 }
 
-// beat tells peers that this process lives.
+// beat tells peers that this process runs.
 func (w *watch) beat() error {
 	for _, p := range w.peers {
 		if _, err := w.send(p, alive, 0, ""); err != nil {
@@ -220,8 +217,8 @@ func (w *watch) beat() error {
 	return nil
 }
 
-// takeLeave sends the last note to each peer. Notes do not overtake each other: when that of a peer
-// has come too, none is under way any more.
+// takeLeave sends the last note to each peer. Notes do not overtake each other: once that of a peer has arrived, none
+// is under way any more.
 func (w *watch) takeLeave() error {
 	all := true
 	for _, p := range w.peers {
@@ -240,8 +237,7 @@ func (w *watch) takeLeave() error {
 	return nil
 }
 
-// tellFailure tells peers of a failure, each once: of this process, and of others that these have
-// told it of.
+// tellFailure tells each peer once of a failure: of this process, or of another that it was told of.
 func (w *watch) tellFailure() error {
 	err := w.failure.err()
 	if err == nil {
@@ -263,7 +259,7 @@ func (w *watch) tellFailure() error {
 	return errors.Join(errs...)
 }
 
-// send sends a note, unless the one before has not been taken.
+// send sends a note, unless the one before is still under way.
 func (w *watch) send(p *peer, kind byte, rank int, text string) (sent bool, err error) {
 	if done, err := p.send.Test(); err != nil || !done {
 		return false, err
@@ -277,7 +273,7 @@ func (w *watch) send(p *peer, kind byte, rank int, text string) (sent bool, err 
 	return true, w.comm.Isend(&p.send, note[:headBytes+len(text)], p.rank, 0)
 }
 
-// count finds who has been silent for too long, and has the others told.
+// count finds a peer that has been silent for too long, and has the others told.
 func (w *watch) count(gap time.Duration) {
 	for _, p := range w.peers {
 		if p.gone {
@@ -291,11 +287,11 @@ func (w *watch) count(gap time.Duration) {
 	}
 }
 
-// farewell is how long notes are given to leave.
+// farewell is how long the last notes may take.
 const farewell = time.Second
 
-// stop sends what is to be told, and waits until it has left. After a good end nothing is received
-// any more; after a failure receives stay open, and MPI is not ended.
+// stop sends what is left to send, and waits for it. Without a failure nothing is received any more; after a failure
+// receives stay open, and MPI is not ended.
 func (w *watch) stop() error {
 	if err := w.tellFailure(); err != nil {
 		return err
@@ -326,7 +322,7 @@ func (r *RemoteError) Error() string {
 	return fmt.Sprintf("rank %d on host %s: %s", r.Rank, r.Host, r.Text)
 }
 
-// failure is the first failure that a process has learnt of, its own or another's.
+// failure is the first failure that a process knows of, its own or another's.
 type failure struct {
 	ctx   context.Context // which ends with it
 	end   context.CancelCauseFunc
