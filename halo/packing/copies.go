@@ -12,17 +12,17 @@ const Copies Engine = "copies"
 
 var copiesEngine = engine{Copies, 1, (*Packer).copies}
 
-// maxCopies is how many copies of the driver's a job may make.
+// maxCopies is how many driver copies a job may make.
 const maxCopies = 1 << 14
 
-// boxCopy is one copy of the driver's.
+// boxCopy is one driver copy.
 type boxCopy struct {
 	dst, src             streams.Pitched
 	width, height, depth int64
 }
 
-// copies makes a job of the driver's own copies: of three dimensions of a piece where the
-// driver can, else of two or one, and of each block of a list.
+// copies makes a job of driver copies: one for each three dimensions of a piece that the driver
+// can copy at once, else for two or one, and one for each block of a list.
 func (p *Packer) copies(j *Job, t *task) error {
 	l := t.message.Layout
 	var all []boxCopy

@@ -74,8 +74,6 @@ func newSums[T float32 | float64 | int32 | int64](b *kerneltest.Bench, number ke
 	}}
 }
 
-// putOf returns device memory of the values.
-// getOf returns the values in device memory.
 func TestAddRefusals(t *testing.T) {
 	b := kerneltest.NewBench(t, testdevices.Host(t, 1))
 	copier := kerneltest.Must(pack.NewBoxCopier(b.Compiler, b.Device))(t)

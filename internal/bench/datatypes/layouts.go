@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/halox/halox/halo/datatype"
 	"github.com/halox/halox/halo/datatype/workloads"
 	"github.com/halox/halox/halo/packing"
 	"github.com/halox/halox/internal/bench/option"
@@ -159,6 +160,15 @@ func suiteNames() (names []string) {
 // layoutOf begins the row of a workload.
 func layoutOf(w workloads.Workload) results.Row {
 	return results.LayoutRow(w.Suite, w.Name, w.Params, w.Bytes)
+}
+
+// contiguousMessage returns the layout of so many bytes without gaps.
+func contiguousMessage(bytes int64) (*packing.MessageLayout, error) {
+	t, err := datatype.Contiguous(int(bytes), datatype.Byte)
+	if err != nil {
+		return nil, err
+	}
+	return packing.NewMessageLayout(t, 1)
 }
 
 // positive returns the number, or nil (no label) if it is 0.

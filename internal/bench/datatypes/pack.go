@@ -8,7 +8,6 @@ import (
 	"io"
 	"time"
 
-	"github.com/halox/halox/halo/datatype"
 	"github.com/halox/halox/halo/datatype/workloads"
 	"github.com/halox/halox/halo/packing"
 	"github.com/halox/halox/internal/bench"
@@ -276,11 +275,7 @@ func (c *packCase) job(p *packing.Packer, e packing.Engine, message *packing.Mes
 // contiguous makes the job of the driver's copy of as many bytes in one piece, between the
 // same buffers.
 func (c *packCase) contiguous(bytes int64) (*packing.Job, error) {
-	t, err := datatype.Contiguous(int(bytes), datatype.Byte)
-	if err != nil {
-		return nil, err
-	}
-	message, err := packing.NewMessageLayout(t, 1)
+	message, err := contiguousMessage(bytes)
 	if err != nil {
 		return nil, err
 	}

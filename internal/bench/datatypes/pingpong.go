@@ -387,11 +387,7 @@ func (c *pingCase) newTrial(to, from *pingEnd) (*trial.Trial, error) {
 // contiguous returns the time of one way of as many bytes in one piece, by the driver's
 // copy between the same arrays, in microseconds. It is a transfer that is one copy.
 func (c *pingCase) contiguous(ctx context.Context, bytes int64) (us results.Sample, err error) {
-	t, err := datatype.Contiguous(int(bytes), datatype.Byte)
-	if err != nil {
-		return us, err
-	}
-	message, err := packing.NewMessageLayout(t, 1)
+	message, err := contiguousMessage(bytes)
 	if err != nil {
 		return us, err
 	}
