@@ -161,15 +161,9 @@ func TestAccumulatorKeepsItsOrder(t *testing.T) {
 			t.Run(fmt.Sprintf("path=%s", path), func(t *testing.T) {
 				var open streams.Resources
 				defer open.Close()
-				plan, err := halo.NewPlan(p, set.Links, path, s)
-				if err != nil {
-					t.Fatal(err)
-				}
+				plan := must(halo.NewPlan(p, set.Links, path, s))(t)
 				f := openField(t, &open, p, s)
-				reverse, err := halo.NewAccumulator(plan, set.Compiler, f)
-				if err != nil {
-					t.Fatal(err)
-				}
+				reverse := must(halo.NewAccumulator(plan, set.Compiler, f))(t)
 				open.Add(reverse)
 				at := openStreams(t, &open, p)
 				before := take(t, f)

@@ -217,10 +217,7 @@ func TestBoundaryLeavesOtherFacesAlone(t *testing.T) {
 		var open streams.Resources
 		defer open.Close()
 		f := openField(t, &open, place(t, set, []int{4, 3}, [3]bool{}, domain.Vec{1, 1, 1}), star(2))
-		w, err := boundary.New(set.Compiler, f, boundary.Faces{{Kind: boundary.Dirichlet, Values: []float64{7}}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		w := must(boundary.New(set.Compiler, f, boundary.Faces{{Kind: boundary.Dirichlet, Values: []float64{7}}}))(t)
 		open.Add(w)
 		want := take(t, f)
 		want.each(func(rank, v int, at domain.Vec) { want.set(rank, v, at, scatter(0, rank, v, at)) })

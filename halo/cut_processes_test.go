@@ -15,10 +15,7 @@ import (
 
 // Every device gets one subdomain, and those of a host are one box, where all hosts have as many.
 func TestHostsAreCutFirst(t *testing.T) {
-	grid, err := domain.NewGrid([]int{48, 24, 24}, [3]bool{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	grid := must(domain.NewGrid([]int{48, 24, 24}, [3]bool{}))(t)
 	for _, tc := range []struct {
 		name    string
 		byHost  []int
@@ -37,10 +34,7 @@ func TestHostsAreCutFirst(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			cut, err := domain.Decompose(grid, parts)
-			if err != nil {
-				t.Fatal(err)
-			}
+			cut := must(domain.Decompose(grid, parts))(t)
 			points, boxes := make([]int64, len(tc.byHost)), make([]domain.Box, len(tc.byHost))
 			var seats []int
 			for _, s := range cut.Subdomains {

@@ -15,15 +15,9 @@ import (
 
 // fakeGPUs opens two devices that run nothing.
 func fakeGPUs(t *testing.T) *testdevices.Set {
-	platform, err := streams.CUDAPlatform(cudafake.Build(t, cudafake.Devices(2)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	platform := must(streams.CUDAPlatform(cudafake.Build(t, cudafake.Devices(2))))(t)
 	t.Cleanup(func() { platform.Close() })
-	devices, err := platform.Open()
-	if err != nil {
-		t.Fatal(err)
-	}
+	devices := must(platform.Open())(t)
 	t.Cleanup(func() { streams.CloseAll(devices) })
 	links := must(p2p.Discover(t.Context(), devices, nil))(t)
 	return &testdevices.Set{Devices: devices, Links: links, Compiler: testdevices.NoCompiler(t)}

@@ -207,10 +207,7 @@ func TestExchangeCases(t *testing.T) {
 				}
 				n := len(trial.Placement.Subdomains)
 				trial.Rounds, trial.Late = n+1, inTurn(0, n)
-				plan, err := halo.NewPlan(trial.Placement, set.Links, path, c.specs...)
-				if err != nil {
-					t.Fatal(err)
-				}
+				plan := must(halo.NewPlan(trial.Placement, set.Links, path, c.specs...))(t)
 				for by, exchange := range map[string]way{"exchange": nil, "start": byStart, "transfers": byTransfers(t, plan)} {
 					trial.Exchange = exchange
 					t.Run(fmt.Sprintf("%s/path=%s/by=%s", c.name, path, by), func(t *testing.T) {
@@ -251,10 +248,7 @@ func TestPlan(t *testing.T) {
 		{"two fields, one message", place(t, set, size, [3]bool{}, domain.Vec{1, 1, 4}), []halo.Spec{star(3), star(3)}, 6, 2 * 6 * 8 * 6 * 8, "peer", 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			plan, err := halo.NewPlan(c.place, set.Links, p2p.Auto, c.specs...)
-			if err != nil {
-				t.Fatal(err)
-			}
+			plan := must(halo.NewPlan(c.place, set.Links, p2p.Auto, c.specs...))(t)
 			contiguous := 0
 			for _, m := range plan.Messages {
 				if m.Contiguous {
@@ -341,106 +335,58 @@ func TestWhatIsJoined(t *testing.T) {
 	}
 }
 
-// A chain of subdomains that are their own neighbours along the other axes has one message a neighbour, not one a direction.
-func TestMessagesOfAChain(t *testing.T) {
-	set := testdevices.Host(t, 4)
-	box := star(3)
-	box.Connectivity = halo.Corners
-	p := place(t, set, []int{16, 16, 16}, [3]bool{true, true, false}, domain.Vec{1, 1, 4})
-	messages := map[[2]int]int{}
-	for _, m := range must(halo.NewPlan(p, set.Links, p2p.Peer, box))(t).Messages {
-		messages[[2]int{m.From, m.To}]++
-	}
-	if len(messages) != 4+2*3 {
-		t.Errorf("messages of %d pairs, want one of each subdomain to itself and to each neighbour: %v", len(messages), messages)
-	}
-	for pair, n := range messages {
-		if n != 1 {
-			t.Errorf("%d messages from %d to %d", n, pair[0], pair[1])
-		}
-	}
-}
-
 // Bad use gets an error that says what to change.
 func TestRefusals(t *testing.T) {
 	set := testdevices.Host(t, 2)
-	p := place(t, set, []int{8, 8, 2}, [3]bool{}, domain.Vec{1, 1, 2})
-	good := star(3)
-	plan, err := halo.NewPlan(p, set.Links, p2p.Auto, good)
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, err := halo.NewField(p, good)
-	if err != nil {
-		t.Fatal(err)
-	}
-	x, err := halo.NewExchanger(plan, set.Compiler, f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var at []*streams.Stream
-	for _, d := range set.Devices {
-		s, err := d.NewStream(streams.Normal)
-		if err != nil {
-			t.Fatal(err)
-		}
-		at = append(at, s)
-	}
-	refused := func(name string, err error, says string) {
-		t.Helper()
-		if err == nil || !strings.Contains(err.Error(), says) {
-			t.Errorf("%s: got %v, want an error with %q", name, err, says)
-		}
-	}
+	var open streams.Resources
+	defer open.Close()
+	size, parts := []int{8, 8, 2}, domain.Vec{1, 1, 2}
+	p, good := place(t, set, size, [3]bool{}, parts), star(3)
+	plan := must(halo.NewPlan(p, set.Links, p2p.Auto, good))(t)
+	f := openField(t, &open, p, good)
+	x := must(halo.NewExchanger(plan, set.Compiler, f))(t)
+	at := openStreams(t, &open, p)
 	spec := func(change func(s *halo.Spec)) error {
 		s := good
 		change(&s)
-		_, err := halo.NewField(p, s)
-		return err
+		return errorOf(halo.NewField(p, s))
 	}
-	refused("a width beyond the subdomain", spec(func(s *halo.Spec) { s.Width = domain.UniformRadius(3, 2) }), "needs 2")
-	refused("a negative width", spec(func(s *halo.Spec) { s.Width.Minus[0] = -1 }), "width")
-	refused("no such element", spec(func(s *halo.Spec) { s.Element = "float16" }), "float64")
-	refused("negative components", spec(func(s *halo.Spec) { s.Components = -1 }), "components")
-	refused("no such connectivity", spec(func(s *halo.Spec) { s.Connectivity = 3 }), "connectivity 3")
-	_, err = halo.NewPlan(p, set.Links, "tunnel", good)
-	refused("no such path", err, "tunnel")
-	_, err = halo.NewPlan(p, set.Links, p2p.Auto)
-	refused("no field", err, "no field")
 	narrow := good
 	narrow.Element = halo.Float32
-	g, err := halo.NewField(p, narrow)
-	if err != nil {
-		t.Fatal(err)
+	g, other := openField(t, &open, p, narrow), openField(t, &open, place(t, set, size, [3]bool{}, parts), good)
+	for name, c := range map[string]struct {
+		says string
+		err  error
+	}{
+		"a width beyond the subdomain": {"needs 2", spec(func(s *halo.Spec) { s.Width = domain.UniformRadius(3, 2) })},
+		"a negative width":             {"width", spec(func(s *halo.Spec) { s.Width.Minus[0] = -1 })},
+		"no such element":              {"float64", spec(func(s *halo.Spec) { s.Element = "float16" })},
+		"negative components":          {"components", spec(func(s *halo.Spec) { s.Components = -1 })},
+		"no such connectivity":         {"connectivity 3", spec(func(s *halo.Spec) { s.Connectivity = 3 })},
+		"no such path":                 {"tunnel", errorOf(halo.NewPlan(p, set.Links, "tunnel", good))},
+		"no field":                     {"no field", errorOf(halo.NewPlan(p, set.Links, p2p.Auto))},
+		"a field of another element":   {"float32", errorOf(halo.NewExchanger(plan, set.Compiler, g))},
+		"a field of another placement": {"another placement", errorOf(halo.NewExchanger(plan, set.Compiler, other))},
+		"too few fields":               {"0 fields", errorOf(halo.NewExchanger(plan, set.Compiler))},
+		"Wait before Start":            {"call Start", x.Wait(at)},
+		"too few streams":              {"1 streams for 2", x.Start(at[:1])},
+		"a stream of another device": {"stream for subdomain 0 is one of device host 1",
+			x.Start([]*streams.Stream{at[1], at[0]})},
+		"Start":                  {"", x.Start(at)},
+		"Start twice":            {"call Wait", x.Start(at)},
+		"Wait":                   {"", x.Wait(at)},
+		"Close":                  {"", x.Close()},
+		"a closed exchanger":     {"closed", x.Start(at)},
+		"too few values":         {"3 elements", halo.Read(make([]int64, 3), f, p.Grid.Box())},
+		"values of another size": {"4 bytes", halo.Read(make([]float32, p.Grid.Points()), f, p.Grid.Box())},
+		"no such component":      {"component 1", errorOf(f.Component(1))},
+	} {
+		if c.says != "" {
+			refuses(t, name, c.err, c.says)
+		} else if c.err != nil {
+			t.Errorf("%s: %v", name, c.err)
+		}
 	}
-	_, err = halo.NewExchanger(plan, set.Compiler, g)
-	refused("a field of another element", err, "float32")
-	other, err := halo.NewField(place(t, set, []int{8, 8, 2}, [3]bool{}, domain.Vec{1, 1, 2}), good)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = halo.NewExchanger(plan, set.Compiler, other)
-	refused("a field of another placement", err, "another placement")
-	_, err = halo.NewExchanger(plan, set.Compiler)
-	refused("too few fields", err, "0 fields")
-	refused("Wait before Start", x.Wait(at), "call Start")
-	refused("too few streams", x.Start(at[:1]), "1 streams for 2")
-	refused("a stream of another device", x.Start([]*streams.Stream{at[1], at[0]}), "stream for subdomain 0 is one of device host 1")
-	if err := x.Start(at); err != nil {
-		t.Fatal(err)
-	}
-	refused("Start twice", x.Start(at), "call Wait")
-	if err := x.Wait(at); err != nil {
-		t.Fatal(err)
-	}
-	if err := x.Close(); err != nil {
-		t.Fatal(err)
-	}
-	refused("a closed exchanger", x.Start(at), "closed")
-	refused("too few values", halo.Read(make([]int64, 3), f, p.Grid.Box()), "3 elements")
-	refused("values of another size", halo.Read(make([]float32, p.Grid.Points()), f, p.Grid.Box()), "4 bytes")
-	_, err = f.Component(1)
-	refused("no such component", err, "component 1")
 }
 
 // An exchange allocates nothing and starts no goroutine.
@@ -453,30 +399,16 @@ func TestAnExchangeMakesNothing(t *testing.T) {
 	c := typed(particle(t), halo.Edges)
 	for _, path := range []p2p.Path{p2p.Peer, p2p.Direct, p2p.Staged} {
 		t.Run("path="+string(path), func(t *testing.T) {
-			plan, err := halo.NewPlan(p, set.Links, path, a, b, c)
-			if err != nil {
-				t.Fatal(err)
-			}
+			plan := must(halo.NewPlan(p, set.Links, path, a, b, c))(t)
+			var open streams.Resources
+			defer open.Close()
 			var fields []*halo.Field
 			for _, s := range plan.Specs {
-				f, err := halo.NewField(p, s)
-				if err != nil {
-					t.Fatal(err)
-				}
-				fields = append(fields, f)
+				fields = append(fields, openField(t, &open, p, s))
 			}
-			x, err := halo.NewExchanger(plan, set.Compiler, fields...)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var at []*streams.Stream
-			for _, d := range p.Devices {
-				s, err := d.NewStream(streams.Normal)
-				if err != nil {
-					t.Fatal(err)
-				}
-				at = append(at, s)
-			}
+			x := must(halo.NewExchanger(plan, set.Compiler, fields...))(t)
+			open.Add(x)
+			at := openStreams(t, &open, p)
 			before := runtime.NumGoroutine()
 			n := testing.AllocsPerRun(20, func() {
 				if err := x.Exchange(at); err != nil {

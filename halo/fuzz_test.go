@@ -253,10 +253,7 @@ func bytesOf(t *testing.T, plan *halo.Plan) (sum int64) {
 	for _, spec := range plan.Specs {
 		count, bytes := spec.Arrays()
 		for _, sub := range plan.Placement.Staggered(spec.Stagger).Subdomains {
-			l, err := domain.NewLayout(sub.Box, spec.Width, bytes)
-			if err != nil {
-				t.Fatal(err)
-			}
+			l := must(domain.NewLayout(sub.Box, spec.Width, bytes))(t)
 			if l.Bytes() > affordable || int64(count) > affordable/l.Bytes() || sum > affordable {
 				return math.MaxInt64
 			}
@@ -291,10 +288,7 @@ func checkArray(t *testing.T, d *dice, f *halo.Field) {
 	}
 	eachPoint(f.Cut.Grid.Box(), func(p domain.Vec) { model[p] = number(p) })
 	writeBox(t, f, d.anyBox(), model)
-	all, err := halo.ReadAll[float64](f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := must(halo.ReadAll[float64](f))(t)
 	i := 0
 	eachPoint(f.Cut.Grid.Box(), func(p domain.Vec) {
 		if all[i] != model[p] {

@@ -25,10 +25,7 @@ func TestMeasureOfNoDevices(t *testing.T) {
 // Every path of every link gets a time that does not fall with the size.
 func TestMeasure(t *testing.T) {
 	testdevices.Each(t, 3, func(t *testing.T, set *testdevices.Set) {
-		r, err := halo.Measure(t.Context(), set.Devices, set.Links, set.Compiler, "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must(halo.Measure(t.Context(), set.Devices, set.Links, set.Compiler, ""))(t)
 		for _, from := range set.Devices {
 			for _, to := range set.Devices {
 				for _, path := range []p2p.Path{p2p.Peer, p2p.Direct, p2p.Staged} {
@@ -62,10 +59,7 @@ func TestLinkModelIsMeasuredOnce(t *testing.T) {
 			if len(files) != 1 {
 				t.Fatalf("files %v", files)
 			}
-			text, err := os.ReadFile(files[0])
-			if err != nil {
-				t.Fatal(err)
-			}
+			text := must(os.ReadFile(files[0]))(t)
 			if string(text) == "{" {
 				t.Fatal("the damaged file is still there")
 			}

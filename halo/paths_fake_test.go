@@ -37,20 +37,11 @@ func TestAutoComparesWholeExchanges(t *testing.T) {
 			if c.closed {
 				cudafake.Inspect(t, library).SetLink(0, 1, cudafake.LinkClosed)
 			}
-			platform, err := streams.CUDAPlatform(library)
-			if err != nil {
-				t.Fatal(err)
-			}
+			platform := must(streams.CUDAPlatform(library))(t)
 			t.Cleanup(func() { platform.Close() })
-			devices, err := platform.Open(0, 1, 2, 3)
-			if err != nil {
-				t.Fatal(err)
-			}
+			devices := must(platform.Open(0, 1, 2, 3))(t)
 			t.Cleanup(func() { streams.CloseAll(devices) })
-			links, err := p2p.Discover(t.Context(), devices, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			links := must(p2p.Discover(t.Context(), devices, nil))(t)
 			if c.peer > 0 {
 				links.Model = p2p.NewLinkModel(devices, "")
 				for _, from := range devices {
@@ -72,21 +63,9 @@ func TestAutoComparesWholeExchanges(t *testing.T) {
 // squarePlan plans the exchange of a periodic grid cut into 2 x 2 subdomains.
 func squarePlan(t *testing.T, devices []*streams.Device, links *p2p.Links) *halo.Plan {
 	t.Helper()
-	grid, err := domain.NewGrid([]int{8, 8, 8}, [3]bool{true, true, true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	cut, err := domain.Decompose(grid, domain.Vec{1, 2, 2})
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := halo.Place(cut, devices)
-	if err != nil {
-		t.Fatal(err)
-	}
-	plan, err := halo.NewPlan(p, links, p2p.Auto, halo.Spec{Name: "u", Element: halo.Float64, Width: domain.UniformRadius(3, 1)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	grid := must(domain.NewGrid([]int{8, 8, 8}, [3]bool{true, true, true}))(t)
+	cut := must(domain.Decompose(grid, domain.Vec{1, 2, 2}))(t)
+	p := must(halo.Place(cut, devices))(t)
+	plan := must(halo.NewPlan(p, links, p2p.Auto, halo.Spec{Name: "u", Element: halo.Float64, Width: domain.UniformRadius(3, 1)}))(t)
 	return plan
 }

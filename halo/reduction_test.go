@@ -130,10 +130,7 @@ func TestReductionsOfReals(t *testing.T) {
 		values.each(func(rank, v int, at domain.Vec) { values.set(rank, v, at, 1+1/(1+scatter(0, rank, v, at))) })
 		values.set(0, 0, domain.Vec{3, 4, 2}, 1<<27)
 		values.put(t)
-		first, err := halo.Reduce(f, set.Compiler, halo.Sum)
-		if err != nil {
-			t.Fatal(err)
-		}
+		first := must(halo.Reduce(f, set.Compiler, halo.Sum))(t)
 		if want := reduceOwned(values, halo.Sum, 0); math.Abs(first.Floats[0]-want) > 1e-12*want {
 			t.Errorf("the sum is %v, not %v", first.Floats[0], want)
 		}
@@ -224,10 +221,7 @@ func TestReductionRefusals(t *testing.T) {
 			t.Errorf("%s: got %v, want an error with %q", c.name, err, c.says)
 		}
 	}
-	r, err := halo.NewReduction(openField(t, &open, p, star(3)), set.Compiler, halo.Sum)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must(halo.NewReduction(openField(t, &open, p, star(3)), set.Compiler, halo.Sum))(t)
 	open.Add(r)
 	at := openStreams(t, &open, p)
 	for _, c := range []struct {

@@ -128,10 +128,7 @@ func measuredFile(t *testing.T, backend streams.Backend, n int, folder string) s
 	if len(files) == 0 {
 		return ""
 	}
-	text, err := os.ReadFile(files[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must(os.ReadFile(files[0]))(t)
 	return string(text)
 }
 
@@ -246,16 +243,10 @@ func TestCutTakesAsManyDevicesAsFit(t *testing.T) {
 // The boundary region lies where there are neighbours only, and with the interior
 // makes up what a subdomain owns; kernels are made for boxes that hold points.
 func TestSplitOfPlacement(t *testing.T) {
-	session, err := halo.Open(t.Context(), hostDevices(3))
-	if err != nil {
-		t.Fatal(err)
-	}
+	session := must(halo.Open(t.Context(), hostDevices(3)))(t)
 	defer session.Close()
 	layers := domain.Radius{Minus: domain.Vec{1, 1}, Plus: domain.Vec{0, 2}}
-	place, err := session.Cut(t.Context(), halo.Cutting{Size: []int{6, 9}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	place := must(session.Cut(t.Context(), halo.Cutting{Size: []int{6, 9}}))(t)
 	want := []string{ // three parts along y, walls on both sides of x
 		"[0,6)x[0,1)x[0,1) + [[0,6)x[1,3)x[0,1)]",
 		"[0,6)x[4,4)x[0,1) + [[0,6)x[3,4)x[0,1) [0,6)x[4,6)x[0,1)]",
@@ -276,10 +267,7 @@ func TestSplitOfPlacement(t *testing.T) {
 	if boundary[1] == nil || interior[0] == nil || interior[1] != nil {
 		t.Errorf("boundary %v, interior %v", boundary, interior)
 	}
-	at, err := place.NewStreams()
-	if err != nil {
-		t.Fatal(err)
-	}
+	at := must(place.NewStreams())(t)
 	if err := at.Launch(interior); err != nil {
 		t.Error(err)
 	}

@@ -28,10 +28,7 @@ func TestTraceOfStart(t *testing.T) {
 func traceOfStart(t *testing.T, set *testdevices.Set, path p2p.Path) {
 	p := place(t, &testdevices.Set{Devices: set.Devices[:2]}, []int{16, 8, 8}, [3]bool{}, domain.Vec{2, 1, 1})
 	var open streams.Resources
-	tracer, err := streams.NewTracer(p.Devices, streams.Window{First: 2, Last: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
+	tracer := must(streams.NewTracer(p.Devices, streams.Window{First: 2, Last: 2}))(t)
 	open.Add(tracer)
 	defer func() {
 		if err := open.Close(); err != nil {
@@ -43,10 +40,7 @@ func traceOfStart(t *testing.T, set *testdevices.Set, path p2p.Path) {
 	if err != nil {
 		t.Skipf("SKIPPED: %v", err)
 	}
-	x, err := halo.NewExchanger(plan, set.Compiler, f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	x := must(halo.NewExchanger(plan, set.Compiler, f))(t)
 	open.Add(x)
 	at := halo.Streams(openStreams(t, &open, p))
 	for step := range int64(4) {

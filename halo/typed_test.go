@@ -18,10 +18,7 @@ import (
 // particle is a struct { x float64; id int32; _ [12]byte; v [3]float32; _ [4]byte }, which begins 8
 // bytes before its x.
 func particle(t *testing.T) *datatype.Type {
-	all, err := datatype.Struct([]int{1, 1, 3}, []int64{0, 8, 24}, []*datatype.Type{datatype.Float64, datatype.Int32, datatype.Float32})
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := must(datatype.Struct([]int{1, 1, 3}, []int64{0, 8, 24}, []*datatype.Type{datatype.Float64, datatype.Int32, datatype.Float32}))(t)
 	return must(datatype.Resized(all, -8, 48))(t)
 }
 

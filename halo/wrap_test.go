@@ -28,16 +28,10 @@ func TestExchangeOfTheCallersArrays(t *testing.T) {
 					size := s.Box.Grow(spec.Width).Size()
 					pitch := int64(size[0] + rank%2)
 					plane := pitch * int64(size[1]+rank)
-					l, err := domain.NewStridedLayout(s.Box, spec.Width, 8, 1+pitch+plane, pitch, plane)
-					if err != nil {
-						t.Fatal(err)
-					}
+					l := must(domain.NewStridedLayout(s.Box, spec.Width, 8, 1+pitch+plane, pitch, plane))(t)
 					arrays = append(arrays, kernels.Array{Data: callers(t, p.Devices[rank], l.Bytes()).All(), Layout: l})
 				}
-				f, err := halo.WrapField(p, spec, arrays...)
-				if err != nil {
-					t.Fatal(err)
-				}
+				f := must(halo.WrapField(p, spec, arrays...))(t)
 				exchangeNumbers(t, set, p, f, path)
 			}
 		}
@@ -66,10 +60,7 @@ func TestExchangeLeavesWhatLiesBetweenRows(t *testing.T) {
 		const pitch, gap = 6, -1.0
 		var arrays []kernels.Array
 		for rank, s := range p.Subdomains {
-			l, err := domain.NewStridedLayout(s.Box, spec.Width, 8, 3*pitch, pitch, 3*pitch)
-			if err != nil {
-				t.Fatal(err)
-			}
+			l := must(domain.NewStridedLayout(s.Box, spec.Width, 8, 3*pitch, pitch, 3*pitch))(t)
 			values := make([]float64, 5*3*pitch)
 			for i := range values {
 				values[i] = float64(rank)
@@ -78,10 +69,7 @@ func TestExchangeLeavesWhatLiesBetweenRows(t *testing.T) {
 				}
 			}
 			bytes := unsafe.Slice((*byte)(unsafe.Pointer(&values[0])), 8*len(values))
-			m, err := p.Devices[rank].WrapBytes(bytes)
-			if err != nil {
-				t.Fatal(err)
-			}
+			m := must(p.Devices[rank].WrapBytes(bytes))(t)
 			arrays = append(arrays, kernels.Array{Data: m.All(), Layout: l})
 			t.Cleanup(func() {
 				for i, v := range values {
@@ -92,25 +80,13 @@ func TestExchangeLeavesWhatLiesBetweenRows(t *testing.T) {
 				}
 			})
 		}
-		f, err := halo.WrapField(p, spec, arrays...)
-		if err != nil {
-			t.Fatal(err)
-		}
-		plan, err := halo.NewPlan(p, set.Links, path, spec)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must(halo.WrapField(p, spec, arrays...))(t)
+		plan := must(halo.NewPlan(p, set.Links, path, spec))(t)
 		if m := plan.Messages[0]; !m.Contiguous {
 			t.Fatalf("message %+v could not travel as it lies anyway", m)
 		}
-		x, err := halo.NewExchanger(plan, set.Compiler, f)
-		if err != nil {
-			t.Fatal(err)
-		}
-		at, err := p.NewStreams()
-		if err != nil {
-			t.Fatal(err)
-		}
+		x := must(halo.NewExchanger(plan, set.Compiler, f))(t)
+		at := must(p.NewStreams())(t)
 		if err := errors.Join(x.Exchange(at), at.Sync(time.Minute)); err != nil {
 			t.Fatal(err)
 		}
@@ -190,14 +166,8 @@ func TestWrapRefusals(t *testing.T) {
 	p := place(t, set, []int{8, 8, 8}, [3]bool{}, domain.Vec{1, 1, 2})
 	spec := star(3)
 	array := func(device, rank int, width domain.Radius, bytes int64) kernels.Array {
-		l, err := domain.NewLayout(p.Subdomains[rank].Box, width, 8)
-		if err != nil {
-			t.Fatal(err)
-		}
-		m, err := set.Devices[device].WrapBytes(make([]byte, bytes))
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := must(domain.NewLayout(p.Subdomains[rank].Box, width, 8))(t)
+		m := must(set.Devices[device].WrapBytes(make([]byte, bytes)))(t)
 		return kernels.Array{Data: m.All(), Layout: l}
 	}
 	good := array(0, 0, spec.Width, 1<<20)
