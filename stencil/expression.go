@@ -52,69 +52,6 @@ func (e *Expression) Uses(name string) bool {
 // Varies reports whether the value can change from point to point, and not only with the grid and the time.
 func (e *Expression) Varies() bool { return e.program.steps[e.program.root].varies != fixed }
 
-// A ParseError says why a text is not an expression. Its message is one line.
-type ParseError struct {
-	Line, Column int    // 1-based, in characters; 0 when it is about the whole text
-	Message      string // what is wrong, and what is allowed
-}
-
-// Error puts the place before the message. The line is named only from the second on.
-func (e *ParseError) Error() string {
-	switch {
-	case e.Line > 1:
-		return fmt.Sprintf("line %d, column %d: %s", e.Line, e.Column, e.Message)
-	case e.Column > 0:
-		return fmt.Sprintf("column %d: %s", e.Column, e.Message)
-	}
-	return e.Message
-}
-
-// newParseError returns the error about what follows so many bytes of the source.
-func newParseError(src string, offset int, format string, args ...any) *ParseError {
-	e := &ParseError{Line: 1, Column: 1, Message: fmt.Sprintf(format, args...)}
-	for _, c := range src[:offset] {
-		if e.Column++; c == '\n' {
-			e.Line, e.Column = e.Line+1, 1
-		}
-	}
-	return e
-}
-
-// list joins names for a message.
-func list(names []string) string { return strings.Join(names, ", ") }
-
-// A variation says with which coordinates a value changes. It decides how often a value is computed.
-type variation uint8
-
-const (
-	alongX  variation = 1 << iota // with x: a row of values
-	acrossX                       // with y or z: one value a row
-	fixed   variation = 0         // with neither: one value for ever
-)
-
-// A variable is a name that stands for a value of the point, the grid or the moment.
-type variable struct {
-	name   string
-	varies variation
-}
-
-// variables is in the order in which messages list them.
-var variables = []variable{
-	{"x", alongX}, {"y", acrossX}, {"z", acrossX},
-	{"i", alongX}, {"j", acrossX}, {"k", acrossX},
-	{"nx", fixed}, {"ny", fixed}, {"nz", fixed},
-	{"t", fixed}, {"pi", fixed},
-}
-
-// variableNames returns the names that an expression may use.
-func variableNames() []string {
-	names := make([]string, len(variables))
-	for n, v := range variables {
-		names[n] = v.name
-	}
-	return names
-}
-
 // functionNames returns the functions that an expression may call, sorted.
 func functionNames() []string { return slices.Sorted(maps.Keys(functions)) }
 
