@@ -53,7 +53,7 @@ func TestResidentGroupsThatDoNotFit(t *testing.T) {
 		says string
 	}{
 		"a large grid":  {problem(t, []int{60, 60, 60}, kernels.Float64, "dddddd"), "do not fit twice into the shared memory"},
-		"another shape": {of(t, problem(t, []int{19, 16, 17}, kernels.Float32, "dddddd"), stencil.Kind{Points: 13, Shape: stencil.StarShape}), "tiles are of stars of radius 1"},
+		"another shape": {of(t, problem(t, []int{19, 16, 17}, kernels.Float32, "dddddd"), stencil.Kind{Points: 13, Shape: stencil.StarShape}), "star of radius 1"},
 	} {
 		h := how{scheme: Resident, path: p2p.Direct, parts: domain.Vec{1, 1, 2}}
 		s := prepare(t, set, inGroupsOf(c.p, 2), h)
