@@ -11,10 +11,16 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 )
 
 // Vec is one integer an axis: x, y, z.
 type Vec [3]int
+
+// Times writes sizes as "8 x 8 x 8".
+func Times(sizes []int) string {
+	return strings.ReplaceAll(strings.Trim(fmt.Sprint(sizes), "[]"), " ", " x ")
+}
 
 // Add returns v + w.
 func (v Vec) Add(w Vec) Vec { return Vec{v[0] + w[0], v[1] + w[1], v[2] + w[2]} }

@@ -7,10 +7,10 @@ import (
 	"io"
 	"math"
 	"slices"
-	"strings"
 	"text/tabwriter"
 	"time"
 
+	"github.com/halox/halox/domain"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/results"
 	"github.com/halox/halox/streams"
@@ -206,7 +206,7 @@ func (f Forecast) print(out io.Writer, n Network, about string, steps []step) {
 			beyond = ", fewer points than any that was measured"
 		}
 		fmt.Fprintf(t, "%d\t%d\t%s\t%d\t%s\t%s\t%s\t%s\t%s%s\n", s.hosts, s.hosts*f.Devices,
-			times(s.cut.Hosts[:f.Problem.Grid.Dims]), s.load.points, streams.Size(s.load.fromHost),
+			domain.Times(s.cut.Hosts[:f.Problem.Grid.Dims]), s.load.points, streams.Size(s.load.fromHost),
 			p2p.Microseconds(s.time), p2p.Microseconds(s.sweep), percent(s.efficiency), s.by, beyond)
 	}
 	t.Flush()
@@ -215,11 +215,6 @@ func (f Forecast) print(out io.Writer, n Network, about string, steps []step) {
 	} else {
 		fmt.Fprintf(out, "the efficiency is 90%% or more on up to %d hosts\n", steps[len(steps)-1].hosts)
 	}
-}
-
-// times writes sizes as 8 x 8 x 8.
-func times(n []int) string {
-	return strings.ReplaceAll(strings.Trim(fmt.Sprint(n), "[]"), " ", " x ")
 }
 
 // record adds the steps to a record, with the labels of their curve.

@@ -8,6 +8,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/p2p/mpi"
@@ -18,8 +19,8 @@ import (
 // PrintHead says what a setup solves, on which devices, by which scheme.
 func PrintHead(out io.Writer, s *solvers.Setup, solver string) {
 	g := s.Place.Grid
-	fmt.Fprintf(out, "%s on %s points in %s, cut %s for %s, scheme %s\n", solver, sizes(g.Size[:g.Dims]),
-		s.Problem.Real, sizes(s.Place.Parts[:g.Dims]), s.Counted(), s.Scheme)
+	fmt.Fprintf(out, "%s on %s points in %s, cut %s for %s, scheme %s\n", solver, domain.Times(g.Size[:g.Dims]),
+		s.Problem.Real, domain.Times(s.Place.Parts[:g.Dims]), s.Counted(), s.Scheme)
 	if steps := s.Problem.Group; steps > 1 {
 		width := s.Problem.Width()
 		low, high := width.Minus[:g.Dims], width.Plus[:g.Dims]
@@ -33,11 +34,6 @@ func PrintHead(out io.Writer, s *solvers.Setup, solver string) {
 	if s.Place.Mapping != nil {
 		fmt.Fprintf(out, "placement: %v\n", s.Place.Mapping)
 	}
-}
-
-// sizes writes sizes as 8 x 8 x 8.
-func sizes(n []int) string {
-	return strings.ReplaceAll(strings.Trim(fmt.Sprint(n), "[]"), " ", " x ")
 }
 
 // Print writes all tables. The error names a device that has too little memory.

@@ -50,7 +50,7 @@ var may = map[string][]string{
 	"internal/forecast":             {"domain", "p2p", "results", "streams"},
 	"internal/files":                {},
 	"internal/tracing":              {"p2p/mpi", "results/trace", "streams"},
-	"internal/plan":                 {"halo", "p2p", "p2p/mpi", "solvers", "solvers/scheme", "streams"},
+	"internal/plan":                 {"domain", "halo", "p2p", "p2p/mpi", "solvers", "solvers/scheme", "streams"},
 	"internal/cache":                {"internal/files"},
 	"internal/testmpi":              {},
 	"internal/testnet":              {"internal/testmpi"},

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
+	"github.com/halox/halox/domain"
 	"github.com/halox/halox/internal/bench"
 	"github.com/halox/halox/internal/bench/timing"
 	"github.com/halox/halox/internal/measure"
@@ -243,14 +243,9 @@ func (r *run) measure(ctx context.Context, row results.Row, c stepCase) (results
 	if err != nil {
 		return row, fmt.Errorf("%s: %w", bench.NameOf(row), err)
 	}
-	row = row.Label("parts", times(s.Place.Parts[:len(c.size)]))
+	row = row.Label("parts", domain.Times(s.Place.Parts[:len(c.size)]))
 	row.Note = s.note()
 	return c.values(row, step, r.ceiling), nil
-}
-
-// times writes sizes as 8 x 8 x 8.
-func times(n []int) string {
-	return strings.ReplaceAll(strings.Trim(fmt.Sprint(n), "[]"), " ", " x ")
 }
 
 // step times the steps of a case, in microseconds, and says how it was set up.
