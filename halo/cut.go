@@ -200,7 +200,7 @@ type seat struct{ process, device int }
 
 // seats returns the devices of all processes, host by host, and how many each host has.
 func (s *Session) seats() (all []seat, byHost []int) {
-	nodes, counts := s.asked.Processes.Nodes, s.Counts()
+	nodes, counts := s.asked.Processes.OrAlone().Nodes, s.Counts()
 	for rank, node := range nodes {
 		if node == len(byHost) { // hosts are numbered in the order of their first ranks
 			byHost = append(byHost, 0)
