@@ -89,8 +89,8 @@ func (p *Packer) tuningKey(t *task) string {
 	}
 	d := p.device
 	return fmt.Sprintf("version %d, engines %v, %s %s %s, %s from %s to %s, %+v, layout %x, alignment %d, type %v",
-		tuningsVersion, engines, d.Backend, d.Name, d.Arch, t.name(), p.where(t.packed), p.where(t.place.Data), p.options,
-		t.message.Layout.Key(), t.alignment(), t.message.Type != nil)
+		tuningsVersion, engines, d.Backend, d.Name, d.Arch, t.name(), p.where(t.packed), p.where(t.place.Data),
+		p.options, t.message.Layout.Key(), t.alignment(), t.message.Type != nil)
 }
 
 // where says what kind of memory a span lies in, as the packer's device sees it.

@@ -214,7 +214,8 @@ func (m *MessageLayout) equalBlocks() (list []pack.Block) {
 	for i := range int64(m.Count) {
 		for b := range e.Displacements {
 			at, length, _ := e.Block(b)
-			list = append(list, pack.Block{Displacement: i*m.Type.Extent() + at, Length: int64(length) * element.Size()})
+			at += i * m.Type.Extent()
+			list = append(list, pack.Block{Displacement: at, Length: int64(length) * element.Size()})
 		}
 	}
 	return list

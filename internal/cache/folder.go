@@ -56,7 +56,8 @@ func (f Folder) Check() error {
 // Keeps says why nothing new can be kept in the folder, nil if it can.
 func (f Folder) Keeps() error {
 	if f.path == "" {
-		return errors.New("nothing is kept for the next run: there is no folder for the user's cache; HALOX_CACHE names one")
+		return errors.New("nothing is kept for the next run: there is no folder for the user's cache; " +
+			"HALOX_CACHE names one")
 	}
 	if err := files.CheckWritable(filepath.Join(f.path, "new")); err != nil {
 		return fmt.Errorf("the cache %s keeps nothing new for the next run: %w", f.path, err)

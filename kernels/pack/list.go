@@ -68,7 +68,8 @@ func (e extent) fits(p Passage) error {
 // Passage binds a list of blocks or a tree to memory: it is packed from strided memory, in which displacement 0 lies
 // Origin bytes after the start, into the first bytes of the packed buffer, or unpacked the other way. What is read lies
 // on the packer's device or in pinned memory; what is written too, or in memory of a peer that the device can reach.
-// The two do not overlap. Unpacking touches no byte between the blocks; where they overlap, any of their values remains.
+// The two do not overlap. Unpacking touches no byte between the blocks; where blocks overlap, any of their values
+// remains.
 type Passage struct {
 	Packed, Strided streams.Span
 	Origin          int64
