@@ -172,7 +172,7 @@ func AutoParts(g Grid, n int, w Radius) (Vec, error) {
 }
 
 // NestedParts returns the cut of a grid over hosts, and of what each of them gets over its
-// devices, of which all have as many. The grid is cut into the products of the two, axis by axis,
+// devices, equally many on each. The grid is cut into the products of the two, axis by axis,
 // and the device of coordinates c belongs to the host of coordinates c / inner.
 //
 // It is the cut under which the host that sends most sends least in a face exchange of width w to
@@ -316,7 +316,7 @@ func axisCost(axis, dims int) float64 {
 }
 
 // A stretch is what a part of a cut, or some parts side by side, have along one axis: a number of points, and whether
-// somebody else has those below and above. A cut has few kinds of stretches, however many parts it has: what holds for
+// another part has those below and above. A cut has few kinds of stretches, however many parts it has: what holds for
 // each part, and what a part has at most, is found by a look at these.
 type stretch struct {
 	length       int

@@ -326,7 +326,7 @@ func TestBoundaryRefusals(t *testing.T) {
 		{"too many values", "2 values for 1 components", star(3), number(1, 2)},
 		{"a fraction for whole numbers", "1.5 is no int32", whole, number(1.5)},
 		{"too large a number", "is no int32", whole, number(1 << 31)},
-		{"no number for whole numbers", "Values [NaN], of which not all are numbers", whole, number(math.NaN())},
+		{"no number for whole numbers", "Values [NaN], not all of which are numbers", whole, number(math.NaN())},
 		{"a real beyond the largest", "1e+39 is no float32", single, number(1e39)},
 		{"elements that are no numbers", "4 bytes hold no numbers", bytes, number(1)},
 		{"a mirror of too much", "owns 4 layers along x and would mirror 5", wide, boundary.Condition{Kind: boundary.Neumann}},
@@ -337,7 +337,7 @@ func TestBoundaryRefusals(t *testing.T) {
 		{"a profile of a mirror", `kind "neumann" with Values or a Profile`, star(3), boundary.Condition{Kind: boundary.Neumann, Profile: profile}},
 		{"values of a mirror", `kind "repeat" with Values or a Profile`, star(3), boundary.Condition{Kind: boundary.Repeat, Values: []float64{1}}},
 		{"a profile of no kind", `kind "" with Values or a Profile`, star(3), boundary.Condition{Profile: profile}},
-		{"a value that is no number", "Values [NaN], of which not all are numbers", star(3), number(math.NaN())},
+		{"a value that is no number", "Values [NaN], not all of which are numbers", star(3), number(math.NaN())},
 		{"no kernel", "no kernel", star(3), boundary.Condition{Kind: boundary.Custom}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -161,7 +161,7 @@ func (s *Session) parts(grid domain.Grid, c Cutting) (parts domain.Vec, err erro
 	return parts, nil
 }
 
-// mapped returns the placement on the devices as MapDevices orders them, where nobody has said how, and measures the
+// mapped returns the placement on the devices as MapDevices orders them, unless the order was given, and measures the
 // links where that or the path of a message depends on it.
 func (s *Session) mapped(ctx context.Context, p *Placement, c Cutting) (*Placement, error) {
 	open := s.asked.Processes.IsAlone() && !s.Devices[0].HostMemory && len(p.Devices) > 2 && len(s.asked.IDs) == 0 &&

@@ -18,7 +18,7 @@ import (
 const maxHostDevices = 1024
 
 // Devices says which devices Open opens. The zero value means all GPUs, or where there
-// are none a host device a core.
+// are none one host device per core.
 type Devices struct {
 	Backend streams.Backend // "": that of the GPUs where there are some, else host devices
 	Count   int             // 0: all; the number of IDs where these are given
@@ -93,7 +93,7 @@ func (d Devices) check() error {
 }
 
 // platform opens the backend, or where none is named the first that this machine has. The
-// note says what was looked for in vain. A library that the environment names has to be one.
+// note says what was not found. A library that the environment names has to be one.
 func (d Devices) platform(ctx context.Context) (p *streams.Platform, note string, err error) {
 	for _, k := range streams.Kinds() {
 		if d.Backend != "" && d.Backend != k.Backend {
@@ -157,13 +157,13 @@ func startDriver(ctx context.Context, k streams.Kind, devices int) (*streams.Pla
 	}
 	go func() {
 		if s := <-done; s.err == nil {
-			_ = s.platform.Close() // nobody waits for it
+			_ = s.platform.Close() // no caller waits for it
 		}
 	}()
 	return nil, fmt.Errorf("halo: start the %s driver: %w", k.Backend, ctx.Err())
 }
 
-// hostCount returns how many host devices there are to be, and the option that says so: one
+// hostCount returns how many host devices to open, and the option that says so: one
 // a core, or, where more are asked for, these.
 func (d Devices) hostCount() (n int, option string) {
 	n, option = min(runtime.GOMAXPROCS(0), maxHostDevices), "Devices.Count"

@@ -38,7 +38,7 @@ type Exchanger struct {
 	closed    bool
 }
 
-// manyWorkers is a number of threads that leaves none a core to spin on.
+// manyWorkers is a number of threads at which no thread spins, since none has a core.
 const manyWorkers = 1 << 10
 
 // remote is what an exchanger needs for messages to and from other processes.

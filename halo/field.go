@@ -87,7 +87,7 @@ func newField(p *Placement, s Spec, shared *stages) (*Field, error) {
 	return f, nil
 }
 
-// WrapField returns a field over arrays that the caller has, one a subdomain, by
+// WrapField returns a field over arrays that the caller has, one per subdomain, by
 // rank: memory of its device, see streams.Device.WrapMemory, with a layout of the
 // subdomain's points and the Spec's ghosts, see domain.NewStridedLayout. Several
 // components of a point must lie together; those that are arrays of their own are

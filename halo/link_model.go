@@ -278,7 +278,7 @@ func timed(t *Transfer, out, in *streams.Stream, budget time.Duration) (time.Dur
 func timedOnce(t *Transfer, group *streams.WorkerGroup, out, in *streams.Stream) (took time.Duration, err error) {
 	begin := time.Now()
 	if err := t.Send(out); err != nil {
-		return 0, err // nobody waits for what was not sent
+		return 0, err // no receiver waits for what was not sent
 	}
 	if err := t.Receive(group, in); err != nil {
 		return 0, err

@@ -61,7 +61,7 @@ func (s networks) take(ctx context.Context, n usedNetworks) error {
 	return s.Use(n.within, n.across)
 }
 
-// follow has messages take the networks of other processes, of which these are some.
+// follow has messages take the networks of a larger group of processes.
 func (s networks) follow(ctx context.Context, others *mpi.Processes) error {
 	within, across := others.Used()
 	return s.take(ctx, usedNetworks{within, across})

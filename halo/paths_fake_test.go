@@ -26,7 +26,7 @@ func TestAutoComparesWholeExchanges(t *testing.T) {
 		closed       bool          // the link between devices 0 and 1
 		path, why    string
 	}{
-		"nothing measured":                  {0, 0, false, "direct", "one kernel a GPU does the whole exchange"},
+		"nothing measured":                  {0, 0, false, "direct", "one kernel per GPU does the whole exchange"},
 		"one kernel for two copies":         {15 * us, 10 * us, false, "direct", "the whole exchange: 15.0 us; message by message 20.0 us"},
 		"copies that are far faster":        {50 * us, 10 * us, false, "peer", "peer: 10.0 us"},
 		"direct is the fastest for each":    {5 * us, 10 * us, false, "direct", "direct: 5.0 us"},

@@ -92,7 +92,7 @@ func (p *Plan) hasGaps() bool {
 // NewPlan plans the exchange of the ghosts of all fields of a placement together.
 // Every message takes the path that is wanted. With Auto that is the Path of the placement, or where
 // it has none the fastest that its link has for a message of its size, or Direct for all where one
-// kernel a GPU does the whole exchange in less time. It is an error to want a path that a link cannot give,
+// kernel per GPU does the whole exchange in less time. It is an error to want a path that a link cannot give,
 // and to need more layers than a neighbour owns.
 func NewPlan(p *Placement, links *p2p.Links, want p2p.Path, specs ...Spec) (*Plan, error) {
 	plan, err := planMessages(p, specs)
@@ -162,7 +162,7 @@ func (p *Plan) checkSize() error {
 
 // addFrom adds the messages of a subdomain.
 func (p *Plan) addFrom(rank int) error {
-	var all []Message // one a direction
+	var all []Message // one per direction
 	for _, dir := range domain.Directions(p.Placement.Grid.Dims) {
 		to, ok := p.Placement.Neighbour(rank, dir)
 		if !ok {
@@ -170,7 +170,7 @@ func (p *Plan) addFrom(rank int) error {
 		}
 		m := p.message(rank, to, dir)
 		if len(m.Parts) == 0 {
-			continue // nobody needs it
+			continue // no field needs it
 		}
 		var err error
 		if m.Contiguous, err = p.contiguous(m); err != nil {
@@ -272,7 +272,7 @@ func oneOf(all []Message) Message {
 	return m
 }
 
-// joinPacked joins the messages of a subdomain, one a direction, to one for each neighbour, but
+// joinPacked joins the messages of a subdomain, one per direction, to one for each neighbour, except
 // for those that are better sent as they lie.
 func joinPacked(all []Message) []Message {
 	isLong := func(m Message) bool { return m.Contiguous && m.Bytes >= minAsItLies }
@@ -371,7 +371,7 @@ func (p *Plan) preferDirect(links *p2p.Links) {
 	if !p.canBeDirect(links) {
 		return
 	}
-	why := "one kernel a GPU does the whole exchange"
+	why := "one kernel per GPU does the whole exchange"
 	together, each, ok := p.forecast(links.Model)
 	if ok {
 		if together > each {

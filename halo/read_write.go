@@ -180,7 +180,7 @@ func (f *Field) stageFor(rank int) (*stage, error) {
 	return f.stages.of(rank, f.Parts[rank], f.Placement.Devices[rank])
 }
 
-// staged calls do with the stage of a subdomain, which nobody else uses meanwhile.
+// staged calls do with the stage of a subdomain, under its lock.
 func staged[T any](f *Field, rank int, do func(st *stageAs[T]) error) error {
 	if err := f.Usable(); err != nil {
 		return err

@@ -55,7 +55,7 @@ func (e *Expression) Varies() bool { return e.program.steps[e.program.root].vari
 // functionNames returns the functions that an expression may call, sorted.
 func functionNames() []string { return slices.Sorted(maps.Keys(functions)) }
 
-// functions are Go's math functions of the same name, but for: log is the natural one; mod has the sign of its first
+// functions are Go's math functions of the same name, except: log is the natural one; mod has the sign of its first
 // argument, as % does; pow is ^; round goes away from zero at halves; sign is -1, 0 or 1, or NaN for NaN; min and max
 // take two arguments or more, and give NaN if one of them is.
 var functions = map[string]*operation{

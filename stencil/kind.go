@@ -82,7 +82,7 @@ func Kinds(dims int) (all []Kind) {
 func (k Kind) OneSpacing() bool { return k.Shape != StarShape }
 
 // StableStep returns the largest time step with which HeatOf is stable, 2/diffusivity over the
-// largest eigenvalue of the Laplacian; 0 for a kind that there is not. With the stars of 5 and 7
+// largest eigenvalue of the Laplacian; 0 for an unknown kind. With the stars of 5 and 7
 // points that is 1 / (2 diffusivity sum of 1/h_a^2), and on equal spacings exactly
 // h*h/(4*diffusivity) in two dimensions and h*h/(6*diffusivity) in three.
 func (k Kind) StableStep(spacing []float64, diffusivity float64) float64 {

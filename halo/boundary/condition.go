@@ -214,7 +214,7 @@ func (c *Condition) check(f *halo.Field, side domain.Direction, reach Reach) err
 	case c.Profile != nil && len(c.Values) > 0:
 		return fail("both Values and a Profile")
 	case slices.ContainsFunc(c.Values, math.IsNaN):
-		return fail("Values %v, of which not all are numbers", c.Values)
+		return fail("Values %v, not all of which are numbers", c.Values)
 	case c.Kind == Dirichlet && len(c.Values) > 1 && len(c.Values) != components:
 		return fail("%d values for %d components", len(c.Values), components)
 	case (c.moves() || c.Kind == Dirichlet && c.Odd && layers > 1) && (!real || components > 1 && !f.Spec.SoA):

@@ -225,7 +225,7 @@ func (g *Ghosts) addRefresh(s *subdomain, rank int, mover *pack.BoxCopier, c *ke
 	return nil
 }
 
-// addReflection sets the second layer behind a Dirichlet face by odd reflection, but for what
+// addReflection sets the second layer behind a Dirichlet face by odd reflection, except for what
 // lies behind Dirichlet faces of later axes too: these count there.
 func (r *refresher) addReflection(
 	c *kernels.Compiler, side domain.Direction, dirichlet []domain.Direction,

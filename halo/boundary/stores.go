@@ -22,7 +22,7 @@ type store struct {
 // step to step, beside its own points and so many layers of ghosts of neighbours, which it sweeps too. The plan is nil
 // where no message leaves. What it sends a neighbour across a face's end is also what lies behind that face there,
 // since both end at it: so no store waits for another. The order of the faces is that of Refresh. ok is false where a
-// face has a kernel of the caller's own, which cannot be a store.
+// face has a user kernel, which cannot be a store.
 func (g *Ghosts) Stores(
 	rank int, grown domain.Radius, plan *halo.Plan, field, component int,
 ) (stores []kernels.GhostStore, ok bool) {

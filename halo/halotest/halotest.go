@@ -80,7 +80,7 @@ type trial struct {
 	exchanger *halo.Exchanger
 	open      *streams.Resources
 	at        []*streams.Stream
-	delays    []*delay // by rank; nil if nobody is late
+	delays    []*delay // by rank; nil if none is late
 }
 
 // block is one array of one subdomain, with what went into it and came out of it
@@ -334,7 +334,7 @@ func source(f *halo.Field, component int, own domain.Box, p domain.Vec) (q domai
 }
 
 // value fills bytes with what an owned point holds in one round: numbers that
-// repeat nowhere in the fields of a case, but for elements of a few bytes (SplitMix64
+// repeat nowhere in the fields of a case, except in elements of a few bytes (SplitMix64
 // of the point's place), and are never poison.
 func value(bytes []byte, b *block, g domain.Grid, p domain.Vec) {
 	place := uint64(p[0]) + uint64(g.Size[0])*(uint64(p[1])+uint64(g.Size[1])*uint64(p[2]))
