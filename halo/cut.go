@@ -113,11 +113,11 @@ func (s *Session) Draft(c Cutting) (*Placement, error) {
 	for rank, sub := range cut.Subdomains {
 		at := seats[seatOf(sub)]
 		owners = append(owners, at.process)
-		if at.process == s.asked.Processes.Rank {
+		if at.process == s.asked.Processes.OrAlone().Rank {
 			devices[rank] = s.Devices[at.device]
 		}
 	}
-	place, err := PlaceAmong(s.asked.Processes, cut, owners, devices)
+	place, err := PlaceAmong(s.asked.Processes.OrAlone(), cut, owners, devices)
 	if err != nil {
 		return nil, err
 	}
