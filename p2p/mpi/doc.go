@@ -7,6 +7,6 @@
 // thread of each process listens, and tells rank 0 that it lives; see [Processes.Fail].
 //
 // A [Sender] and a [Receiver] carry one message of a fixed length from a device of one process to
-// a device of another, any number of times: in pieces through two buffers of pinned memory each,
+// a device of another, any number of times: in pieces through three buffers of pinned memory each,
 // so that copies, the wire and copies on the other side go on at once.
 package mpi
