@@ -9,7 +9,7 @@ import (
 	"github.com/halox/halox/examples/internal/exampletest"
 )
 
-var tests = exampletest.Ranks{New: newProgram, Host: true}
+var tests = exampletest.Ranks{New: newProgram}
 
 func TestMain(m *testing.M) { exampletest.Main(m, "diffusion.cu") }
 
@@ -29,7 +29,7 @@ func TestBits(t *testing.T) {
 	} {
 		for _, n := range c.ranks {
 			t.Run(fmt.Sprintf("%v/ranks=%d", c.size, n), func(t *testing.T) {
-				tests.Each(t, 4, n, func(t *testing.T, s *example.Setup) {
+				exampletest.Each(t, 4, n, func(t *testing.T, s *example.Setup) {
 					x, err := newDiffusion(s, c.size)
 					if err != nil {
 						t.Fatal(err)

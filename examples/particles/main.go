@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/halox/halox/examples/internal/example"
@@ -38,12 +39,24 @@ const (
 	dt            = 0.01
 )
 
-// lists is how many lists a segment has: its state, and those that stay, go below and go above.
-const lists = 4
+// The lists of a segment, in order: its particles, and those that stay, go below and go above.
+const (
+	listState = iota
+	listStay
+	listBelow
+	listAbove
+	lists
+)
+
+// Tags of notifications.
+const (
+	tagMigrants = iota
+	tagState
+)
 
 // Why a run fails.
 const (
-	_ = iota
+	nothing = iota
 	tooMany
 	tooFast
 )
@@ -73,25 +86,39 @@ type particle struct {
 
 func (p *part) listBytes() int64 { return header + p.Capacity*particleBytes }
 
-// offset is where the state of a segment begins; segments -1 and Segments are copies of those of neighbors.
-func (p *part) offset(segment int64) int64 { return (segment + 1) * lists * p.listBytes() }
+// offset is where a list of a segment begins; segments -1 and Segments are copies of those of neighbors.
+func (p *part) offset(segment, list int64) int64 { return ((segment+1)*lists + list) * p.listBytes() }
 
-// state is the particles of a segment, number by number.
+// has reports whether a segment exists: none does below the first or above the last one of all.
+func (p *part) has(segment int64) bool { return p.First+segment >= 0 && p.First+segment < p.All }
+
+// view is a part with its memory, or a copy of it, on the CPU.
+type view struct {
+	*part
+	slots []byte
+}
+
+func (v view) bytes(segment, list int64) []byte {
+	return v.slots[v.offset(segment, list):][:v.listBytes()]
+}
+
+// state is a list of the particles in a segment, number by number.
 type state struct {
 	count        *int64
 	x, y, vx, vy []float64
 	id           []int64
 }
 
-// state returns that of a segment in a copy of the memory of a device.
-func (p *part) state(slots []byte, segment int64) state {
-	bytes := slots[p.offset(segment):][:p.listBytes()]
+func (v view) state(segment, list int64) state {
+	bytes := v.bytes(segment, list)
 	floats := func(n int64) []float64 {
-		return streams.View[float64](bytes[header+8*n*p.Capacity:][:8*p.Capacity])
+		return streams.View[float64](bytes[header+8*n*v.Capacity:][:8*v.Capacity])
 	}
-	ids := streams.View[int64](bytes[header+32*p.Capacity:])
+	ids := streams.View[int64](bytes[header+32*v.Capacity:])
 	return state{&streams.View[int64](bytes[:8])[0], floats(0), floats(1), floats(2), floats(3), ids}
 }
+
+func (s state) at(i int64) particle { return particle{s.x[i], s.y[i], s.vx[i], s.vy[i], s.id[i]} }
 
 // add appends a particle and reports whether there is room.
 func (s state) add(p particle) bool {
@@ -102,6 +129,14 @@ func (s state) add(p particle) bool {
 	s.x[i], s.y[i], s.vx[i], s.vy[i], s.id[i] = p.X, p.Y, p.Vx, p.Vy, p.Id
 	*s.count++
 	return true
+}
+
+// appendTo appends the particles to all.
+func (s state) appendTo(all []particle) []particle {
+	for i := range *s.count {
+		all = append(all, s.at(i))
+	}
+	return all
 }
 
 // problem is a box of particles, and how it is cut.
@@ -134,7 +169,9 @@ func newBox(s *example.Setup, p problem, start []particle) (x *box, err error) {
 		p.capacity = int64(2*p.particles/p.segments+64+31) / 32 * 32
 	}
 	s.Options.AtMost = p.segments
-	x.world, err = s.World(ranks.Program{Name: "particles", Source: source(s.Threads), Kernel: "particles"})
+	x.world, err = s.World(ranks.Program{
+		Name: "particles", Source: source(s.Threads), Kernel: "particles", Host: x.rank,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -170,15 +207,15 @@ func newBox(s *example.Setup, p problem, start []particle) (x *box, err error) {
 // place returns the memory of a device with particles in their segments and in the copies that neighbors have, in order
 // of ids.
 func (p *part) place(all []particle) ([]byte, error) {
-	slots := make([]byte, p.offset(p.Segments+1))
+	v := view{p, make([]byte, p.offset(p.Segments+1, 0))}
 	for _, one := range all {
 		index := min(int64(one.Y), p.All-1) - p.First
-		if index >= -1 && index <= p.Segments && !p.state(slots, index).add(one) {
+		if index >= -1 && index <= p.Segments && !v.state(index, listState).add(one) {
 			return nil, fmt.Errorf("segment %d has more than its capacity of %d particles: %w",
 				index+p.First, p.Capacity, errRun)
 		}
 	}
-	return slots, nil
+	return v.slots, nil
 }
 
 func (x *box) String() string {
@@ -221,15 +258,14 @@ func (x *box) read() (all []particle, err error) {
 				f.Count, f.Segment, errRun)
 		}
 		for segment := range x.parts[i].Segments {
-			s := x.parts[i].state(slots, segment)
-			for n := range *s.count {
-				all = append(all, particle{s.x[n], s.y[n], s.vx[n], s.vy[n], s.id[n]})
-			}
+			all = view{&x.parts[i], slots}.state(segment, listState).appendTo(all)
 		}
 	}
-	slices.SortFunc(all, func(p, q particle) int { return int(p.Id - q.Id) })
+	slices.SortFunc(all, byID)
 	return all, nil
 }
+
+func byID(p, q particle) int { return int(p.Id - q.Id) }
 
 // Values returns the id, place and velocity of each particle, in order of ids.
 func (x *box) Values(int) ([]float64, error) {
@@ -251,6 +287,188 @@ func (x *box) Check(values []float64, steps int) (string, error) {
 		}
 	}
 	return fmt.Sprintf("all %d particles have the bits of the serial reference", len(x.start)), nil
+}
+
+// segments is what a device rank on a CPU device works with.
+type segments struct {
+	view
+	failure *failure
+	merged  []particle // by merge
+}
+
+// migrants returns the particles that leave a segment, and their number.
+func (v view) migrants(segment, list int64) ([]particle, *int64) {
+	bytes := v.bytes(segment, list)
+	return streams.View[particle](bytes[header:]), &streams.View[int64](bytes[:8])[0]
+}
+
+// report records the first failure of a device.
+func (s *segments) report(what uint64, segment, count int64) {
+	if atomic.CompareAndSwapUint64(&s.failure.What, nothing, what) {
+		s.failure.Segment, s.failure.Count = s.First+segment, count
+	}
+}
+
+// advance is that of particles.cu.
+func (s *segments) advance(segment int64) {
+	from, stay := s.state(segment, listState), s.state(segment, listStay)
+	below, goBelow := s.migrants(segment, listBelow)
+	above, goAbove := s.migrants(segment, listAbove)
+	*stay.count, *goBelow, *goAbove = 0, 0, 0
+	low := float64(s.First + segment)
+	for i := range *from.count {
+		p := from.at(i)
+		fx, fy := 0.0, 0.0
+		for other := segment - 1; other <= segment+1; other++ {
+			if s.has(other) {
+				s.state(other, listState).repel(p.X, p.Y, &fx, &fy)
+			}
+		}
+		p.Vx += float64(s.Dt * fx)
+		p.Vy += float64(s.Dt * fy)
+		p.X += float64(s.Dt * p.Vx)
+		p.Y += float64(s.Dt * p.Vy)
+		p.X, p.Vx = reflect(p.X, p.Vx, s.Width)
+		p.Y, p.Vy = reflect(p.Y, p.Vy, float64(s.All))
+		if !(p.Y >= low-1 && p.Y < low+2) {
+			s.report(tooFast, segment, p.Id)
+		}
+		switch {
+		case p.Y < low && s.has(segment-1):
+			below[*goBelow] = p
+			*goBelow++
+		case p.Y >= low+1 && s.has(segment+1):
+			above[*goAbove] = p
+			*goAbove++
+		default:
+			stay.add(p)
+		}
+	}
+}
+
+// repel adds the forces of a list on a particle at x, y.
+func (s state) repel(x, y float64, fx, fy *float64) {
+	for i := range *s.count {
+		dx, dy := x-s.x[i], y-s.y[i]
+		square := float64(dx*dx) + float64(dy*dy)
+		if square < 1 && square > 0 {
+			r := math.Sqrt(square)
+			c := (1 - r) / r
+			*fx += float64(c * dx)
+			*fy += float64(c * dy)
+		}
+	}
+}
+
+// reflect turns a particle back at the walls 0 and wall.
+func reflect(x, v, wall float64) (float64, float64) {
+	switch {
+	case x < 0:
+		return -x, -v
+	case x > wall:
+		return wall + wall - x, -v
+	}
+	return x, v
+}
+
+// merge is that of particles.cu.
+func (s *segments) merge(segment int64) {
+	s.merged = s.state(segment, listStay).appendTo(s.merged[:0])
+	if s.has(segment - 1) {
+		up, n := s.migrants(segment-1, listAbove)
+		s.merged = append(s.merged, up[:*n]...)
+	}
+	if s.has(segment + 1) {
+		down, n := s.migrants(segment+1, listBelow)
+		s.merged = append(s.merged, down[:*n]...)
+	}
+	slices.SortFunc(s.merged, byID)
+	to := s.state(segment, listState)
+	*to.count = 0
+	for _, p := range s.merged {
+		if !to.add(p) {
+			s.report(tooMany, segment, int64(len(s.merged)))
+			break
+		}
+	}
+}
+
+// neighbor is struct Neighbor of particles.cu.
+type neighbor struct {
+	rank       int
+	far        bool
+	own, there int64 // segments
+	list       int64 // of migrants
+}
+
+// tell sends a neighbor on another device what it reads of this rank's segment, and notifies it.
+func (n neighbor) tell(r *ranks.Rank, w ranks.Window, s *segments, tag int) {
+	put := func(list, from, bytes int64) {
+		r.Put(w, n.rank, s.offset(n.there, list)+from, s.bytes(n.own, list)[from:][:bytes])
+	}
+	switch {
+	case n.far && tag == tagMigrants:
+		_, count := s.migrants(n.own, n.list)
+		put(n.list, 0, header+particleBytes**count)
+	case n.far:
+		x := 8 * *s.state(n.own, listState).count
+		put(listState, 0, header+x)
+		put(listState, header+8*s.Capacity, x) // y
+	}
+	r.Notify(n.rank, ranks.All, tag)
+}
+
+// rank is kernel particles on CPU devices.
+func (x *box) rank(r *ranks.Rank) {
+	p, d := ranks.Data[part](r), r.Device()
+	s := &segments{
+		view: view{p, x.slots[d].Bytes()}, failure: &streams.View[failure](x.failure[d].Bytes()[:24])[0],
+	}
+	w := r.CreateWindow(ranks.All, s.slots)
+	n, local, me := int64(r.Size(ranks.Device)), int64(r.Index(ranks.Device)), r.Index(ranks.All)
+	var low, high int64
+	var beside []neighbor
+	if active := min(n, p.Segments); local < active { // the others have nothing to do
+		low, high = p.Segments*local/active, p.Segments*(local+1)/active
+		below := neighbor{me - 1, low == 0, low, p.Segments, listBelow}
+		above := neighbor{me + 1, high == p.Segments, high - 1, -1, listAbove}
+		if below.far {
+			below.rank = me - int(local-active+1+n)
+		}
+		if above.far {
+			above.rank = me + int(n-local)
+		}
+		if p.has(low - 1) {
+			beside = append(beside, below)
+		}
+		if p.has(high) {
+			beside = append(beside, above)
+		}
+	}
+	tell := func(tag int) bool {
+		for _, b := range beside {
+			b.tell(r, w, s, tag)
+		}
+		return len(beside) == 0 || r.WaitNotifications(tag, uint64(len(beside)))
+	}
+	r.StartTimer()
+	for range p.Steps {
+		for i := low; i < high; i++ {
+			s.advance(i)
+		}
+		if !tell(tagMigrants) {
+			return
+		}
+		for i := low; i < high; i++ {
+			s.merge(i)
+		}
+		if !tell(tagState) {
+			return
+		}
+		r.Flush(w)
+	}
+	r.StopTimer()
+	r.FreeWindow(w)
 }
 
 func numbers(all []particle) (values []float64) {

@@ -19,7 +19,7 @@ var tests = exampletest.Ranks{New: newProgram}
 func eachBox(t *testing.T, devices int, p problem, start func(height float64) []particle, f func(t *testing.T, x *box)) {
 	for _, n := range []int{1, 3, p.segments + 1} {
 		t.Run(fmt.Sprintf("ranks=%d", n), func(t *testing.T) {
-			tests.Each(t, devices, n, func(t *testing.T, s *example.Setup) {
+			exampletest.Each(t, devices, n, func(t *testing.T, s *example.Setup) {
 				s.Options.Checks = n == 3
 				x, err := newBox(s, p, start(float64(len(s.Devices)*p.segments)))
 				if err != nil {
@@ -208,7 +208,6 @@ func TestCheck(t *testing.T) {
 func TestRejects(t *testing.T) {
 	tests.Rejects(t, map[string]string{
 		"--size huge": `--size must be small, thesis or full, got "huge"`,
-		"":            "particles has no version for host devices",
 	})
 	tests.OneAnswer(t, 2, "--samples 1 --iterations 2 --ranks 5")
 }

@@ -27,17 +27,32 @@ var cuda string
 func source(threads int) kernels.Source {
 	return example.Source("power.cu", cuda, threads,
 		kernels.Mirror{Name: "Blocks", Value: shared{}}, kernels.Mirror{Name: "MAX_BLOCKS", Value: maxBlocks},
-		kernels.Mirror{Name: "RECEIVED", Value: vectorReceived}, kernels.Mirror{Name: "FACTOR", Value: factorAt},
-		kernels.Mirror{Name: "RANK_SUMS", Value: rankSumsAt}, kernels.Mirror{Name: "PACKET", Value: packetBytes})
+		kernels.Mirror{Name: "LANES", Value: lanes}, kernels.Mirror{Name: "PRODUCT", Value: vectorProduct},
+		kernels.Mirror{Name: "RECEIVED", Value: vectorReceived}, kernels.Mirror{Name: "BROADCAST", Value: tagBroadcast},
+		kernels.Mirror{Name: "REDUCE", Value: tagReduce}, kernels.Mirror{Name: "TRANSPOSE", Value: tagTranspose},
+		kernels.Mirror{Name: "FACTORS", Value: factorsAt}, kernels.Mirror{Name: "FACTOR", Value: factorAt},
+		kernels.Mirror{Name: "ROW_SUMS", Value: rowSumsAt}, kernels.Mirror{Name: "RANK_SUMS", Value: rankSumsAt},
+		kernels.Mirror{Name: "PACKET", Value: packetBytes})
 }
 
 // What power.cu has too.
 const (
-	maxBlocks      = 64 // of a device
-	vectorReceived = 3  // vectors of a block before those of the rounds of the reduction: two inputs and a product
+	lanes     = 8  // threads of a row
+	maxBlocks = 64 // of a device
+
+	// Vectors of a block: two inputs, which iterations use by turns, and these.
+	vectorProduct  = 2
+	vectorReceived = 3 // one for each round of the reduction
+
+	// Tags of notifications.
+	tagBroadcast = 0
+	tagReduce    = 1 // and one more for each round
+	tagTranspose = 64
 
 	// Offsets of numbers that follow the vectors of a block.
+	factorsAt   = 0
 	factorAt    = 32
+	rowSumsAt   = 128
 	rankSumsAt  = 512
 	packetBytes = 16
 )
@@ -125,7 +140,9 @@ func newPower(s *example.Setup, m matrix) (x *power, err error) {
 	}
 	x = &power{Setup: s, matrix: m, pitch: (m.n + 15) / 16 * 16}
 	s.Options.Multiple = count
-	x.world, err = s.World(ranks.Program{Name: "power", Source: source(s.Threads), Kernel: "by_ranks"})
+	x.world, err = s.World(ranks.Program{
+		Name: "power", Source: source(s.Threads), Kernel: "by_ranks", Host: x.byRanks,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -266,6 +283,172 @@ func (x *power) Check(values []float64, iterations int) (string, error) {
 	}
 	return fmt.Sprintf("eigenvalue %.17g, %.1e from that of the matrix; all elements within %.1e of the reference",
 		values[0], math.Abs(values[0]/x.eigenvalue()-1), worst), nil
+}
+
+// place is struct Place of power.cu for a device rank on a CPU device, with the functions there.
+type place struct {
+	*ranks.Rank
+	*power
+	block      *block
+	member     int // of the device ranks of its block
+	begin, end int64
+	sums       []float64 // of threads
+}
+
+func (p *place) elements(i int) []float64 {
+	return streams.View[float64](p.block.vectors.Bytes()[8*int64(i)*p.pitch:][:8*p.n])
+}
+
+// multiply sets the own elements of a vector to the product of the block and factor times another.
+func (p *place) multiply(out, in int, factor float64) {
+	starts, columns := streams.View[int64](p.block.starts.Bytes()), streams.View[int32](p.block.columns.Bytes())
+	values, x := streams.View[float64](p.block.values.Bytes()), p.elements(in)
+	for row := p.begin; row < p.end; row++ {
+		var sum [lanes]float64
+		for i := starts[row]; i < starts[row+1]; i++ {
+			sum[(i-starts[row])%lanes] += float64(values[i] * float64(factor*x[columns[i]]))
+		}
+		for d := lanes / 2; d > 0; d /= 2 {
+			for k := range d {
+				sum[k] += sum[k+d]
+			}
+		}
+		p.elements(out)[row] = sum[0]
+	}
+}
+
+// sumOfSquares is that of the own elements of a vector.
+func (p *place) sumOfSquares(i int) float64 {
+	clear(p.sums)
+	for k, v := range p.elements(i)[p.begin:p.end] {
+		p.sums[k%len(p.sums)] += float64(v * v)
+	}
+	return example.BlockSum(p.sums)
+}
+
+// putPart puts the own elements of a vector into one of the partner in another block, and notifies it.
+func (p *place) putPart(row, column, to, from, tag int) {
+	own := p.block.vectors.Bytes()[8*(int64(from)*p.pitch+p.begin):][:8*(p.end-p.begin)]
+	at := 8 * (int64(to)*p.pitch + p.begin)
+	p.PutNotify(p.window, (row+p.side*column)*p.each+p.member, at, own, tag)
+}
+
+// broadcast sends a vector down the column of blocks along a binomial tree.
+func (p *place) broadcast(vector int) bool {
+	step := 1
+	if p.block.row > 0 {
+		if !p.WaitNotifications(tagBroadcast, 1) {
+			return false
+		}
+		for step <= p.block.row {
+			step *= 2
+		}
+	}
+	for ; p.block.row+step < p.side; step *= 2 {
+		p.putPart(p.block.row+step, p.block.column, vector, vector, tagBroadcast)
+	}
+	return true
+}
+
+// reduce adds the products along the row of blocks, to that of column 0.
+func (p *place) reduce(product int) bool {
+	for step, round := 1, 0; step < p.side; step, round = 2*step, round+1 {
+		if p.block.column%(2*step) == step {
+			p.putPart(p.block.row, p.block.column-step, vectorReceived+round, product, tagReduce+round)
+			return true
+		}
+		if p.block.column+step >= p.side {
+			continue
+		}
+		if !p.WaitNotifications(tagReduce+round, 1) {
+			return false
+		}
+		to, from := p.elements(product), p.elements(vectorReceived+round)
+		for i := p.begin; i < p.end; i++ {
+			to[i] += from[i]
+		}
+	}
+	return true
+}
+
+// put sends a number to a device rank, as a packet.
+func (p *place) put(to int, offset int64, v float64, number int64) {
+	bytes := make([]byte, 8)
+	streams.View[float64](bytes)[0] = v
+	p.PutPacket(p.window, to, p.extra+offset, bytes, uint32(number))
+}
+
+// received waits for a number.
+func (p *place) received(offset, number int64) float64 {
+	bytes := make([]byte, 8)
+	p.WaitPacket(p.block.vectors.Bytes()[p.extra+offset:][:packetBytes], bytes, uint32(number))
+	return streams.View[float64](bytes)[0]
+}
+
+// byRanks is kernel by_ranks on CPU devices.
+func (x *power) byRanks(r *ranks.Rank) {
+	me, n, member := r.Index(ranks.All), int64(x.each), int64(r.Index(ranks.All)%x.each)
+	p := &place{
+		r, x, x.all[me/x.each], int(member), example.Part(x.n, n, member), example.Part(x.n, n, member+1),
+		make([]float64, x.Threads),
+	}
+	row, column := p.block.row, p.block.column
+	root := row+column == 0
+	r.StartTimer()
+	ok := true
+	for t := int64(0); t < ranks.Data[shared](r).Iterations && ok; t++ {
+		input, next, product := int(t%2), int(1-t%2), vectorProduct
+		if root {
+			product = next
+		}
+		if t > 0 && !r.Barrier(ranks.Device) {
+			return
+		}
+		factor := 1.0
+		if t > 0 {
+			factor = p.received(factorsAt+packetBytes*(t%2), t)
+		}
+		p.multiply(product, input, factor)
+		if !p.reduce(product) {
+			return
+		}
+		if column == 0 {
+			p.put(row*x.each, rankSumsAt+packetBytes*member, p.sumOfSquares(product), t+1)
+			if row > 0 {
+				p.putPart(0, row, next, product, tagTranspose)
+			}
+		}
+		for turn := range 2 { // block 0 sends its input before it waits for sums, others after
+			if (turn == 0) == root {
+				ok = (row > 0 || root || r.WaitNotifications(tagTranspose, 1)) && p.broadcast(next)
+			} else if column == 0 && member == 0 {
+				p.lead(next, t)
+			}
+		}
+	}
+	r.Barrier(ranks.All)
+	r.StopTimer()
+}
+
+// lead adds up the sums of the device ranks of a block and, in block 0, those of other rows, and sends the factor.
+func (p *place) lead(next int, t int64) {
+	clear(p.sums)
+	for i := range p.each {
+		p.sums[i%len(p.sums)] += p.received(rankSumsAt+int64(packetBytes*i), t+1)
+	}
+	sum := example.BlockSum(p.sums)
+	if row := p.block.row; row > 0 {
+		p.put(0, rowSumsAt+int64(packetBytes*row), sum, t+1)
+		return
+	}
+	for row := 1; row < p.side; row++ {
+		sum += p.received(rowSumsAt+int64(packetBytes*row), t+1)
+	}
+	factor := 1 / math.Sqrt(sum)
+	streams.View[float64](p.block.vectors.Bytes()[p.extra+factorAt:][:8])[0] = factor
+	for i := range p.all {
+		p.put(i*p.each, factorsAt+int64(packetBytes*next), factor, t+1)
+	}
 }
 
 // newMatrix returns the matrix that the flags describe for some devices.

@@ -104,25 +104,7 @@ func sliceSum(numbers []float64, ranks, rank int64, threads []float64) float64 {
 		}
 		threads[t] = (sums[0] + sums[1]) + (sums[2] + sums[3])
 	}
-	return blockSum(threads)
-}
-
-// blockSum is block_sum of ranks.cuh: the sum of what each thread has. It overwrites threads.
-func blockSum(threads []float64) (sum float64) {
-	for warp := 0; warp < len(threads); warp += 32 {
-		lanes := threads[warp:][:32]
-		for d := 16; d > 0; d /= 2 {
-			for i := range d {
-				lanes[i] += lanes[i+d]
-			}
-		}
-		if warp == 0 {
-			sum = lanes[0]
-		} else {
-			sum += lanes[0]
-		}
-	}
-	return sum
+	return example.BlockSum(threads)
 }
 
 // byRanks is kernel by_ranks on CPU devices.

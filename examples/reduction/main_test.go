@@ -8,7 +8,7 @@ import (
 	"github.com/halox/halox/internal/testdevices"
 )
 
-var tests = exampletest.Ranks{New: newProgram, Host: true}
+var tests = exampletest.Ranks{New: newProgram}
 
 func TestMain(m *testing.M) { exampletest.Main(m, "reduction.cu") }
 

@@ -175,6 +175,24 @@ func Read[T any](from streams.Span) ([]T, error) {
 // Part is part of ranks.cuh: where the i-th of some parts of n elements begins.
 func Part(n, parts, i int64) int64 { return n * i / parts }
 
+// BlockSum is block_sum of ranks.cuh: the sum of what each thread has. It overwrites threads.
+func BlockSum(threads []float64) (sum float64) {
+	for warp := 0; warp < len(threads); warp += 32 {
+		lanes := threads[warp:][:32]
+		for d := 16; d > 0; d /= 2 {
+			for i := range d {
+				lanes[i] += lanes[i+d]
+			}
+		}
+		if warp == 0 {
+			sum = lanes[0]
+		} else {
+			sum += lanes[0]
+		}
+	}
+	return sum
+}
+
 // Hash returns 64 bits that depend on two numbers and look random: the finalizer of SplitMix64 (Steele, Lea and Flood
 // 2014). Any part of a program can make the same data again.
 func Hash(a, b uint64) uint64 {

@@ -23,11 +23,8 @@ import (
 // Main runs the tests of a package and exits. It fails if a kernel of a source never ran on the CPU.
 func Main(m *testing.M, source string) { os.Exit(testdevices.Main(m, source)) }
 
-// Ranks is a program by device ranks whose tests run on GPUs and by CUDA on the CPU.
-type Ranks struct {
-	New  func() example.Program
-	Host bool // it runs on CPU devices too
-}
+// Ranks is a program by device ranks whose tests run on CPU devices, on GPUs and by CUDA on the CPU.
+type Ranks struct{ New func() example.Program }
 
 // OneAnswer runs the program with some flags on so many devices of all backends. Each result agrees with the reference
 // of the program, and all backends have the same checksum.
@@ -51,9 +48,7 @@ func (r Ranks) OneAnswer(t *testing.T, devices int, flags string) {
 		}
 	}
 	t.Run(fmt.Sprintf("devices=%d/%s", devices, strings.ReplaceAll(flags, " ", "_")), func(t *testing.T) {
-		if r.Host {
-			t.Run("backend=host", func(t *testing.T) { run(t, testdevices.Host(t, devices)) })
-		}
+		t.Run("backend=host", func(t *testing.T) { run(t, testdevices.Host(t, devices)) })
 		t.Run("backend=cuda", func(t *testing.T) { run(t, testdevices.GPUs(t)) })
 		t.Run("backend=cuda-on-cpu", func(t *testing.T) { run(t, testdevices.CPU(t, devices)) })
 	})
@@ -67,12 +62,9 @@ func session(s *testdevices.Set, devices int) *halo.Session {
 }
 
 // Each calls f with a setup of as many ranks on 1 to so many devices of each backend, at most two by CUDA on the CPU.
-func (r Ranks) Each(t *testing.T, most, ranks int, f func(t *testing.T, s *example.Setup)) {
+func Each(t *testing.T, most, ranks int, f func(t *testing.T, s *example.Setup)) {
 	t.Helper()
 	testdevices.EachKernel(t, most, func(t *testing.T, s *testdevices.Set) {
-		if s.Devices[0].GoKernels && !r.Host {
-			return
-		}
 		all := min(most, len(s.Devices))
 		if testdevices.OnCPU(s.Devices[0]) {
 			all = min(all, 2)
