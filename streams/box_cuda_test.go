@@ -46,11 +46,11 @@ func TestCopyBoxCallsTheDriver(t *testing.T) {
 	devices, err := p.Open()
 	check(t, err)
 	d := devices[0]
-	s := must[*Stream](t)(d.NewStream(Normal))
+	s := must(d.NewStream(Normal))(t)
 	const limit, size = 1 << 20, 4 << 20 // the fake's pitch
-	a, b := must[*Memory](t)(d.Alloc(size)), must[*Memory](t)(d.Alloc(size))
-	far := must[*Memory](t)(devices[1].Alloc(size))
-	host := must[*Memory](t)(d.AllocPinned(size))
+	a, b := must(d.Alloc(size))(t), must(d.Alloc(size))(t)
+	far := must(devices[1].Alloc(size))(t)
+	host := must(d.AllocPinned(size))(t)
 	on := func(m *Memory, pitch, plane int64) Pitched { return Pitched{m.All(), 0, pitch, plane} }
 	for _, tc := range []struct {
 		name                 string

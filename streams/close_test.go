@@ -19,14 +19,14 @@ func TestCloseFreesNothingWhileStreamsRun(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := hostDevices(t, 2)
-			m := must[*Memory](t)(d[0].Alloc(8))
-			s := must[*Stream](t)(d[1].NewStream(Normal))
-			slow := must[*Kernel](t)(d[1].NewKernel(KernelSpec{Name: "slow", Run: func() {
+			m := must(d[0].Alloc(8))(t)
+			s := must(d[1].NewStream(Normal))(t)
+			slow := must(d[1].NewKernel(KernelSpec{Name: "slow", Run: func() {
 				time.Sleep(30 * time.Millisecond)
 				if m.Bytes() == nil {
 					panic("its memory is gone")
 				}
-			}}))
+			}}))(t)
 			check(t, s.Launch(slow), closeAll(d, s, m))
 			if m.Bytes() != nil {
 				t.Error("the memory was not freed")
@@ -38,11 +38,11 @@ func TestCloseFreesNothingWhileStreamsRun(t *testing.T) {
 func TestAHangingStreamKillsItsDevice(t *testing.T) {
 	d := hostDevices(t, 1)[0]
 	d.SetGrace(30 * time.Millisecond)
-	m := must[*Memory](t)(d.Alloc(8))
-	s := must[*Stream](t)(d.NewStream(Normal))
+	m := must(d.Alloc(8))(t)
+	s := must(d.NewStream(Normal))(t)
 	end := make(chan struct{})
 	defer close(end)
-	check(t, s.Launch(must[*Kernel](t)(d.NewKernel(KernelSpec{Name: "endless", Run: func() { <-end }}))))
+	check(t, s.Launch(must(d.NewKernel(KernelSpec{Name: "endless", Run: func() { <-end }}))(t)))
 	err := s.Close()
 	if err == nil || !strings.Contains(err.Error(), "device host 0: close a stream: it hangs: not done after 30ms") {
 		t.Errorf("got %v", err)

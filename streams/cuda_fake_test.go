@@ -1,29 +1,24 @@
 //go:build linux && cgo
 
-package streams_test
+package streams
 
 import (
-	"bytes"
 	"errors"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/halox/halox/internal/cuda"
 	"github.com/halox/halox/internal/cuda/cudafake"
-	"github.com/halox/halox/streams"
 )
-
-const limit = 20 * time.Second
 
 // rig is the GPUs of a fake driver.
 type rig struct {
 	fake     *cudafake.Fake
-	platform *streams.Platform
-	devices  []*streams.Device
+	platform *Platform
+	devices  []*Device
 }
 
 // newRig opens n GPUs. After the test they are closed, and nothing may be left.
@@ -31,7 +26,7 @@ func newRig(t testing.TB, n int) *rig {
 	t.Helper()
 	r := openRig(t, n)
 	t.Cleanup(func() {
-		check(t, streams.CloseAll(r.devices), r.platform.Close())
+		check(t, CloseAll(r.devices), r.platform.Close())
 		if live := r.fake.Live(); live != (cudafake.Live{}) {
 			t.Errorf("left behind: %+v", live)
 		}
@@ -42,21 +37,21 @@ func newRig(t testing.TB, n int) *rig {
 func openRig(t testing.TB, n int) *rig {
 	t.Helper()
 	library := cudafake.Build(t, cudafake.Devices(n))
-	p := must(streams.CUDAPlatform(library))(t)
+	p := must(CUDAPlatform(library))(t)
 	return &rig{cudafake.Inspect(t, library), p, must(p.Open())(t)}
 }
 
 // kernel makes a launch of a kernel k with an argument of 12 bytes ready.
-func kernel(t testing.TB, d *streams.Device) *streams.Kernel {
+func kernel(t testing.TB, d *Device) *Kernel {
 	t.Helper()
 	m := must(d.LoadModule(cudafake.Image(map[string]int{"k": 12})))(t)
 	return kernelOf(t, d, must(m.Function("k"))(t), 1000)
 }
 
 // kernelOf is a launch of a function with so many bytes of dynamic shared memory.
-func kernelOf(t testing.TB, d *streams.Device, f streams.Function, shared int) *streams.Kernel {
+func kernelOf(t testing.TB, d *Device, f Function, shared int) *Kernel {
 	t.Helper()
-	return must(d.NewKernel(streams.KernelSpec{
+	return must(d.NewKernel(KernelSpec{
 		Name: "k of the test", Function: f,
 		Grid: [3]int{70000, 2, 3}, Block: [3]int{64, 4, 1}, Shared: shared, Argument: []byte("twelve bytes"),
 	}))(t)
@@ -64,9 +59,9 @@ func kernelOf(t testing.TB, d *streams.Device, f streams.Function, shared int) *
 
 func TestCUDADevices(t *testing.T) {
 	r := newRig(t, 2)
-	want := []streams.Info{
-		{Backend: streams.CUDA, Traits: streams.Traits{Noun: "GPU", Label: "GPU"}, ID: 0, Name: "Fake GPU 0", Memory: 6 << 30, PCIBusID: "0000:3b:00.0", Arch: "sm_90", Cores: 4, Shared: 227 << 10},
-		{Backend: streams.CUDA, Traits: streams.Traits{Noun: "GPU", Label: "GPU"}, ID: 1, Name: "Fake GPU 1", Memory: 6 << 30, PCIBusID: "0000:3c:00.0", Arch: "sm_90", Cores: 4, Shared: 227 << 10},
+	want := []Info{
+		{Backend: CUDA, Traits: Traits{Noun: "GPU", Label: "GPU"}, ID: 0, Name: "Fake GPU 0", Memory: 6 << 30, PCIBusID: "0000:3b:00.0", Arch: "sm_90", Cores: 4, Shared: 227 << 10},
+		{Backend: CUDA, Traits: Traits{Noun: "GPU", Label: "GPU"}, ID: 1, Name: "Fake GPU 1", Memory: 6 << 30, PCIBusID: "0000:3c:00.0", Arch: "sm_90", Cores: 4, Shared: 227 << 10},
 	}
 	if got := r.platform.Devices(); !slices.Equal(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
@@ -87,7 +82,7 @@ func TestCUDACooperative(t *testing.T) {
 	r := newRig(t, 1)
 	d := r.devices[0]
 	m := must(d.LoadModule(cudafake.Image(map[string]int{"k": 0})))(t)
-	spec := streams.KernelSpec{Name: "k", Function: must(m.Function("k"))(t), Block: [3]int{32, 8, 1}, Shared: 100 << 10, Early: true, Cooperative: true}
+	spec := KernelSpec{Name: "k", Function: must(m.Function("k"))(t), Block: [3]int{32, 8, 1}, Shared: 100 << 10, Early: true, Cooperative: true}
 	spec.Grid = [3]int{3, 3, 1}
 	says := "prepare k: 9 thread blocks of 256 threads and 102400 bytes of shared memory wait for each other, and 8 fit on the GPU at once: 2 on each of 4 multiprocessors"
 	if _, err := d.NewKernel(spec); err == nil || !strings.Contains(err.Error(), says) {
@@ -96,8 +91,8 @@ func TestCUDACooperative(t *testing.T) {
 	check(t, d.Err())
 	spec.Grid = [3]int{2, 2, 2}
 	k := must(d.NewKernel(spec))(t)
-	s := must(d.NewStream(streams.Normal))(t)
-	check(t, s.Launch(k), s.Sync(limit))
+	s := must(d.NewStream(Normal))(t)
+	check(t, s.Launch(k), s.Sync(testLimit))
 	if got := r.fake.Launches(); len(got) != 1 || !got[0].Cooperative || got[0].Early {
 		t.Errorf("launched %+v", got)
 	}
@@ -110,7 +105,7 @@ func TestCUDACooperative(t *testing.T) {
 func TestCUDAOpen(t *testing.T) {
 	library := cudafake.Build(t, cudafake.Devices(3))
 	fake := cudafake.Inspect(t, library)
-	p := must(streams.CUDAPlatform(library))(t)
+	p := must(CUDAPlatform(library))(t)
 	defer p.Close()
 	for _, tc := range []struct {
 		name  string
@@ -144,7 +139,7 @@ func TestCUDAOpen(t *testing.T) {
 			if !slices.Equal(got, tc.want) || fake.Live().Contexts != len(tc.want) {
 				t.Errorf("opened %v, %d contexts", got, fake.Live().Contexts)
 			}
-			check(t, streams.CloseAll(devices))
+			check(t, CloseAll(devices))
 		})
 	}
 }
@@ -160,60 +155,9 @@ func TestNoCUDA(t *testing.T) {
 		{"an old driver", cudafake.Build(t, cudafake.WithoutPeer), false, "too old for halox: it lacks cuCtxEnablePeerAccess"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			_, err := streams.CUDAPlatform(tc.library)
-			if errors.Is(err, streams.ErrNoDriver) != tc.none || !strings.Contains(err.Error(), tc.says) {
+			_, err := CUDAPlatform(tc.library)
+			if errors.Is(err, ErrNoDriver) != tc.none || !strings.Contains(err.Error(), tc.says) {
 				t.Errorf("got %v", err)
-			}
-		})
-	}
-}
-
-// Bytes go from pinned memory over some stops to pinned memory, each time with
-// offsets, and nothing beside them changes.
-func TestCUDACopies(t *testing.T) {
-	const n, at = 1000, 24
-	r := newRig(t, 2)
-	a, b := r.devices[0], r.devices[1]
-	type alloc = func(int64) (*streams.Memory, error)
-	for _, tc := range []struct {
-		name  string
-		stops []alloc
-		calls string // of the driver for the second copy
-	}{
-		{"there and back", []alloc{a.AllocPinned, a.Alloc, a.AllocPinned}, "cuMemcpyDtoHAsync"},
-		{"within a device", []alloc{a.AllocPinned, a.Alloc, a.Alloc, a.AllocPinned}, "cuMemcpyDtoDAsync"},
-		{"to a peer", []alloc{a.AllocPinned, a.Alloc, b.Alloc, b.AllocPinned}, "cuMemcpyPeerAsync"},
-		{"through the host to a peer", []alloc{a.AllocPinned, a.Alloc, a.AllocPinned, b.Alloc, b.AllocPinned}, "cuMemcpyDtoHAsync"},
-		{"pinned memory of the other", []alloc{a.AllocPinned, b.Alloc, a.AllocPinned}, "cuMemcpyDtoHAsync"},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			var memory []*streams.Memory
-			for _, alloc := range tc.stops {
-				m := must(alloc(n + 2*at))(t)
-				defer m.Close()
-				memory = append(memory, m)
-			}
-			first, last := memory[0].Bytes(), memory[len(memory)-1].Bytes()
-			for i := range first {
-				first[i], last[i] = byte(i*7), 0xEE
-			}
-			before := r.fake.Calls(tc.calls)
-			for i, m := range memory[1:] {
-				src := memory[i]
-				on := src.Device() // a peer copy is the sender's
-				if src.Pinned() {
-					on = m.Device()
-				}
-				s := must(on.NewStream(streams.Normal))(t)
-				check(t, s.Copy(m.Span(at, n), src.Span(at, n)), s.Sync(limit), s.Close())
-				if i == 1 && r.fake.Calls(tc.calls) != before+1 {
-					t.Errorf("the copy was no %s", tc.calls)
-				}
-			}
-			want := bytes.Repeat([]byte{0xEE}, n+2*at)
-			copy(want[at:], first[at:at+n])
-			if !bytes.Equal(last, want) {
-				t.Error("the bytes did not arrive, or arrived beside")
 			}
 		})
 	}
@@ -221,13 +165,13 @@ func TestCUDACopies(t *testing.T) {
 
 func TestCUDAEventsOrderDevices(t *testing.T) {
 	r := newRig(t, 2)
-	first := must(r.devices[0].NewStream(streams.Normal))(t)
-	second := must(r.devices[1].NewStream(streams.Urgent))(t)
+	first := must(r.devices[0].NewStream(Normal))(t)
+	second := must(r.devices[1].NewStream(Urgent))(t)
 	e := must(r.devices[0].NewEvent())(t)
 	if done, err := e.Done(); !done || err != nil {
 		t.Errorf("an event that was never recorded: %v, %v", done, err)
 	}
-	check(t, first.Record(e), second.Wait(e), e.Sync(limit))
+	check(t, first.Record(e), second.Wait(e), e.Sync(testLimit))
 	if r.fake.Calls("cuEventRecord") != 1 || r.fake.Calls("cuStreamWaitEvent") != 1 {
 		t.Error("the driver was not asked to record and to wait")
 	}
@@ -239,7 +183,7 @@ func TestCUDAEventsOrderDevices(t *testing.T) {
 
 func TestCUDAPriorities(t *testing.T) {
 	r := newRig(t, 1)
-	for p, want := range map[streams.Priority]int{streams.Normal: 0, streams.Urgent: -5} {
+	for p, want := range map[Priority]int{Normal: 0, Urgent: -5} {
 		must(r.devices[0].NewStream(p))(t)
 		if r.fake.Streams(want) != 1 {
 			t.Errorf("priority %v gave no stream of %d", p, want)
@@ -250,7 +194,7 @@ func TestCUDAPriorities(t *testing.T) {
 func TestCUDALaunch(t *testing.T) {
 	r := newRig(t, 2)
 	for _, d := range r.devices {
-		check(t, must(d.NewStream(streams.Normal))(t).Launch(kernel(t, d)))
+		check(t, must(d.NewStream(Normal))(t).Launch(kernel(t, d)))
 	}
 	for i, got := range r.fake.Launches() {
 		if got.Device != i || got.Kernel != "k" || got.Shared != 1000 || string(got.Arg) != "twelve bytes" ||
@@ -262,7 +206,7 @@ func TestCUDALaunch(t *testing.T) {
 		t.Errorf("%d launches", n)
 	}
 	m := must(r.devices[1].LoadModule(cudafake.Image(map[string]int{"f": 0})))(t)
-	if u, err := must(m.Function("f"))(t).Usage(); u != (streams.Usage{Registers: 32, Threads: 1024}) || err != nil {
+	if u, err := must(m.Function("f"))(t).Usage(); u != (Usage{Registers: 32, Threads: 1024}) || err != nil {
 		t.Errorf("usage %+v, %v", u, err)
 	}
 }
@@ -276,7 +220,7 @@ func TestCUDALaunchOfMuchShared(t *testing.T) {
 	f := must(m.Function("k"))(t)
 	much := kernelOf(t, d, f, int(d.Shared))
 	kernelOf(t, d, f, 100<<10)
-	check(t, must(d.NewStream(streams.Normal))(t).Launch(much))
+	check(t, must(d.NewStream(Normal))(t).Launch(much))
 	if got := r.fake.Launches(); len(got) != 1 || int64(got[0].Shared) != d.Shared {
 		t.Errorf("arrived as %+v", got)
 	}
@@ -287,11 +231,11 @@ func TestCUDALaunchBesideOwnShared(t *testing.T) {
 	r := newRig(t, 1)
 	d := r.devices[0]
 	m := must(d.LoadModule(cudafake.Image(map[string]int{"has_1_kib": 0})))(t)
-	spec := streams.KernelSpec{Name: "k", Function: must(m.Function("has_1_kib"))(t), Grid: [3]int{4, 1, 1}, Block: [3]int{32, 1, 1}}
-	s := must(d.NewStream(streams.Normal))(t)
+	spec := KernelSpec{Name: "k", Function: must(m.Function("has_1_kib"))(t), Grid: [3]int{4, 1, 1}, Block: [3]int{32, 1, 1}}
+	s := must(d.NewStream(Normal))(t)
 	for _, spec.Shared = range []int{47 << 10, 47<<10 + 1, 48 << 10, 47<<10 + 1} {
 		for _, spec.Cooperative = range []bool{true, false} {
-			check(t, s.Launch(must(d.NewKernel(spec))(t)), s.Sync(limit))
+			check(t, s.Launch(must(d.NewKernel(spec))(t)), s.Sync(testLimit))
 		}
 	}
 	if got := r.fake.Launches(); len(got) != 8 {
@@ -299,9 +243,15 @@ func TestCUDALaunchBesideOwnShared(t *testing.T) {
 	}
 }
 
+// asked is a call of a device, and the call of the driver that it makes, if it is one that may fail.
+type asked struct {
+	call string
+	do   func() error
+}
+
 // calls are all that may be asked of a device, by name.
-func calls(t testing.TB, d, peer *streams.Device) map[string]func() error {
-	s := must(d.NewStream(streams.Normal))(t)
+func calls(t testing.TB, d, peer *Device) map[string]asked {
+	s := must(d.NewStream(Normal))(t)
 	e := must(d.NewEvent())(t)
 	m, host := must(d.Alloc(64))(t), must(d.AllocPinned(64))(t)
 	far := must(peer.Alloc(64))(t)
@@ -309,34 +259,34 @@ func calls(t testing.TB, d, peer *streams.Device) map[string]func() error {
 	image := cudafake.Image(map[string]int{"f": 0})
 	mod := must(d.LoadModule(image))(t)
 	f := must(mod.Function("f"))(t)
-	spec := streams.KernelSpec{Name: "f", Function: f, Grid: [3]int{1, 1, 1}, Block: [3]int{1, 1, 1}}
-	on := func(m *streams.Memory) streams.Pitched {
-		return streams.Pitched{Span: m.All(), Offset: 4, Pitch: 8, Plane: 32}
+	spec := KernelSpec{Name: "f", Function: f, Grid: [3]int{1, 1, 1}, Block: [3]int{1, 1, 1}}
+	on := func(m *Memory) Pitched {
+		return Pitched{Span: m.All(), Offset: 4, Pitch: 8, Plane: 32}
 	}
-	return map[string]func() error{
-		"allocate device memory":       func() error { _, err := d.Alloc(32); return err },
-		"allocate pinned host memory":  func() error { _, err := d.AllocPinned(32); return err },
-		"ask for the free memory":      func() error { _, _, err := d.MemoryInfo(); return err },
-		"make a stream":                func() error { _, err := d.NewStream(streams.Normal); return err },
-		"make an event":                func() error { _, err := d.NewEvent(); return err },
-		"load a module":                func() error { _, err := d.LoadModule(image); return err },
-		"find kernel f":                func() error { _, err := mod.Function("f"); return err },
-		"prepare f":                    func() error { _, err := d.NewKernel(spec); return err },
-		"ask for access to cuda 1":     func() error { _, err := d.CanAccess(peer); return err },
-		"enable access to cuda 1":      func() error { return d.EnablePeer(peer) },
-		"copy to cuda 0 [0, 32)":       func() error { return s.Copy(m.Span(0, 32), m.Span(32, 32)) },
-		"copy to cuda 1 [0, 64)":       func() error { return s.Copy(far.All(), m.All()) },
-		"copy to cuda 0 [0, 64)":       func() error { return s.Copy(m.All(), host.All()) },
-		"copy to pinned memory":        func() error { return s.Copy(host.All(), m.All()) },
-		"launch k of the test":         func() error { return s.Launch(k) },
-		"record an event":              func() error { return s.Record(e) },
-		"wait for an event of device ": func() error { return s.Wait(e) },
-		"wait for a stream":            func() error { return s.Sync(limit) },
-		"ask for an event":             func() error { _, err := e.Done(); return err },
+	return map[string]asked{
+		"allocate device memory":       {"cuMemAlloc", func() error { _, err := d.Alloc(32); return err }},
+		"allocate pinned host memory":  {"cuMemHostGetDevicePointer", func() error { _, err := d.AllocPinned(32); return err }},
+		"ask for the free memory":      {"cuMemGetInfo", func() error { _, _, err := d.MemoryInfo(); return err }},
+		"make a stream":                {"cuStreamCreateWithPriority", func() error { _, err := d.NewStream(Normal); return err }},
+		"make an event":                {"cuEventCreate", func() error { _, err := d.NewEvent(); return err }},
+		"load a module":                {"cuModuleLoadDataEx", func() error { _, err := d.LoadModule(image); return err }},
+		"find kernel f":                {"cuModuleGetFunction", func() error { _, err := mod.Function("f"); return err }},
+		"prepare f":                    {"", func() error { _, err := d.NewKernel(spec); return err }},
+		"ask for access to cuda 1":     {"cuDeviceCanAccessPeer", func() error { _, err := d.CanAccess(peer); return err }},
+		"enable access to cuda 1":      {"cuCtxEnablePeerAccess", func() error { return d.EnablePeer(peer) }},
+		"copy to cuda 0 [0, 32)":       {"cuMemcpyDtoDAsync", func() error { return s.Copy(m.Span(0, 32), m.Span(32, 32)) }},
+		"copy to cuda 1 [0, 64)":       {"cuMemcpyPeerAsync", func() error { return s.Copy(far.All(), m.All()) }},
+		"copy to cuda 0 [0, 64)":       {"cuMemcpyHtoDAsync", func() error { return s.Copy(m.All(), host.All()) }},
+		"copy to pinned memory":        {"cuMemcpyDtoHAsync", func() error { return s.Copy(host.All(), m.All()) }},
+		"launch k of the test":         {"cuLaunchKernelEx", func() error { return s.Launch(k) }},
+		"record an event":              {"cuEventRecord", func() error { return s.Record(e) }},
+		"wait for an event of device ": {"cuStreamWaitEvent", func() error { return s.Wait(e) }},
+		"wait for a stream":            {"cuStreamQuery", func() error { return s.Sync(testLimit) }},
+		"ask for an event":             {"cuEventQuery", func() error { _, err := e.Done(); return err }},
 
-		"copy 2 planes of 3 rows of 4 bytes to cuda 0 [0, 64)": func() error { return s.CopyBox(on(m), on(host), 4, 3, 2) },
-		"copy 2 planes of 3 rows of 4 bytes to pinned memory":  func() error { return s.CopyBox(on(host), on(m), 4, 3, 2) },
-		"copy 2 planes of 3 rows of 4 bytes to cuda 1 [0, 64)": func() error { return s.CopyBox(on(far), on(m), 4, 3, 2) },
+		"copy 2 planes of 3 rows of 4 bytes to cuda 0 [0, 64)": {"cuMemcpy3DAsync", func() error { return s.CopyBox(on(m), on(host), 4, 3, 2) }},
+		"copy 2 planes of 3 rows of 4 bytes to pinned memory":  {"", func() error { return s.CopyBox(on(host), on(m), 4, 3, 2) }},
+		"copy 2 planes of 3 rows of 4 bytes to cuda 1 [0, 64)": {"cuMemcpy3DPeerAsync", func() error { return s.CopyBox(on(far), on(m), 4, 3, 2) }},
 	}
 }
 
@@ -345,17 +295,17 @@ func TestCUDACloseAll(t *testing.T) {
 	r := newRig(t, 2)
 	d := r.devices[0]
 	for _, ask := range calls(t, d, r.devices[1]) {
-		check(t, ask())
+		check(t, ask.do())
 	}
 	m, host := must(d.Alloc(64))(t), must(d.AllocPinned(64))(t)
 	e, late := must(d.NewEvent())(t), must(d.NewEvent())(t)
-	s, k := must(d.NewStream(streams.Normal))(t), kernel(t, d)
+	s, k := must(d.NewStream(Normal))(t), kernel(t, d)
 	check(t, s.Launch(k), s.Copy(host.All(), m.All()), s.Record(e))
 	check(t, k.Close(), k.Close(), m.Close(), m.Close(), host.Close(), e.Close(), s.Close(), s.Close())
-	if err := must(d.NewStream(streams.Normal))(t).Launch(k); !errors.Is(err, cuda.CodeInvalidHandle) {
+	if err := must(d.NewStream(Normal))(t).Launch(k); !errors.Is(err, cuda.CodeInvalidHandle) {
 		t.Errorf("a launch of a closed kernel: %v", err)
 	}
-	check(t, streams.CloseAll(r.devices), streams.CloseAll(r.devices), late.Close())
+	check(t, CloseAll(r.devices), CloseAll(r.devices), late.Close())
 	if _, err := d.Alloc(8); err == nil || !strings.Contains(err.Error(), "use the device: it is closed") {
 		t.Errorf("a closed device allocates: %v", err)
 	}
@@ -363,15 +313,14 @@ func TestCUDACloseAll(t *testing.T) {
 
 func TestCUDAQueuingAllocatesNothing(t *testing.T) {
 	r := newRig(t, 2)
-	asked := calls(t, r.devices[0], r.devices[1])
+	all := calls(t, r.devices[0], r.devices[1])
 	for _, doing := range []string{
 		"copy to cuda 0 [0, 32)", "copy to cuda 1 [0, 64)", "copy to cuda 0 [0, 64)", "copy to pinned memory",
 		"copy 2 planes of 3 rows of 4 bytes to cuda 0 [0, 64)", "copy 2 planes of 3 rows of 4 bytes to pinned memory",
 		"copy 2 planes of 3 rows of 4 bytes to cuda 1 [0, 64)",
 		"launch k of the test", "record an event", "wait for an event of device ", "wait for a stream", "ask for an event",
 	} {
-		ask := asked[doing]
-		if n := testing.AllocsPerRun(100, func() { check(t, ask()) }); n > 0 {
+		if n := testing.AllocsPerRun(100, func() { check(t, all[doing].do()) }); n > 0 {
 			t.Errorf("%s: %v allocations", doing, n)
 		}
 	}

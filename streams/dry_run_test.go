@@ -13,19 +13,19 @@ func TestDryRun(t *testing.T) {
 		t.Errorf("%v for %v", dry, real)
 	}
 	const huge = 1 << 40
-	m := must[*Memory](t)(dry[0].Alloc(huge))
-	host := must[*Memory](t)(dry[1].AllocPinned(1 << 20))
+	m := must(dry[0].Alloc(huge))(t)
+	host := must(dry[1].AllocPinned(1 << 20))(t)
 	m.Bytes()[huge-1], host.Bytes()[0] = 1, 2
 	ran := false
-	k := must[*Kernel](t)(dry[0].NewKernel(KernelSpec{Name: "k", Uses: []Span{m.All()}, Run: func() { ran = true }}))
-	s, other := must[*Stream](t)(dry[0].NewStream(Normal)), must[*Stream](t)(dry[1].NewStream(Normal))
-	e := must[*Event](t)(dry[0].NewTimedEvent())
+	k := must(dry[0].NewKernel(KernelSpec{Name: "k", Uses: []Span{m.All()}, Run: func() { ran = true }}))(t)
+	s, other := must(dry[0].NewStream(Normal))(t), must(dry[1].NewStream(Normal))(t)
+	e := must(dry[0].NewTimedEvent())(t)
 	work := func() error {
 		check(t, s.Launch(k), s.Copy(m.Span(0, 8), host.Span(0, 8)), s.Record(e), other.Wait(e))
 		return nil
 	}
 	check(t, work(), s.Sync(time.Second), e.Sync(time.Second))
-	g := must[*Graph](t)(Capture(s, []*Stream{other}, work))
+	g := must(Capture(s, []*Stream{other}, work))(t)
 	check(t, g.Launch(), s.Sync(time.Second))
 	if now := dry[0].Held(); ran || m.Bytes()[0] != 0 || now != (Held{Memory: huge}) {
 		t.Errorf("ran %t, copied %d, holds %+v", ran, m.Bytes()[0], now)
@@ -51,8 +51,8 @@ func TestDryFunction(t *testing.T) {
 		t.Error("a real device took it")
 	}
 	dry := DryRun(real)
-	k := must[*Kernel](t)(dry[0].NewKernel(spec))
-	s := must[*Stream](t)(dry[0].NewStream(Normal))
+	k := must(dry[0].NewKernel(spec))(t)
+	s := must(dry[0].NewStream(Normal))(t)
 	k.Argument()[0] = 3
 	if spec.Argument[0] != 1 || len(k.Argument()) != 2 {
 		t.Errorf("arguments %v and %v", spec.Argument, k.Argument())
@@ -71,7 +71,7 @@ func TestDryRunReachesPeers(t *testing.T) {
 	}
 	check(t, real[0].EnablePeer(real[1]))
 	dry := DryRun(real)
-	m := []*Memory{must[*Memory](t)(dry[1].Alloc(8)), must[*Memory](t)(dry[2].Alloc(8))}
+	m := []*Memory{must(dry[1].Alloc(8))(t), must(dry[2].Alloc(8))(t)}
 	if !dry[0].Reaches(m[0]) || dry[0].Reaches(m[1]) || dry[1].Reaches(m[1]) {
 		t.Error("it reaches others")
 	}

@@ -1,6 +1,9 @@
 package streams
 
-import "time"
+import (
+	"testing"
+	"time"
+)
 
 // SetGrace sets how long Close of a device waits for its streams.
 func (d *Device) SetGrace(limit time.Duration) { d.grace = limit }
@@ -18,3 +21,8 @@ func Register(name Backend, traits Traits) (restore func()) {
 	}})
 	return func() { kinds = before }
 }
+
+// Must and Check are for calls that have to work.
+func Must[T any](v T, err error) func(testing.TB) T { return must(v, err) }
+
+func Check(t testing.TB, errs ...error) { t.Helper(); check(t, errs...) }

@@ -7,8 +7,27 @@ import (
 	"time"
 )
 
-// loom is streams of two host devices with something to capture: bytes go from the host
-// to the first device, to the second, and back.
+// backend opens devices of one kind for a test.
+type backend struct {
+	name   string
+	open   func(t testing.TB, n int) []*Device
+	kernel func(t testing.TB, d *Device) *Kernel // that does nothing
+}
+
+// backends has host devices, and with cgo the GPUs of a fake driver.
+var backends = []backend{{"host", hostDevices, func(t testing.TB, d *Device) *Kernel {
+	return must(d.NewKernel(KernelSpec{Name: "k", Run: func() {}}))(t)
+}}}
+
+// eachLoom runs a test with a loom of each backend.
+func eachLoom(t *testing.T, f func(t *testing.T, l *loom)) {
+	for _, b := range backends {
+		t.Run(b.name, func(t *testing.T) { f(t, newLoom(t, b)) })
+	}
+}
+
+// loom is streams of two devices with something to capture: bytes go from the host to the first
+// device, to the second, and back, with kernels in between.
 type loom struct {
 	t          *testing.T
 	d          []*Device
@@ -16,35 +35,28 @@ type loom struct {
 	in, out    *Memory // pinned
 	near, far  *Memory
 	here, away *Event
+	kernel     *Kernel // of the second device
 }
 
-func newLoom(t *testing.T) *loom {
-	d := hostDevices(t, 2)
-	return loomOf(t, d)
-}
+func newLoom(t *testing.T, b backend) *loom { return loomOf(t, b, b.open(t, 2)) }
 
-func loomOf(t *testing.T, d []*Device) *loom {
-	stream, memory, event := must[*Stream](t), must[*Memory](t), must[*Event](t)
+func loomOf(t *testing.T, b backend, d []*Device) *loom {
+	check(t, d[0].EnablePeer(d[1]), d[1].EnablePeer(d[0]))
 	return &loom{
-		t: t, d: d, one: stream(d[0].NewStream(Normal)), two: stream(d[1].NewStream(Urgent)),
-		in: memory(d[0].AllocPinned(64)), out: memory(d[1].AllocPinned(64)),
-		near: memory(d[0].Alloc(64)), far: memory(d[1].Alloc(64)),
-		here: event(d[0].NewEvent()), away: event(d[1].NewEvent()),
+		t: t, d: d, one: must(d[0].NewStream(Normal))(t), two: must(d[1].NewStream(Urgent))(t),
+		in: must(d[0].AllocPinned(64))(t), out: must(d[1].AllocPinned(64))(t),
+		near: must(d[0].Alloc(64))(t), far: must(d[1].Alloc(64))(t),
+		here: must(d[0].NewEvent())(t), away: must(d[1].NewEvent())(t), kernel: b.kernel(t, d[1]),
 	}
 }
 
 // weave queues it all.
 func (l *loom) weave() error {
-	for _, err := range []error{
+	return errors.Join(
 		l.one.Copy(l.near.All(), l.in.All()), l.one.Copy(l.far.All(), l.near.All()), l.one.Record(l.here),
-		l.two.Wait(l.here), l.two.Copy(l.out.All(), l.far.All()), l.two.Record(l.away),
-		l.one.Wait(l.away),
-	} {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+		l.two.Wait(l.here), l.two.Launch(l.kernel), l.two.Launch(l.kernel), l.two.Copy(l.out.All(), l.far.All()),
+		l.two.Launch(l.kernel), l.two.Record(l.away), l.one.Wait(l.away),
+	)
 }
 
 func (l *loom) capture(f func() error) (*Graph, error) {
@@ -62,33 +74,81 @@ func (l *loom) works() {
 }
 
 func TestGraphIsDoneWhenItIsLaunched(t *testing.T) {
-	l := newLoom(t)
-	g := must[*Graph](t)(l.capture(l.weave))
-	l.in.Bytes()[0] = 7
-	check(t, l.one.Sync(testLimit), l.two.Sync(testLimit))
-	if l.out.Bytes()[0] != 0 {
-		t.Error("something was done before the launch")
+	eachLoom(t, func(t *testing.T, l *loom) {
+		g := must(l.capture(l.weave))(t)
+		l.in.Bytes()[0], l.out.Bytes()[0] = 7, 1
+		check(t, l.one.Sync(testLimit), l.two.Sync(testLimit))
+		if l.out.Bytes()[0] != 1 {
+			t.Error("something was done before the launch")
+		}
+		check(t, g.Launch(), l.one.Sync(testLimit))
+		if l.out.Bytes()[0] != 7 {
+			t.Error("the origin did not wait for all of it")
+		}
+		if n := testing.AllocsPerRun(100, func() { check(t, g.Launch()) }); n > 0 {
+			t.Errorf("%v allocations a launch", n)
+		}
+		check(t, l.one.Sync(testLimit), g.Close(), g.Close())
+		if err := g.Launch(); err == nil || !strings.Contains(err.Error(), "0: launch a graph") {
+			t.Errorf("launched after Close: %v", err)
+		}
+		l.works()
+	})
+}
+
+// A graph over two devices that is launched many times gives the numbers that the calls would have
+// given, also with calls between the launches.
+func TestGraphRepeatsOverDevices(t *testing.T) {
+	const n, launches = 100, 50
+	d := hostDevices(t, 2)
+	out, back, far := must(d[0].NewStream(Normal))(t), must(d[0].NewStream(Urgent))(t), must(d[1].NewStream(Normal))(t)
+	near, came := must(d[0].Alloc(8*n))(t), must(d[0].Alloc(8*n))(t)
+	sum, arrived := must(d[1].Alloc(8*n))(t), must(d[1].Alloc(8*n))(t)
+	host, sent, added := must(d[0].AllocPinned(8*n))(t), must(d[0].NewEvent())(t), must(d[1].NewEvent())(t)
+	again := must(d[0].NewEvent())(t)
+	adds := func(d *Device, to *Memory, value func(i int) int64) *Kernel {
+		return must(d.NewKernel(KernelSpec{Name: "add", Run: func() {
+			for i := range View[int64](to.Bytes()) {
+				View[int64](to.Bytes())[i] += value(i)
+			}
+		}}))(t)
 	}
-	check(t, g.Launch(), l.one.Sync(testLimit))
-	if l.out.Bytes()[0] != 7 {
-		t.Error("the origin did not wait for all of it")
+	count := adds(d[0], near, func(i int) int64 { return int64(i + 1) })
+	collect := adds(d[1], sum, func(i int) int64 { return View[int64](arrived.Bytes())[i] })
+	bring := adds(d[0], near, func(i int) int64 { return View[int64](came.Bytes())[i] })
+	round := func() error {
+		return errors.Join(
+			out.Launch(count), out.Copy(arrived.All(), near.All()), out.Record(sent),
+			far.Wait(sent), far.Launch(collect), far.Copy(host.All(), sum.All()), far.Record(added),
+			back.Wait(added), back.Copy(came.All(), host.All()), back.Launch(bring), back.Record(again),
+			out.Wait(again),
+		)
 	}
-	if n := testing.AllocsPerRun(100, func() { check(t, g.Launch()) }); n > 0 {
-		t.Errorf("%v allocations a launch", n)
+	g := must(Capture(out, []*Stream{back, far}, func() error { return errors.Join(round(), round()) }))(t)
+	var wantNear, wantSum int64
+	for range launches {
+		check(t, g.Launch(), out.Launch(count))
+		for range 2 {
+			wantNear++
+			wantSum += wantNear
+			wantNear += wantSum
+		}
+		wantNear++
 	}
-	check(t, l.one.Sync(testLimit), g.Close(), g.Close())
-	if err := g.Launch(); err == nil || !strings.Contains(err.Error(), "device host 0: launch a graph") {
-		t.Errorf("launched after Close: %v", err)
+	check(t, out.Copy(host.All(), near.All()), out.Sync(testLimit), g.Close())
+	for i, got := range View[int64](host.Bytes()) {
+		if want := wantNear * int64(i+1); got != want {
+			t.Fatalf("number %d is %d, want %d", i, got, want)
+		}
 	}
-	l.works()
 }
 
 // A graph waits for nothing that other streams than its origin were given.
 func TestGraphKeepsOrderWithItsOriginAlone(t *testing.T) {
-	l := newLoom(t)
+	l := newLoom(t, backends[0])
 	end := make(chan struct{})
-	slow := must[*Kernel](t)(l.d[1].NewKernel(KernelSpec{Name: "slow", Run: func() { <-end }}))
-	g := must[*Graph](t)(l.capture(l.weave))
+	slow := must(l.d[1].NewKernel(KernelSpec{Name: "slow", Run: func() { <-end }}))(t)
+	g := must(l.capture(l.weave))(t)
 	l.in.Bytes()[0] = 7
 	check(t, l.two.Launch(slow), g.Launch(), l.one.Sync(testLimit))
 	if l.out.Bytes()[0] != 7 {
@@ -100,9 +160,10 @@ func TestGraphKeepsOrderWithItsOriginAlone(t *testing.T) {
 
 // A graph of streams that do nothing is one all the same.
 func TestGraphOfNothing(t *testing.T) {
-	l := newLoom(t)
-	g := must[*Graph](t)(l.capture(func() error { return nil }))
-	check(t, g.Launch(), l.one.Sync(testLimit), g.Close())
+	eachLoom(t, func(t *testing.T, l *loom) {
+		g := must(l.capture(func() error { return nil }))(t)
+		check(t, g.Launch(), l.one.Sync(testLimit), g.Close())
+	})
 }
 
 func TestWhatACaptureRefuses(t *testing.T) {
@@ -113,57 +174,60 @@ func TestWhatACaptureRefuses(t *testing.T) {
 		says string
 	}{
 		{"an error of f", func(*loom) error { return mine }, "my own"},
-		{"to wait for a stream", func(l *loom) error { return l.two.Sync(time.Second) }, "device host 1: wait for a stream: it is being captured"},
-		{"to close a stream", func(l *loom) error { return l.two.Close() }, "device host 1: close a stream: it is being captured"},
-		{"an event from outside", func(l *loom) error { return l.one.Wait(l.away) }, "device host 0: wait for an event of device host 1: what is captured waits"},
-		{"a capture in a capture", func(l *loom) error { _, err := Capture(l.two, nil, l.weave); return err }, "device host 1: capture a stream: it is being captured"},
+		{"to wait for a stream", func(l *loom) error { return l.two.Sync(time.Second) }, "1: wait for a stream: it is being captured"},
+		{"to close a stream", func(l *loom) error { return l.two.Close() }, "1: close a stream: it is being captured"},
+		{"an event from outside", func(l *loom) error { return l.one.Wait(l.away) }, "1: what is captured waits"},
+		{"a capture in a capture", func(l *loom) error { _, err := Capture(l.two, nil, l.weave); return err }, "1: capture a stream: it is being captured"},
 		{"a box to a peer", func(l *loom) error {
 			return l.one.CopyBox(Pitched{Span: l.far.All(), Pitch: 16}, Pitched{Span: l.near.All(), Pitch: 16}, 8, 2, 1)
 		}, "a box from device to device is not captured"},
 		{"half of it", func(l *loom) error { return errors.Join(l.weave(), mine) }, "my own"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			l := newLoom(t)
-			open := len(l.d[0].all()) + len(l.d[1].all())
-			g, err := l.capture(func() error { return tc.f(l) })
-			if g != nil || err == nil || !strings.Contains(err.Error(), tc.says) {
-				t.Errorf("graph %v, error %v", g, err)
-			}
-			if now := len(l.d[0].all()) + len(l.d[1].all()); now != open {
-				t.Errorf("%d things open before, %d after", open, now)
-			}
-			l.works()
+			eachLoom(t, func(t *testing.T, l *loom) {
+				open := len(l.d[0].all()) + len(l.d[1].all())
+				g, err := l.capture(func() error { return tc.f(l) })
+				if g != nil || err == nil || !strings.Contains(err.Error(), tc.says) {
+					t.Errorf("graph %v, error %v", g, err)
+				}
+				if now := len(l.d[0].all()) + len(l.d[1].all()); now != open {
+					t.Errorf("%d things open before, %d after", open, now)
+				}
+				l.works()
+			})
 		})
 	}
 }
 
 func TestCaptureOfUnusableStreams(t *testing.T) {
-	l := newLoom(t)
-	closed := must[*Stream](t)(l.d[0].NewStream(Normal))
-	check(t, closed.Close())
-	for name, others := range map[string][]*Stream{"twice": {l.two, l.two}, "the origin again": {l.one}, "closed": {closed}} {
-		if g, err := Capture(l.one, others, l.weave); g != nil || err == nil {
-			t.Errorf("%s: graph %v, %v", name, g, err)
+	eachLoom(t, func(t *testing.T, l *loom) {
+		closed := must(l.d[0].NewStream(Normal))(t)
+		check(t, closed.Close())
+		for name, others := range map[string][]*Stream{"twice": {l.two, l.two}, "the origin again": {l.one}, "closed": {closed}} {
+			if g, err := Capture(l.one, others, l.weave); g != nil || err == nil {
+				t.Errorf("%s: graph %v, %v", name, g, err)
+			}
 		}
-	}
-	l.works()
+		l.works()
+	})
 }
 
 // A panic in f leaves the streams as they were.
 func TestCaptureThatPanics(t *testing.T) {
-	l := newLoom(t)
-	func() {
-		defer func() { _ = recover() }()
-		_, _ = l.capture(func() error { panic("oh") })
-	}()
-	l.works()
+	eachLoom(t, func(t *testing.T, l *loom) {
+		func() {
+			defer func() { _ = recover() }()
+			_, _ = l.capture(func() error { panic("oh") })
+		}()
+		l.works()
+	})
 }
 
 // A kernel that panics in a graph kills its own device, which is named.
 func TestADyingGraph(t *testing.T) {
-	l := newLoom(t)
-	bad := must[*Kernel](t)(l.d[1].NewKernel(KernelSpec{Name: "bad", Run: func() { panic("bad cell") }}))
-	g := must[*Graph](t)(l.capture(func() error { return l.two.Launch(bad) }))
+	l := newLoom(t, backends[0])
+	bad := must(l.d[1].NewKernel(KernelSpec{Name: "bad", Run: func() { panic("bad cell") }}))(t)
+	g := must(l.capture(func() error { return l.two.Launch(bad) }))(t)
 	for i := range 3 {
 		err := g.Launch()
 		if err == nil && i == 0 { // the kernel may run later
@@ -180,24 +244,25 @@ func TestADyingGraph(t *testing.T) {
 
 // A device that is closed closes its graphs.
 func TestDevicesCloseGraphs(t *testing.T) {
-	l := newLoom(t)
-	g := must[*Graph](t)(l.capture(l.weave))
-	check(t, g.Launch(), CloseAll(l.d))
-	if g.graph != nil {
-		t.Error("the graph is open")
-	}
-	check(t, g.Close())
+	eachLoom(t, func(t *testing.T, l *loom) {
+		g := must(l.capture(l.weave))(t)
+		check(t, g.Launch(), CloseAll(l.d))
+		if g.graph != nil {
+			t.Error("the graph is open")
+		}
+		check(t, g.Close())
+	})
 }
 
 // A launch shows in a trace as one operation of its origin; what it is made of does not.
 func TestTraceOfAGraph(t *testing.T) {
 	const took = 5 * time.Millisecond
 	d, tracer := traced(t, 2)
-	l := loomOf(t, d)
+	l := loomOf(t, backends[0], d)
 	slow := sleeper(t, d[1], "slow", Sweep, took)
 	l.one.BeginStep(3)
 	l.two.BeginStep(3)
-	g := must[*Graph](t)(l.capture(func() error { return errors.Join(l.two.Launch(slow), l.weave()) }))
+	g := must(l.capture(func() error { return errors.Join(l.two.Launch(slow), l.weave()) }))(t)
 	for n := range int64(8) {
 		l.one.BeginStep(n)
 		check(t, g.Launch())

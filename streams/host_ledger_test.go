@@ -26,8 +26,8 @@ func limited(t *testing.T, n int, free int64, resident *int64) []*Device {
 func TestHostMemoryIsShared(t *testing.T) {
 	resident := int64(0)
 	d := limited(t, 2, 1000, &resident)
-	a := must[*Memory](t)(d[0].Alloc(400))
-	b := must[*Memory](t)(d[1].AllocPinned(300))
+	a := must(d[0].Alloc(400))(t)
+	b := must(d[1].AllocPinned(300))(t)
 	_, err := d[1].Alloc(301)
 	for _, says := range []string{"device host 1: allocate device memory: 301 bytes: out of memory: 301 B are needed, and 300 B of the host's memory are available: a test"} {
 		if !errors.Is(err, ErrOutOfMemory) || err.Error() != says {
@@ -40,7 +40,7 @@ func TestHostMemoryIsShared(t *testing.T) {
 	}
 	resident = 0
 	check(t, a.Close(), b.Close())
-	must[*Memory](t)(d[1].Alloc(1000))
+	must(d[1].Alloc(1000))(t)
 	if info, err := d[0].HostMemoryInfo(); info != (HostInfo{Free: 0, Total: 2000, Source: "a test"}) || err != nil {
 		t.Errorf("%+v, %v", info, err)
 	}

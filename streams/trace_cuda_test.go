@@ -26,14 +26,14 @@ func traceCUDA(t *testing.T, library string, real bool) {
 	check(t, err)
 	d, err := p.Open()
 	check(t, err)
-	tracer := must[*Tracer](t)(NewTracer(d, Window{1, 2}))
+	tracer := must(NewTracer(d, Window{1, 2}))(t)
 	const bytes = 64 << 20
 	ring := make([]*Stream, len(d))
 	memory, done := make([]*Memory, len(d)), make([]*Event, len(d))
 	for i := range d {
-		ring[i] = must[*Stream](t)(d[i].NewStream(Normal))
-		memory[i] = must[*Memory](t)(d[i].Alloc(2 * bytes))
-		done[i] = must[*Event](t)(d[i].NewEvent())
+		ring[i] = must(d[i].NewStream(Normal))(t)
+		memory[i] = must(d[i].Alloc(2 * bytes))(t)
+		done[i] = must(d[i].NewEvent())(t)
 	}
 	begin := time.Now()
 	for step := range int64(4) {
@@ -119,8 +119,8 @@ func TestTraceOfADriverThatFails(t *testing.T) {
 			fake.Fail(tc.call, int(cuda.CodeOutOfMemory), 1, 1)
 			tracer, err := NewTracer(d, Window{1, 1})
 			if err == nil {
-				s := must[*Stream](t)(d[0].NewStream(Normal))
-				m := must[*Memory](t)(d[0].Alloc(64))
+				s := must(d[0].NewStream(Normal))(t)
+				m := must(d[0].Alloc(64))(t)
 				s.BeginStep(1)
 				check(t, s.Copy(m.Span(0, 32), m.Span(32, 32)))
 				err = tracer.Trace().Err()

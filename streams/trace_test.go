@@ -10,7 +10,7 @@ import (
 func traced(t *testing.T, n int) ([]*Device, *Tracer) {
 	t.Helper()
 	d := hostDevices(t, n)
-	tracer := must[*Tracer](t)(NewTracer(d, Window{3, 5}))
+	tracer := must(NewTracer(d, Window{3, 5}))(t)
 	t.Cleanup(func() { check(t, tracer.Close()) })
 	return d, tracer
 }
@@ -18,7 +18,7 @@ func traced(t *testing.T, n int) ([]*Device, *Tracer) {
 // sleeper makes a kernel that sleeps.
 func sleeper(t *testing.T, d *Device, name string, work Work, took time.Duration) *Kernel {
 	t.Helper()
-	return must[*Kernel](t)(d.NewKernel(KernelSpec{Name: name, Work: work, Run: func() { time.Sleep(took) }}))
+	return must(d.NewKernel(KernelSpec{Name: name, Work: work, Run: func() { time.Sleep(took) }}))(t)
 }
 
 // checkOperations fails the test unless the streams of a trace are in order.
@@ -42,11 +42,11 @@ func checkOperations(t *testing.T, trace *Trace) {
 func TestTraceOfTwoStreams(t *testing.T) {
 	const took = 5 * time.Millisecond
 	d, tracer := traced(t, 2)
-	a, b := must[*Stream](t)(d[0].NewStream(Normal)), must[*Stream](t)(d[1].NewStream(Normal))
+	a, b := must(d[0].NewStream(Normal))(t), must(d[1].NewStream(Normal))(t)
 	a.SetName("of %d", 0)
 	sweep, pack := sleeper(t, d[0], "sweep", Sweep, took), sleeper(t, d[1], "pack", Pack, took)
-	m, away := must[*Memory](t)(d[0].Alloc(64)), must[*Memory](t)(d[1].Alloc(64))
-	e := must[*Event](t)(d[0].NewEvent())
+	m, away := must(d[0].Alloc(64))(t), must(d[1].Alloc(64))(t)
+	e := must(d[0].NewEvent())(t)
 	for n := range int64(8) {
 		a.BeginStep(n)
 		b.BeginStep(n)
@@ -93,7 +93,7 @@ func TestTraceOfTwoStreams(t *testing.T) {
 func TestTraceOfAnIdleStream(t *testing.T) {
 	const idle = 20 * time.Millisecond
 	d, tracer := traced(t, 1)
-	s := must[*Stream](t)(d[0].NewStream(Normal))
+	s := must(d[0].NewStream(Normal))(t)
 	k := sleeper(t, d[0], "k", "", idle)
 	s.BeginStep(3)
 	check(t, s.Launch(k), s.Sync(testLimit))
@@ -109,7 +109,7 @@ func TestTraceOfAnIdleStream(t *testing.T) {
 func TestTraceOfLanes(t *testing.T) {
 	d, tracer := traced(t, 2)
 	lane, empty := d[0].NewLane("to rank %d", 1), d[0].NewLane("empty")
-	s := must[*Stream](t)(d[0].NewStream(Normal))
+	s := must(d[0].NewStream(Normal))(t)
 	k := sleeper(t, d[0], "k", Sweep, time.Millisecond)
 	began := time.Now()
 	for n := range int64(8) {
@@ -144,7 +144,7 @@ func TestTraceOfLanes(t *testing.T) {
 // What there is no mark for is counted.
 func TestTraceOfTooMuch(t *testing.T) {
 	d, tracer := traced(t, 1)
-	s := must[*Stream](t)(d[0].NewStream(Normal))
+	s := must(d[0].NewStream(Normal))(t)
 	k := sleeper(t, d[0], "k", OtherWork, 0)
 	s.BeginStep(4)
 	const more = 10
@@ -164,9 +164,9 @@ func TestTraceOfTooMuch(t *testing.T) {
 // A trace can be had while a stream hangs, of what it did before.
 func TestTraceOfAStreamThatHangs(t *testing.T) {
 	d, tracer := traced(t, 1)
-	s := must[*Stream](t)(d[0].NewStream(Normal))
+	s := must(d[0].NewStream(Normal))(t)
 	hold := make(chan struct{})
-	stuck := must[*Kernel](t)(d[0].NewKernel(KernelSpec{Name: "stuck", Run: func() { <-hold }}))
+	stuck := must(d[0].NewKernel(KernelSpec{Name: "stuck", Run: func() { <-hold }}))(t)
 	free := sync.OnceFunc(func() { close(hold) })
 	defer free()
 	k := sleeper(t, d[0], "k", OtherWork, 0)
@@ -186,9 +186,9 @@ func TestTraceOfAStreamThatHangs(t *testing.T) {
 // A traced stream allocates as little as any other, in the window and outside.
 func TestTracingAllocatesNothing(t *testing.T) {
 	d, _ := traced(t, 1)
-	s := must[*Stream](t)(d[0].NewStream(Normal))
-	m := must[*Memory](t)(d[0].Alloc(64))
-	e := must[*Event](t)(d[0].NewEvent())
+	s := must(d[0].NewStream(Normal))(t)
+	m := must(d[0].Alloc(64))(t)
+	e := must(d[0].NewEvent())(t)
 	k := sleeper(t, d[0], "k", Sweep, 0)
 	for _, step := range []int64{3, 6} {
 		s.BeginStep(step)
@@ -204,17 +204,17 @@ func TestTracingAllocatesNothing(t *testing.T) {
 // One tracer a device; after Close there may be another, and streams that are left go on.
 func TestTracersInTurn(t *testing.T) {
 	d := hostDevices(t, 1)
-	first := must[*Tracer](t)(NewTracer(d, Window{1, 1}))
+	first := must(NewTracer(d, Window{1, 1}))(t)
 	if _, err := NewTracer(d, Window{1, 1}); err == nil {
 		t.Error("a device has two tracers")
 	}
-	s := must[*Stream](t)(d[0].NewStream(Normal))
+	s := must(d[0].NewStream(Normal))(t)
 	k := sleeper(t, d[0], "k", Sweep, 0)
 	s.BeginStep(1)
 	check(t, s.Launch(k), s.Sync(testLimit), first.Close(), first.Close(), s.Launch(k))
 	s.BeginStep(1)
 	check(t, s.Launch(k), s.Sync(testLimit))
-	second := must[*Tracer](t)(NewTracer(d, Window{1, 1}))
+	second := must(NewTracer(d, Window{1, 1}))(t)
 	check(t, second.Close())
 	for _, w := range []Window{{2, 1}, {1, MaxTracedSteps + 1}} {
 		if _, err := NewTracer(d, w); err == nil {
@@ -226,7 +226,7 @@ func TestTracersInTurn(t *testing.T) {
 // Streams of a device without a tracer have no names and steps, and do not mind.
 func TestNoTracer(t *testing.T) {
 	d := hostDevices(t, 1)[0]
-	s, other := must[*Stream](t)(d.NewStream(Normal)), must[*Stream](t)(d.NewStream(Normal))
+	s, other := must(d.NewStream(Normal))(t), must(d.NewStream(Normal))(t)
 	s.SetName("s")
 	s.BeginStep(1)
 	other.Follow(s)

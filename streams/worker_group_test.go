@@ -2,52 +2,54 @@ package streams
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 )
 
-func TestWorkerGroupStopsAtTheFirstError(t *testing.T) {
-	c := NewWorkerGroup(2, time.Minute)
-	var never Counter
+// What a group returns: the first error, however the other workers are, with whom a worker waited for, and where one
+// panicked. One that is stuck does not hold back the others' error.
+func TestWorkerGroupErrors(t *testing.T) {
 	cause := errors.New("cause")
-	c.Go("waits", func() error { return c.Await(&never, 1) })
-	c.Go("fails", func() error { return cause })
-	if err := c.Wait(); !errors.Is(err, cause) {
-		t.Errorf("got %v", err)
-	}
-}
-
-func TestWorkerGroupSaysWhomItWaitedFor(t *testing.T) {
-	c := NewWorkerGroup(1, 30*time.Millisecond)
-	lazy := Counter{Name: "device 3"}
-	lazy.Set(4)
-	c.Go("waits", func() error { return c.Await(&lazy, 5) })
-	if err := c.Wait(); err == nil || !strings.Contains(err.Error(), "device 3 to get to 5; it is at 4") {
-		t.Errorf("got %v", err)
-	}
-}
-
-// One that is stuck does not keep the others' error from being told.
-func TestWorkerGroupLeavesTheStuckBehind(t *testing.T) {
-	c := NewWorkerGroup(2, 50*time.Millisecond)
+	fails := func(*WorkerGroup) error { return cause }
 	release := make(chan struct{})
 	defer close(release)
-	cause := errors.New("cause")
-	c.Go("stuck worker", func() error { <-release; return nil })
-	c.Go("fails", func() error { return cause })
-	if err := c.Wait(); !errors.Is(err, cause) || !strings.Contains(err.Error(), "stuck worker") {
-		t.Errorf("got %v", err)
+	for _, tc := range []struct {
+		name    string
+		limit   time.Duration
+		workers []func(g *WorkerGroup) error
+		want    error
+		words   []string
+	}{
+		{"a wait that ends", testLimit, []func(g *WorkerGroup) error{func(g *WorkerGroup) error { return g.Await(&Counter{}, 1) }, fails}, cause, nil},
+		{"a wait that is too long", 30 * time.Millisecond, []func(g *WorkerGroup) error{func(g *WorkerGroup) error {
+			lazy := Counter{Name: "device 3"}
+			lazy.Set(4)
+			return g.Await(&lazy, 5)
+		}}, nil, []string{"device 3 to get to 5; it is at 4"}},
+		{"a stuck worker", 50 * time.Millisecond, []func(g *WorkerGroup) error{func(*WorkerGroup) error { <-release; return nil }, fails}, cause, []string{"worker 0"}},
+		{"a panic", testLimit, []func(g *WorkerGroup) error{func(*WorkerGroup) error { panickingWorker(); return nil }}, nil, []string{"worker 0", "no such thing", "panickingWorker", "worker_group_test.go"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			g := NewWorkerGroup(len(tc.workers), tc.limit)
+			for i, work := range tc.workers {
+				g.Go(fmt.Sprint("worker ", i), func() error { return work(g) })
+			}
+			err := g.Wait()
+			if err == nil || tc.want != nil && !errors.Is(err, tc.want) {
+				t.Fatalf("got %v", err)
+			}
+			for _, word := range tc.words {
+				if !strings.Contains(err.Error(), word) {
+					t.Errorf("%v does not say %q", err, word)
+				}
+			}
+		})
 	}
 }
 
-func TestWorkerGroupReportsPanics(t *testing.T) {
-	c := NewWorkerGroup(1, time.Minute)
-	c.Go("nervous", func() error { panic("no") })
-	if err := c.Wait(); err == nil || !strings.Contains(err.Error(), "nervous") || !strings.Contains(err.Error(), "worker_group_test.go") {
-		t.Errorf("got %v", err)
-	}
-}
+func panickingWorker() { panic("no such thing") }
 
 // Two workers that feed a stream each pass a token back and forth.
 func TestSignalsOrderStreamsOfTwoWorkers(t *testing.T) {
@@ -56,17 +58,17 @@ func TestSignalsOrderStreamsOfTwoWorkers(t *testing.T) {
 	c := NewWorkerGroup(2, testLimit)
 	var signals [2]*Signal
 	for i := range signals {
-		signals[i] = must[*Signal](t)(d[i].NewSignal("device %d", i))
+		signals[i] = must(d[i].NewSignal("device %d", i))(t)
 	}
 	token := 0
 	for me := range 2 {
-		s := must[*Stream](t)(d[me].NewStream(Normal))
-		k := must[*Kernel](t)(d[me].NewKernel(KernelSpec{Name: "turn", Run: func() {
+		s := must(d[me].NewStream(Normal))(t)
+		k := must(d[me].NewKernel(KernelSpec{Name: "turn", Run: func() {
 			if token%2 != me {
 				panic("out of turn")
 			}
 			token++
-		}}))
+		}}))(t)
 		c.Go("player", func() error {
 			for n := int64(1); n <= turns; n++ {
 				if err := signals[1-me].Wait(c, s, n-int64(1-me)); err != nil {
