@@ -269,47 +269,74 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// Numbers beyond what products of them can be are refused, or count as more than anything.
-func TestHugeNumbers(t *testing.T) {
-	const huge = math.MaxInt
-	wide := Box{Hi: Vec{1 << 32, 1 << 32, 1}} // of 2^64 points
-	if wide.Empty() || wide.Points() != math.MaxInt64 || (Box{Hi: Vec{8, 8, 8}}).Covers(wide) {
-		t.Errorf("%v: empty %t, of %d points, or a small box covers it", wide, wide.Empty(), wide.Points())
+// Products and sums beyond 64 bits make no layout, no cut and no box that has fewer points than it should.
+func TestSizesBeyond64Bits(t *testing.T) {
+	const most = math.MaxInt
+	for _, b := range []Box{{Hi: Vec{1 << 32, 1 << 32, 1}}, {Hi: Vec{1 << 31, 1 << 31, 1 << 31}}, {Vec{-most}, Vec{most, 1, 1}}} {
+		if b.Empty() || b.Points() != math.MaxInt64 || (Box{Hi: Vec{8, 8, 8}}).Covers(b) {
+			t.Errorf("%v: empty %t, of %d points, or a small box covers it", b, b.Empty(), b.Points())
+		}
 	}
-	if all := (Box{Lo: Vec{-huge, 0, 0}, Hi: Vec{huge, 1, 1}}); all.Empty() || all.Size() != (Vec{huge, 1, 1}) {
-		t.Errorf("%v is of size %v, empty: %t", all, all.Size(), all.Empty())
+	if all := (Box{Lo: Vec{-most}, Hi: Vec{most, 1, 1}}); all.Size() != (Vec{most, 1, 1}) {
+		t.Errorf("%v is of size %v", all, all.Size())
 	}
-	if none := (Box{Lo: Vec{huge, 0, 0}, Hi: Vec{-huge, 1, 1}}); !none.Empty() || none.Points() != 0 {
-		t.Errorf("%v has %d points", none, none.Points())
+	for _, b := range []Box{{Vec{most}, Vec{-5, 1, 1}}, {Vec{most}, Vec{-most, 1, 1}}} {
+		if !b.Empty() || b.Points() != 0 {
+			t.Errorf("%v has %d points", b, b.Points())
+		}
 	}
 	if p := (Vec{-1 << 40, 1 << 40, 1}).Product(); p != math.MinInt64 {
 		t.Errorf("a product of %d", p)
 	}
-	small, one := Box{Hi: Vec{4, 4, 4}}, UniformRadius(3, 1)
-	layout := func(_ Layout, err error) error { return err }
+	small, cube, one := Box{Hi: Vec{6, 9, 7}}, Box{Hi: Vec{4, 4, 4}}, UniformRadius(3, 1)
 	g, err := NewGrid([]int{1 << 20, 1 << 20}, [3]bool{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	parts := func(_ any, err error) error { return err }
+	of := func(_ any, err error) error { return err }
+	strided := func(w Radius, element, first, pitch, plane int) error {
+		return of(NewStridedLayout(cube, w, element, int64(first), int64(pitch), int64(plane)))
+	}
 	for name, err := range map[string]error{
-		"ghosts without end":          layout(NewLayout(small, Radius{Plus: Vec{huge, 0, 0}}, 8)),
-		"ghosts of 2^31 layers":       layout(NewLayout(small, Radius{Minus: Vec{0, 1 << 31, 0}}, 8)),
-		"a box at the end of numbers": layout(NewLayout(Box{Lo: Vec{huge - 1, 0, 0}, Hi: Vec{huge, 1, 1}}, one, 8)),
-		"planes of 2^62 elements":     layout(NewStridedLayout(small, one, 8, 100, 8, 1<<62)),
-		"rows whose product wraps":    layout(NewStridedLayout(small, one, 8, 100, 1<<62, 1<<62)),
-		"elements of 2^62 bytes":      layout(NewStridedLayout(small, one, 1<<62, 100, 8, 64)),
-		"a first point far out":       layout(NewStridedLayout(small, one, 8, math.MaxInt64, 8, 64)),
-		"a first point far below":     layout(NewStridedLayout(small, one, 8, math.MinInt64, 8, 64)),
-		"more parts than any machine": parts(Decompose(g, Vec{1 << 10, 1 << 7, 1})),
-		"parts without end":           parts(AutoParts(g, huge, one)),
+		"ghosts":                of(NewLayout(small, Radius{Minus: Vec{2, 0, most}}, 8)),
+		"ghosts that meet":      of(NewLayout(small, Radius{Minus: Vec{most}, Plus: Vec{most}}, 8)),
+		"ghosts of 2^31 layers": of(NewLayout(small, Radius{Minus: Vec{0, 1 << 31, 0}}, 8)),
+		"a box":                 of(NewLayout(Box{Vec{-most}, Vec{most, 1, 1}}, Radius{}, 8)),
+		"a box at the end":      of(NewLayout(Box{Lo: Vec{most - 1, 0, 0}, Hi: Vec{most, 1, 1}}, one, 8)),
+		"rows":                  of(NewLayout(Box{Hi: Vec{1 << 31, 1 << 31, 1}}, Radius{}, 8)),
+		"elements":              of(NewLayout(small, Radius{}, most)),
+		"indices":               of(NewLayout(Box{Vec{-most, 0, 0}, Vec{5 - most, 1, 1}}, Radius{Minus: Vec{5}}, 8)),
+		"a pitch":               strided(Radius{}, 8, 0, 1<<61, 2),
+		"planes":                strided(Radius{}, 8, 0, 8, 1<<61),
+		"planes around ghosts":  strided(one, 8, 100, 8, 1<<62),
+		"a pitch that wraps":    strided(one, 8, 100, 1<<62, 1<<62),
+		"a first point":         strided(Radius{}, 8, most, 8, 80),
+		"a first point below":   strided(one, 8, math.MinInt64, 8, 64),
+		"strided elements":      strided(Radius{}, most, 0, 8, 80),
+		"elements that wrap":    strided(one, 1<<62, 100, 8, 64),
+		"strided ghosts":        strided(Radius{Plus: Vec{0, 1 << 31, 1}}, 2, 0, 1<<40, 0),
+		"a cut into 2^17":       of(Decompose(g, Vec{1 << 10, 1 << 7, 1})),
+		"a cut into 2^40":       of(Decompose(g, Vec{1 << 20, 1 << 20, 1})),
+		"2^40 parts":            of(AutoParts(g, 1<<40, Radius{})),
+		"parts without end":     of(AutoParts(g, most, one)),
 	} {
 		if err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}
-	if _, err := NewStridedLayout(small, one, 8, 2000, 100, 1000); err != nil {
+	if _, err := NewStridedLayout(cube, one, 8, 2000, 100, 1000); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestLayoutFits(t *testing.T) {
+	made, err := NewLayout(Box{Hi: Vec{6, 9, 7}}, Radius{}, 8)
+	if err != nil || !made.Fits(made.Bytes()) || made.Fits(made.Bytes()-1) {
+		t.Errorf("%d bytes, %v", made.Bytes(), err)
+	}
+	forged := made
+	if forged.Length = 1 << 61; forged.Fits(math.MaxInt64) {
+		t.Errorf("%d elements of 8 bytes fit into 64 bits", forged.Length)
 	}
 }
 
@@ -425,9 +452,7 @@ func TestPaddingIsNobodys(t *testing.T) {
 			t.Fatal(err)
 		}
 		taken := map[int64]bool{}
-		for _, p := range pointsOf(l.Owned.Grow(width)) {
-			taken[l.Offset(p)] = true
-		}
+		each(l.Owned.Grow(width), func(p Vec) { taken[l.Offset(p)] = true })
 		for _, dir := range []Direction{{-1, 0, 0}, {1, 0, 0}, {0, 1, 0}} {
 			ghost := GhostBox(l.Owned, dir, width)
 			before, after := l.Padding(ghost, sector)
@@ -443,27 +468,16 @@ func TestPaddingIsNobodys(t *testing.T) {
 			if first, row := l.Offset(wide.Lo)*int64(element), wide.Size()[0]*element; first%sector != 0 || row%sector != 0 {
 				t.Fatalf("rows of %d bytes from %d", row, first)
 			}
-			for _, p := range pointsOf(wide) {
-				if o := l.Offset(p); !ghost.Contains(p) && (taken[o] || o < 0 || o >= l.Length) {
+			each(wide, func(p Vec) {
+				o := l.Offset(p)
+				if !ghost.Contains(p) && (taken[o] || o < 0 || o >= l.Length) {
 					t.Fatalf("element %d beside %v is taken", o, ghost)
-				} else {
-					taken[o] = true
 				}
-			}
+				taken[o] = true
+			})
 		}
 	})
 	if given == 0 {
 		t.Error("no padding was given")
 	}
-}
-
-func pointsOf(b Box) (all []Vec) {
-	for z := b.Lo[2]; z < b.Hi[2]; z++ {
-		for y := b.Lo[1]; y < b.Hi[1]; y++ {
-			for x := b.Lo[0]; x < b.Hi[0]; x++ {
-				all = append(all, Vec{x, y, z})
-			}
-		}
-	}
-	return all
 }

@@ -1,36 +1,32 @@
-package domain_test
+package domain
 
 import (
+	"math"
 	"testing"
+	"time"
 
-	"github.com/halox/halox/domain"
+	"pgregory.net/rapid"
 )
 
 func TestNestedParts(t *testing.T) {
 	for _, tc := range []struct {
 		name           string
 		size           []int
-		periodic       [3]bool
 		hosts, devices int
-		outer, inner   domain.Vec
+		outer, inner   Vec
 	}{
-		{"one host is AutoParts", []int{64, 64, 64}, [3]bool{}, 1, 4, domain.Vec{1, 1, 1}, domain.Vec{1, 1, 4}},
-		{"one device a host", []int{64, 64, 64}, [3]bool{}, 4, 1, domain.Vec{1, 2, 2}, domain.Vec{1, 1, 1}},
-		{"hosts along the longest axis", []int{128, 32, 32}, [3]bool{}, 2, 2, domain.Vec{2, 1, 1}, domain.Vec{1, 1, 2}},
-		{"two hosts of a cube", []int{64, 64, 64}, [3]bool{}, 2, 4, domain.Vec{1, 1, 2}, domain.Vec{1, 1, 4}},
-		{"a plane", []int{64, 256, 1}, [3]bool{}, 2, 2, domain.Vec{1, 2, 1}, domain.Vec{1, 2, 1}},
+		{"one host is AutoParts", []int{64, 64, 64}, 1, 4, Vec{1, 1, 1}, Vec{1, 1, 4}},
+		{"one device a host", []int{64, 64, 64}, 4, 1, Vec{1, 2, 2}, Vec{1, 1, 1}},
+		{"hosts along the longest axis", []int{128, 32, 32}, 2, 2, Vec{2, 1, 1}, Vec{1, 1, 2}},
+		{"two hosts of a cube", []int{64, 64, 64}, 2, 4, Vec{1, 1, 2}, Vec{1, 1, 4}},
+		{"a plane", []int{64, 256}, 2, 2, Vec{1, 2, 1}, Vec{1, 2, 1}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			size := tc.size
-			if size[2] == 1 {
-				size = size[:2]
-			}
-			g, err := domain.NewGrid(size, tc.periodic)
+			g, err := NewGrid(tc.size, [3]bool{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			w := domain.UniformRadius(g.Dims, 1)
-			outer, inner, err := domain.NestedParts(g, tc.hosts, tc.devices, w)
+			outer, inner, err := NestedParts(g, tc.hosts, tc.devices, UniformRadius(g.Dims, 1))
 			if err != nil || outer != tc.outer || inner != tc.inner {
 				t.Errorf("hosts %v, devices %v, %v; want %v and %v", outer, inner, err, tc.outer, tc.inner)
 			}
@@ -38,8 +34,7 @@ func TestNestedParts(t *testing.T) {
 	}
 }
 
-// No other cut sends fewer points between hosts: counted here point by point, by who owns it and
-// who needs it.
+// No other cut into equal parts sends fewer points between hosts, counted by subdomains.
 func TestNestedPartsSendLeastBetweenHosts(t *testing.T) {
 	for _, tc := range []struct {
 		size           []int
@@ -50,16 +45,16 @@ func TestNestedPartsSendLeastBetweenHosts(t *testing.T) {
 		{[]int{24, 12, 6}, [3]bool{true, false, false}, 3, 2},
 		{[]int{12, 24}, [3]bool{false, true}, 4, 3},
 	} {
-		g, err := domain.NewGrid(tc.size, tc.periodic)
+		g, err := NewGrid(tc.size, tc.periodic)
 		if err != nil {
 			t.Fatal(err)
 		}
-		w := domain.UniformRadius(g.Dims, 1)
-		outer, inner, err := domain.NestedParts(g, tc.hosts, tc.devices, w)
+		w := UniformRadius(g.Dims, 1)
+		outer, inner, err := NestedParts(g, tc.hosts, tc.devices, w)
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, least := mostBetween(t, g, outer, inner), 1<<62
+		got, least := mostBetween(t, g, outer, inner), int64(1<<62)
 		for _, o := range products(tc.hosts) {
 			for _, i := range products(tc.devices) {
 				if n := mostBetween(t, g, o, i); n > 0 {
@@ -73,12 +68,12 @@ func TestNestedPartsSendLeastBetweenHosts(t *testing.T) {
 	}
 }
 
-func products(n int) (all []domain.Vec) {
+func products(n int) (all []Vec) {
 	for x := 1; x <= n; x++ {
 		for y := 1; y <= n; y++ {
 			for z := 1; z <= n; z++ {
 				if x*y*z == n {
-					all = append(all, domain.Vec{x, y, z})
+					all = append(all, Vec{x, y, z})
 				}
 			}
 		}
@@ -86,53 +81,20 @@ func products(n int) (all []domain.Vec) {
 	return all
 }
 
-// mostBetween counts, for each host, its points that another host has as a ghost of one layer in
-// an exchange of faces, once for each subdomain that has; 0 where the cut is none, or is not
-// balanced to the point.
-func mostBetween(t *testing.T, g domain.Grid, outer, inner domain.Vec) (most int) {
+// mostBetween is betweenHosts of a cut; 0 where it is none, or its parts are not equal.
+func mostBetween(t *testing.T, g Grid, outer, inner Vec) int64 {
 	t.Helper()
-	parts := domain.Vec{outer[0] * inner[0], outer[1] * inner[1], outer[2] * inner[2]}
-	owner := map[domain.Vec]domain.Vec{} // the subdomain of a point
+	parts := Vec{outer[0] * inner[0], outer[1] * inner[1], outer[2] * inner[2]}
 	for a := range parts {
 		if parts[a] > g.Size[a] || g.Size[a]%parts[a] != 0 {
 			return 0
 		}
 	}
-	each := func(f func(p domain.Vec)) {
-		for z := range g.Size[2] {
-			for y := range g.Size[1] {
-				for x := range g.Size[0] {
-					f(domain.Vec{x, y, z})
-				}
-			}
-		}
+	d, err := Decompose(g, parts)
+	if err != nil {
+		t.Fatal(err)
 	}
-	each(func(p domain.Vec) {
-		for a := range p {
-			s := owner[p]
-			s[a] = p[a] / (g.Size[a] / parts[a])
-			owner[p] = s
-		}
-	})
-	sent := map[domain.Vec]int{}
-	each(func(p domain.Vec) {
-		for a := range g.Dims {
-			for _, step := range []int{-1, 1} {
-				q := p
-				q[a] += step
-				if g.Periodic[a] {
-					q[a] = (q[a] + g.Size[a]) % g.Size[a]
-				}
-				other, inside := owner[q]
-				from := domain.BlockOf(owner[p], inner)
-				if inside && domain.BlockOf(other, inner) != from {
-					sent[from]++
-					most = max(most, sent[from])
-				}
-			}
-		}
-	})
-	return most
+	return betweenHosts(d, inner, UniformRadius(g.Dims, 1))
 }
 
 // The cut over hosts and devices that a cut of all is: hosts get subdomains in the order of their ranks.
@@ -140,45 +102,127 @@ func TestNestedAs(t *testing.T) {
 	for _, tc := range []struct {
 		name         string
 		size         []int
-		parts        domain.Vec
+		parts        Vec
 		devices      int
-		outer, inner domain.Vec // 0 where hosts get no boxes
+		outer, inner Vec // 0 where hosts get no boxes
 	}{
-		{"one device a host", []int{8, 8, 8}, domain.Vec{2, 3, 4}, 1, domain.Vec{2, 3, 4}, domain.Vec{1, 1, 1}},
-		{"one host", []int{8, 8, 8}, domain.Vec{2, 1, 3}, 6, domain.Vec{1, 1, 1}, domain.Vec{2, 1, 3}},
-		{"rows", []int{8, 8, 8}, domain.Vec{4, 2, 2}, 4, domain.Vec{1, 2, 2}, domain.Vec{4, 1, 1}},
-		{"parts of rows", []int{8, 8, 8}, domain.Vec{4, 2, 2}, 2, domain.Vec{2, 2, 2}, domain.Vec{2, 1, 1}},
-		{"rows of two along y", []int{8, 8}, domain.Vec{2, 4, 1}, 4, domain.Vec{1, 2, 1}, domain.Vec{2, 2, 1}},
-		{"across axes", []int{8, 8}, domain.Vec{3, 2, 1}, 2, domain.Vec{}, domain.Vec{}},
-		{"more than along two axes", []int{8, 9}, domain.Vec{2, 3, 1}, 4, domain.Vec{}, domain.Vec{}},
-		{"no multiple of a host's devices", []int{8, 8}, domain.Vec{3, 1, 1}, 2, domain.Vec{}, domain.Vec{}},
-		{"more devices than parts", []int{8, 8}, domain.Vec{2, 1, 1}, 4, domain.Vec{}, domain.Vec{}},
-		{"no devices", []int{8, 8}, domain.Vec{2, 1, 1}, 0, domain.Vec{}, domain.Vec{}},
-		{"no parts", []int{8, 8}, domain.Vec{0, 1, 1}, 1, domain.Vec{}, domain.Vec{}},
-		{"too few layers", []int{8, 8}, domain.Vec{8, 1, 1}, 2, domain.Vec{}, domain.Vec{}},
-		{"more parts than points", []int{8, 8}, domain.Vec{9, 1, 1}, 3, domain.Vec{}, domain.Vec{}},
+		{"one device a host", []int{8, 8, 8}, Vec{2, 3, 4}, 1, Vec{2, 3, 4}, Vec{1, 1, 1}},
+		{"one host", []int{8, 8, 8}, Vec{2, 1, 3}, 6, Vec{1, 1, 1}, Vec{2, 1, 3}},
+		{"rows", []int{8, 8, 8}, Vec{4, 2, 2}, 4, Vec{1, 2, 2}, Vec{4, 1, 1}},
+		{"parts of rows", []int{8, 8, 8}, Vec{4, 2, 2}, 2, Vec{2, 2, 2}, Vec{2, 1, 1}},
+		{"rows of two along y", []int{8, 8}, Vec{2, 4, 1}, 4, Vec{1, 2, 1}, Vec{2, 2, 1}},
+		{"across axes", []int{8, 8}, Vec{3, 2, 1}, 2, Vec{}, Vec{}},
+		{"more than along two axes", []int{8, 9}, Vec{2, 3, 1}, 4, Vec{}, Vec{}},
+		{"no multiple of a host's devices", []int{8, 8}, Vec{3, 1, 1}, 2, Vec{}, Vec{}},
+		{"more devices than parts", []int{8, 8}, Vec{2, 1, 1}, 4, Vec{}, Vec{}},
+		{"no devices", []int{8, 8}, Vec{2, 1, 1}, 0, Vec{}, Vec{}},
+		{"no parts", []int{8, 8}, Vec{0, 1, 1}, 1, Vec{}, Vec{}},
+		{"too few layers", []int{8, 8}, Vec{8, 1, 1}, 2, Vec{}, Vec{}},
+		{"more parts than points", []int{8, 8}, Vec{9, 1, 1}, 3, Vec{}, Vec{}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			g, err := domain.NewGrid(tc.size, [3]bool{})
+			g, err := NewGrid(tc.size, [3]bool{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			outer, inner, err := domain.NestedAs(g, tc.parts, tc.devices, domain.UniformRadius(g.Dims, 2))
-			if (err != nil) != (tc.outer == domain.Vec{}) || err == nil && (outer != tc.outer || inner != tc.inner) {
+			outer, inner, err := NestedAs(g, tc.parts, tc.devices, UniformRadius(g.Dims, 2))
+			if (err != nil) != (tc.outer == Vec{}) || err == nil && (outer != tc.outer || inner != tc.inner) {
 				t.Fatalf("hosts %v, devices %v, %v; want %v and %v", outer, inner, err, tc.outer, tc.inner)
 			}
 			if err != nil {
 				return
 			}
-			hosts := map[domain.Vec]int{} // the host that a box of coordinates belongs to, by the order of ranks
+			hosts := map[Vec]int{} // the host that a box of coordinates belongs to, by the order of ranks
 			for rank := range int(tc.parts.Product()) {
-				coord := domain.Vec{rank % tc.parts[0], rank / tc.parts[0] % tc.parts[1], rank / tc.parts[0] / tc.parts[1]}
-				block := domain.BlockOf(coord, inner)
+				coord := Vec{rank % tc.parts[0], rank / tc.parts[0] % tc.parts[1], rank / tc.parts[0] / tc.parts[1]}
+				block := BlockOf(coord, inner)
 				if host, known := hosts[block]; known && host != rank/tc.devices {
 					t.Errorf("%v belongs to hosts %d and %d", block, host, rank/tc.devices)
 				}
 				hosts[block] = rank / tc.devices
 			}
 		})
+	}
+}
+
+// What is found of a cut by its kinds of parts is what a look at each of its parts finds.
+func TestKindsOfPartsAreAllParts(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		dims := rapid.IntRange(2, 3).Draw(t, "dims")
+		var size []int
+		var periodic [3]bool
+		var w Radius
+		outer, inner, parts := Vec{1, 1, 1}, Vec{1, 1, 1}, Vec{1, 1, 1}
+		for a := range dims {
+			size = append(size, rapid.IntRange(1, 40).Draw(t, "size"))
+			periodic[a] = rapid.Bool().Draw(t, "periodic")
+			w.Minus[a], w.Plus[a] = rapid.IntRange(0, 3).Draw(t, "minus"), rapid.IntRange(0, 3).Draw(t, "plus")
+			outer[a], inner[a] = rapid.IntRange(1, 5).Draw(t, "outer"), rapid.IntRange(1, 4).Draw(t, "inner")
+			parts[a] = outer[a] * inner[a]
+		}
+		g, err := NewGrid(size, periodic)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, ok := sizes(g, parts, w)
+		d, err := Decompose(g, parts)
+		if err == nil {
+			err = d.CheckWidth(w)
+		}
+		if ok != (err == nil) {
+			t.Fatalf("%v of %v, width %v: %t, %v", parts, size, w, ok, err)
+		}
+		if !ok {
+			return
+		}
+		want := sized{}
+		for _, s := range d.Subdomains {
+			cost := sweepCost * float64(s.Box.Points())
+			for _, dir := range Faces(dims) {
+				if _, ok := d.Neighbour(s.Rank, dir); ok {
+					cost += messageCost + float64(SendBox(s.Box, dir, w).Points())*axisCost(dir.Axis(), dims)
+				}
+			}
+			want.largest, want.cost = max(want.largest, s.Box.Points()), max(want.cost, cost)
+		}
+		if got.largest != want.largest || math.Abs(got.cost-want.cost) > 1e-9*want.cost {
+			t.Errorf("%v of %v: %+v, want %+v", parts, size, got, want)
+		}
+		if got, want := between(g, parts, inner, w), betweenHosts(d, inner, w); got != want {
+			t.Errorf("%v of %v over hosts of %v: %d points between hosts, want %d", parts, size, inner, got, want)
+		}
+	})
+}
+
+// betweenHosts counts by subdomains.
+func betweenHosts(d *Decomposition, inner Vec, w Radius) (most int64) {
+	points := map[Vec]int64{}
+	for _, s := range d.Subdomains {
+		for _, dir := range Faces(d.Grid.Dims) {
+			to, ok := d.Neighbour(s.Rank, dir)
+			if host := BlockOf(s.Coord, inner); ok && BlockOf(d.Subdomains[to].Coord, inner) != host {
+				points[host] += SendBox(s.Box, dir, w).Points()
+				most = max(most, points[host])
+			}
+		}
+	}
+	return most
+}
+
+// A grid is cut over 10,000 hosts in no time.
+func TestNestedPartsOfManyHosts(t *testing.T) {
+	g, err := NewGrid([]int{20000, 20000, 20000}, [3]bool{true, true, true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin := time.Now()
+	outer, inner, err := NestedParts(g, 10000, 8, UniformRadius(3, 1))
+	if err != nil || outer.Product() != 10000 || inner.Product() != 8 {
+		t.Errorf("%v %v %v", outer, inner, err)
+	}
+	if took := time.Since(begin); took > 30*time.Second {
+		t.Errorf("it took %v", took)
+	} else {
+		t.Log(took, outer, inner)
 	}
 }
