@@ -19,3 +19,9 @@ func (s *Set) Disturbed(define func(d *streams.Device) []string) (*Set, error) {
 	options.Disturb = define
 	return &Set{Devices: s.Devices, Links: s.Links, Compiler: kernels.NewCompiler(options)}, nil
 }
+
+// ByProcessorTime returns the set with a compiler whose kernels on the CPU take processor time for the time, so that
+// their limits do not depend on what else runs on the machine.
+func (s *Set) ByProcessorTime() (*Set, error) {
+	return s.Disturbed(func(*streams.Device) []string { return []string{"PROCESSOR_TIME"} })
+}

@@ -167,10 +167,11 @@ func TestTilesReadVotesLate(t *testing.T) {
 	}
 }
 
-// Who waits for the votes of other GPUs does not say that its own blocks wait for each other.
-func TestTilesWaitForVotesInVain(t *testing.T) {
+// A device that waits too long for the votes of other GPUs does not report that its own blocks wait for each other.
+func TestTilesThatWaitTooLongForVotes(t *testing.T) {
 	testdevices.InTurn(t, 7, 8)
-	r := newTileRow[float64](t, testdevices.CPU(t, 8), 8, domain.Vec{4, 2048, 1})
+	set := kerneltest.Must(testdevices.CPU(t, 8).ByProcessorTime())(t)
+	r := newTileRow[float64](t, set, 8, domain.Vec{4, 2048, 1})
 	group := r.group(time.Second)
 	if ok := kerneltest.Must(group.PrepareChecks())(t); !ok {
 		t.Fatal("no checks")

@@ -23,6 +23,7 @@ func TestTilesThatWaitTooLong(t *testing.T) {
 		if len(set.Devices) < 2 {
 			t.Skip("SKIPPED: needs two devices")
 		}
+		set = kerneltest.Must(set.ByProcessorTime())(t)
 		for name, pair := range map[string]func(t *testing.T) *rig{
 			"exchange=1": func(t *testing.T) *rig { return &newTileRow[float64](t, set, 2, domain.Vec{64, 64, 1}).rig },
 			"exchange=2": func(t *testing.T) *rig {
@@ -33,15 +34,15 @@ func TestTilesThatWaitTooLong(t *testing.T) {
 				t.Run(fmt.Sprint(name, "/launches=", launches), func(t *testing.T) {
 					r := pair(t)
 					steps, _ := r.steps(r.group(200 * time.Millisecond))
-					start, next := time.Now(), int64(1)
+					next := int64(1)
 					for _, n := range launches { // the first step needs no other, if it is alone
 						kerneltest.Check(t, steps[0].Queue(r.all[0].Stream, next, n, false))
 						next += n
 					}
 					kerneltest.Check(t, r.all[0].Stream.Sync(kerneltest.Limit))
 					want := fmt.Sprintf("device %v timed out waiting for its neighbour on device %v", set.Devices[0], set.Devices[1])
-					if err := steps[0].Err(); err == nil || !strings.Contains(err.Error(), want) || time.Since(start) > 5*time.Second {
-						t.Errorf("after %v: %v", time.Since(start), err)
+					if err := steps[0].Err(); err == nil || !strings.Contains(err.Error(), want) {
+						t.Error(err)
 					}
 					if steps[0].Queue(r.all[0].Stream, next, 1, false) == nil {
 						t.Error("it steps on")

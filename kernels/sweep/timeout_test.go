@@ -59,21 +59,22 @@ func stagePair(t *testing.T, set *testdevices.Set) (phases [][][]StageRank) {
 	return phases
 }
 
-// A device whose neighbour makes no stage gives up at its limit and says whom it waited for; so does every
+// A device whose neighbour makes no stage gives up at its limit and names the device that it waited for; so does every
 // later stage, and every later launch of resident steps.
-func TestAStageThatIsWaitedForInVain(t *testing.T) {
+func TestStagesThatWaitTooLong(t *testing.T) {
 	testdevices.InTurn(t, 0, 8)
 	const short = 200 * time.Millisecond
 	testdevices.EachKernel(t, 2, func(t *testing.T, set *testdevices.Set) {
 		if len(set.Devices) < 2 || set.Devices[0].GoKernels {
 			t.Skip("SKIPPED: needs two GPUs, or such that are made of the CPU")
 		}
+		set = must(set.ByProcessorTime())(t)
 		stream := must(set.Devices[0].NewStream(streams.Normal))(t)
-		check := func(t *testing.T, start time.Time, err, other, queued error) {
+		check := func(t *testing.T, err, other, queued error) {
 			t.Helper()
 			want := fmt.Sprintf("device %v timed out waiting for its neighbour on device %v", set.Devices[0], set.Devices[1])
-			if err == nil || !strings.Contains(err.Error(), want) || time.Since(start) > 5*time.Second {
-				t.Errorf("after %v: %v", time.Since(start), err)
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Error(err)
 			}
 			if queued == nil {
 				t.Error("it steps on")
@@ -91,19 +92,16 @@ func TestAStageThatIsWaitedForInVain(t *testing.T) {
 			if err := errors.Join(queue(1), stream.Sync(checkLimit)); err != nil {
 				t.Fatal(err)
 			}
-			start, step := time.Now(), int64(2)
-			for ; step < 30; step++ {
+			step := int64(2)
+			for ; step < 400; step++ {
 				if err := queue(step); err != nil {
 					break // the timeout is known already
 				}
 			}
-			if err := stream.Sync(checkLimit); err != nil {
+			if err := stream.Sync(checkLimit); err != nil { // 398 limits are more than this one
 				t.Fatal(err)
 			}
-			if took := time.Since(start); took > 10*short {
-				t.Errorf("%d launches waited %v, where one waits %v", step-2, took, short)
-			}
-			check(t, start, f.Stage(0, 0, 0).Err(), f.Stage(0, 0, 1).Err(), queue(step))
+			check(t, f.Stage(0, 0, 0).Err(), f.Stage(0, 0, 1).Err(), queue(step))
 			if err := f.Close(); err != nil {
 				t.Error(err)
 			}
@@ -111,7 +109,7 @@ func TestAStageThatIsWaitedForInVain(t *testing.T) {
 		for _, launches := range [][]int64{{1000}, {1, 1}} {
 			t.Run(fmt.Sprintf("resident/launches=%d", launches), func(t *testing.T) {
 				r := must(NewResidentSteps(stagePair(t, set), 1, short, true))(t)
-				start, next := time.Now(), int64(1)
+				next := int64(1)
 				queue := func(steps int64) error {
 					err := r.Rank(0).Queue(stream, Moment{Step: next}, steps, false)
 					next += steps
@@ -125,7 +123,7 @@ func TestAStageThatIsWaitedForInVain(t *testing.T) {
 				if err := stream.Sync(checkLimit); err != nil {
 					t.Fatal(err)
 				}
-				check(t, start, r.Rank(0).Err(), r.Rank(1).Err(), queue(1))
+				check(t, r.Rank(0).Err(), r.Rank(1).Err(), queue(1))
 				if err := r.Close(); err != nil {
 					t.Error(err)
 				}

@@ -51,11 +51,14 @@ static void begin(Context &c, char *stack, size_t size, void (*run)()) {
 
 #endif
 
-long long nanoseconds() {
+static long long now(clockid_t clock) {
 	timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
+	clock_gettime(clock, &t);
 	return t.tv_sec * 1000000000ll + t.tv_nsec;
 }
+
+long long nanoseconds() { return now(CLOCK_MONOTONIC); }
+long long processor_nanoseconds() { return now(CLOCK_PROCESS_CPUTIME_ID); }
 
 // pause gives the processor back to the scheduler of the block.
 void pause() { go(self->current->at, self->scheduler); }

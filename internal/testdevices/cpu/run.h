@@ -108,6 +108,9 @@ int run(Kernel kernel, const void *argument, const unsigned *grid, const unsigne
 
 long long nanoseconds();
 
+// processor_nanoseconds returns the processor time that this process has had.
+long long processor_nanoseconds();
+
 // pause gives the processor back to the scheduler of the block.
 void pause();
 
