@@ -77,7 +77,7 @@ type Stop struct {
 
 // Devices says what a run runs on.
 type Devices struct {
-	Backend string `json:"backend"`       // "auto", "cuda" or "host"
+	Backend string `json:"backend"`       // auto, or one of streams.Backends
 	Count   Count  `json:"count"`         // per process; 0: all that fit
 	IDs     []int  `json:"ids,omitempty"` // the backend's numbers; nil: the first Count
 }

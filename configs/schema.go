@@ -19,6 +19,7 @@ import (
 	"github.com/halox/halox/solvers"
 	"github.com/halox/halox/solvers/scheme"
 	"github.com/halox/halox/stencil"
+	"github.com/halox/halox/streams"
 )
 
 // Limits of what a config may ask for.
@@ -113,7 +114,8 @@ var keys = slices.Concat([]key{
 	{name: "stop.check_every", def: "100", least: 1, about: "Steps between two checks of the change."},
 	{name: "stop.sums", def: "reproducible", words: list("reproducible", "fast"),
 		about: "How sums of norms are computed."},
-	{name: "devices.backend", def: Auto, words: list(Auto, "cuda", "host"), about: "What the run runs on."},
+	{name: "devices.backend", def: Auto, words: func() []string { return autoOr(streams.Backends()) },
+		about: "What the run runs on."},
 	{name: "devices.count", def: Auto, must: "auto or a whole number from 1 to 1024", least: 1, most: maxDevices,
 		about: "Devices per process; auto is all that fit."},
 	{name: "devices.ids", must: "different whole numbers from 0 to 1023, as [0, 1]", most: maxDevices - 1,

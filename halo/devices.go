@@ -60,20 +60,12 @@ func tooSmall(err error, grid domain.Grid, devices int, width domain.Radius) err
 // open reports whether it is left to halox how many devices are used.
 func (d Devices) open() bool { return d.Count == 0 && len(d.IDs) == 0 }
 
-// backends returns the names of all backends.
-func backends() (names []string) {
-	for _, k := range streams.Kinds() {
-		names = append(names, string(k.Backend))
-	}
-	return names
-}
-
 // check refuses what no machine can have.
 func (d Devices) check() error {
 	switch {
-	case d.Backend != "" && !slices.Contains(backends(), string(d.Backend)):
+	case d.Backend != "" && !slices.Contains(streams.Backends(), string(d.Backend)):
 		return optionError("Devices.Backend", "there is no %q: %s, or none for either", d.Backend,
-			strings.Join(backends(), ", "))
+			strings.Join(streams.Backends(), ", "))
 	case d.Count < 0:
 		return optionError("Devices.Count", "%d is negative", d.Count)
 	case d.Count > 0 && len(d.IDs) > 0 && d.Count != len(d.IDs):

@@ -6,8 +6,6 @@ import (
 	"os"
 	"runtime"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -278,9 +276,9 @@ func (c *compiled) compileOptions(p Program, arch string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	want, err := strconv.Atoi(strings.TrimPrefix(arch, "sm_"))
+	want, err := source.Architecture(arch)
 	if err != nil {
-		return nil, fmt.Errorf("kernels: architecture %q", arch)
+		return nil, fmt.Errorf("kernels: %w", err)
 	}
 	if !slices.Contains(known, want) {
 		known = slices.DeleteFunc(slices.Clone(known), func(a int) bool { return a > want })

@@ -31,6 +31,14 @@ var kinds = []Kind{cudaKind, hostKind}
 // wish. The last one is on every machine.
 func Kinds() []Kind { return slices.Clone(kinds) }
 
+// Backends returns the names of the backends, in the order of Kinds.
+func Backends() (names []string) {
+	for _, k := range kinds {
+		names = append(names, string(k.Backend))
+	}
+	return names
+}
+
 // What a backend gives, besides its Kind: a Platform, which starts a driver for each device
 // that is opened. All that a driver makes is of that backend, and comes back to it alone:
 // memory in Memory.handle, addr and bytes, the others as they are.

@@ -45,7 +45,7 @@ var may = map[string][]string{
 	"halo/boundary":                 {"halo", "kernels", "kernels/pack", "streams", "domain"},
 	"solvers/scheme":                {"internal/cache", "halo", "halo/boundary", "halo/ranks", "p2p", "p2p/mpi", "kernels", "kernels/reduce", "kernels/sweep", "kernels/temporal", "stencil", "streams", "domain"},
 	"solvers":                       {"solvers/scheme", "halo", "halo/boundary", "p2p", "kernels", "kernels/sweep", "stencil", "streams", "domain"},
-	"configs":                       {"solvers", "solvers/scheme", "halo/boundary", "p2p", "p2p/mpi", "stencil", "results/output"},
+	"configs":                       {"solvers", "solvers/scheme", "halo/boundary", "p2p", "p2p/mpi", "stencil", "streams", "results/output"},
 	"internal/measure":              {},
 	"internal/forecast":             {"domain", "p2p", "results", "streams"},
 	"internal/files":                {},

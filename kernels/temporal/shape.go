@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/kernels"
@@ -120,7 +118,7 @@ type targets struct{ from, below int }
 
 // has reports whether a device, as "sm_90", is in the range.
 func (t targets) has(arch string) bool {
-	n, _ := strconv.Atoi(strings.TrimPrefix(arch, "sm_"))
+	n, _ := source.Architecture(arch)
 	return n >= t.from && (t.below == 0 || n < t.below)
 }
 

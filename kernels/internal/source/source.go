@@ -12,6 +12,15 @@ import (
 	"github.com/halox/halox/stencil"
 )
 
+// Architecture returns the number of a GPU architecture, as 90 of "sm_90".
+func Architecture(arch string) (int, error) {
+	n, err := strconv.Atoi(strings.TrimPrefix(arch, "sm_"))
+	if err != nil {
+		return 0, fmt.Errorf("architecture %q", arch)
+	}
+	return n, nil
+}
+
 // Options returns those of NVRTC for a target, as "sm_90", and definitions NAME=VALUE. Products and
 // sums are not contracted, so that the Go form of a kernel gives the same bits.
 func Options(target string, defines ...string) []string {
