@@ -3,7 +3,6 @@
 package main
 
 import (
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -23,7 +22,13 @@ func withFake(t *testing.T, flags ...string) *cudafake.Fake {
 	library := cudafake.Build(t, flags...)
 	t.Setenv("HALOX_CUDA", library)
 	t.Setenv("HALOX_NVRTC", filepath.Join(t.TempDir(), "nowhere"))
-	return cudafake.Inspect(t, library)
+	fake := cudafake.Inspect(t, library)
+	t.Cleanup(func() {
+		if live := fake.Live(); live != (cudafake.Live{}) {
+			t.Errorf("left behind: %+v", live)
+		}
+	})
+	return fake
 }
 
 // A driver that never returns holds up nobody who wants to stop.
@@ -42,7 +47,7 @@ func TestSignalsBesideAStuckDriver(t *testing.T) {
 	}) {
 		t.Run(tc.call+" "+tc.args[0], func(t *testing.T) {
 			withFake(t, cudafake.Stuck(tc.call))
-			p := start(t, "", tc.args...)
+			p := start(t, "", "", tc.args...)
 			p.listens(t)
 			p.stopped(t, syscall.SIGTERM)
 		})
@@ -58,7 +63,7 @@ func TestSignalsWhileKernelsAreCompiled(t *testing.T) {
 			slow := testdevices.SlowNVRTC(t, 10*time.Second, "")
 			t.Setenv("HALOX_NVRTC", slow.Library)
 			t.Setenv("HALOX_CACHE", t.TempDir())
-			p := start(t, "", args...)
+			p := start(t, "", "", args...)
 			await(t, func() bool {
 				names, _ := slow.Compiled(t)
 				return len(names) > 0
@@ -101,9 +106,6 @@ links, from the row to the column, and peer access, tried with data:
 			if got, host, found := strings.Cut(out, "\ndevice name"); got != gpus+tc.links || !found || !strings.Contains(host, "\nhost 0 ") {
 				t.Errorf("got:\n%s\nwant:\n%s", out, gpus+tc.links)
 			}
-			if live := fake.Live(); live != (cudafake.Live{}) {
-				t.Errorf("left behind: %+v", live)
-			}
 		})
 	}
 }
@@ -131,19 +133,12 @@ func TestDevicesOfADriverThatFails(t *testing.T) {
 			if code != tc.code || !strings.Contains(out+notes, tc.says) {
 				t.Errorf("exit code %d:\n%s%s", code, out, notes)
 			}
-			if live := fake.Live(); live != (cudafake.Live{}) {
-				t.Errorf("left behind: %+v", live)
-			}
 		})
 	}
 }
 
 func TestRunBesideGPUs(t *testing.T) {
-	config := filepath.Join(t.TempDir(), "small.yaml")
-	const text = "solver: laplace\ngrid: {size: [16, 16]}\nstop: {iterations: 3}\n"
-	if err := os.WriteFile(config, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	config := write(t, "c.yaml", "solver: laplace\ngrid: {size: [16, 16]}\nstop: {iterations: 3}\n")
 	for _, tc := range []struct {
 		name string
 		set  []string
@@ -157,7 +152,7 @@ func TestRunBesideGPUs(t *testing.T) {
 		{"host", []string{"devices.backend=host", "devices.count=2"}, 0, []string{"host"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			fake := withFake(t)
+			withFake(t)
 			args := []string{"run", config}
 			for _, s := range tc.set {
 				args = append(args, "--set", s)
@@ -170,9 +165,6 @@ func TestRunBesideGPUs(t *testing.T) {
 				if !strings.Contains(out+notes, says) {
 					t.Errorf("nothing said of %q:\n%s%s", says, out, notes)
 				}
-			}
-			if live := fake.Live(); live != (cudafake.Live{}) {
-				t.Errorf("left behind: %+v", live)
 			}
 		})
 	}
@@ -216,9 +208,6 @@ func TestBenchLinksOfBadLinks(t *testing.T) {
 			if measured["peer 01 one-way"] != open || measured["peer 01 both-ways"] != open || measured["peer 10 one-way"] != 2 || measured["staged 01 one-way"] != 2 {
 				t.Errorf("measured %v", measured)
 			}
-			if live := fake.Live(); live != (cudafake.Live{}) {
-				t.Errorf("left behind: %+v", live)
-			}
 		})
 	}
 }
@@ -249,8 +238,16 @@ func TestBenchSchemesOfAClosedLink(t *testing.T) {
 		if err != nil || len(r.Rows) != tc.rows || !strings.Contains(r.Rows[0].Note, "no peer path") {
 			t.Errorf("%+v, %v", r, err)
 		}
-		if live := fake.Live(); live != (cudafake.Live{}) {
-			t.Errorf("left behind: %+v", live)
-		}
+	}
+}
+
+// Without a link that carries data messages go through the host only, and bench
+// pingpong says so before anything else.
+func TestBenchPingPongWithoutALink(t *testing.T) {
+	testdevices.InTurn(t, 4, 8)
+	withFake(t).SetLink(1, 0, cudafake.LinkLying)
+	code, out, notes := cli("bench", "pingpong", "--backend", "cuda", "--match", "wu/V/n=1024")
+	if code != exitFailed || out != "" || !strings.Contains(notes, "--paths direct: p2p: no direct path from device cuda 1 to cuda 0: ") || !strings.Contains(notes, "use path staged") {
+		t.Errorf("exit code %d:\n%s%s", code, out, notes)
 	}
 }

@@ -52,22 +52,6 @@ func TestACacheThatKeepsNothing(t *testing.T) {
 	}
 }
 
-// A command that is not given its file, or more than that, says how it is called.
-func TestCommandsWithoutTheirFile(t *testing.T) {
-	for args, want := range map[string]string{
-		"run":               "name one file, not 0: halox run FILE [flags]",
-		"run a.yaml b.yaml": "name one file, not 2: halox run FILE [flags]",
-		"plan":              "name one file, not 0: halox plan FILE [flags]",
-		"verify":            "name one file, not 0: halox verify FILE",
-		"config check":      "name one file, not 0: halox config check FILE",
-		"results":           "name the files: halox results FILE... [flags]",
-	} {
-		if code, out, errs := cli(strings.Fields(args)...); code != exitFailed || out != "" || !strings.Contains(errs, want) {
-			t.Errorf("%s: exit %d: %q, %q, want %q", args, code, out, errs, want)
-		}
-	}
-}
-
 // A sample that cannot be written whole, as on a full disk, leaves no file: the next try would find one.
 func TestSampleOnAFullDisk(t *testing.T) {
 	f, err := os.Open(write(t, "heat3d.yaml", "")) // takes no bytes

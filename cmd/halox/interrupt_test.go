@@ -64,7 +64,7 @@ func TestSignalsAtAnyMoment(t *testing.T) {
 				if name == "filling" {
 					function = "solvers.fill["
 				}
-				p := startAt(t, "", function, all[name]...)
+				p := start(t, "", function, all[name]...)
 				p.listens(t)
 				p.stopped(t, s)
 				if name == "filling" && strings.Contains(p.out.String(), "by force") {
@@ -79,6 +79,7 @@ func TestSignalsAtAnyMoment(t *testing.T) {
 // not: that one has limits of its own.
 func TestASignalToOneOfSeveral(t *testing.T) {
 	testdevices.InTurn(t, 4, 8)
+	never := make(chan error)
 	for waits, want := range map[bool]string{true: "", false: "terminated: ended by force while ending\n"} {
 		var notes strings.Builder
 		i := catchInterrupts(t.Context(), &notes)
@@ -90,6 +91,9 @@ func TestASignalToOneOfSeveral(t *testing.T) {
 			}
 			i.signals <- syscall.SIGTERM
 			<-ctx.Done()
+			if !waits {
+				<-never
+			}
 			time.Sleep(togetherTime + 300*time.Millisecond)
 			return nil
 		})
@@ -104,7 +108,7 @@ func TestASignalWhileAFieldIsWritten(t *testing.T) {
 	testdevices.InTurn(t, 3, 8)
 	dir := t.TempDir()
 	field, record := filepath.Join(dir, "f.npy"), filepath.Join(dir, "r.json")
-	p := start(t, "", "run", write(t, "c.yaml", small), "--set", "grid.size=[2500,2500]", "--set", "initial=x", "--set", "exact=x",
+	p := start(t, "", "", "run", write(t, "c.yaml", small), "--set", "grid.size=[2500,2500]", "--set", "initial=x", "--set", "exact=x",
 		"--set", "stop.iterations=1", "--set", "output.field="+field, "--record", record)
 	await(t, func() bool {
 		all, _ := filepath.Glob(filepath.Join(dir, ".halox-*"))
@@ -173,12 +177,20 @@ func TestRecordOfARunThatIsForced(t *testing.T) {
 	}
 }
 
-// A run that is interrupted leaves what was traced, as if it had ended.
-func TestTraceOfAnInterruptedRun(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "trace.json")
-	p := startAt(t, "", "solvers.(*Solver).Run(", "run", write(t, "c.yaml", small), "--trace", file, "--trace-steps", "4", "--set", "stop.iterations=1000000000")
+// Ctrl-C ends a run between two steps. What it had is in the record, and what was traced in the trace.
+func TestCtrlC(t *testing.T) {
+	file, record := filepath.Join(t.TempDir(), "trace.json"), filepath.Join(t.TempDir(), "r.json")
+	p := start(t, "", "solvers.(*Solver).Run(", "run", write(t, "c.yaml", small), "--trace", file, "--trace-steps", "4",
+		"--record", record, "--set", "stop.iterations=1000000000")
 	p.listens(t)
-	p.stopped(t, syscall.SIGTERM)
+	p.stopped(t, syscall.SIGINT)
+	r, err := results.Read(record)
+	if err != nil || !r.Interrupted || r.Run.Stopped != results.StopInterrupted || r.Run.Iterations < 1 || r.Run.MaxChange == nil {
+		t.Errorf("record %+v, %v", r, err)
+	}
+	if out := p.out.String(); !strings.Contains(out, "interrupted") || strings.ContainsRune(out, '\r') {
+		t.Errorf("printed:\n%s", out)
+	}
 	tr, err := trace.Read(file)
 	if err != nil {
 		t.Fatalf("%v:\n%s", err, &p.out)
@@ -197,43 +209,40 @@ func TestCommandsThatGoOn(t *testing.T) {
 		name    string
 		command func(ctx context.Context) error
 		signals int
-		most    time.Duration
 		says    string
 	}{
-		{"one that looks at nothing", func(context.Context) error { return <-never }, 1, stopTime / 2, "terminated: ended by force\n"},
+		{"one that looks at nothing", func(context.Context) error { return <-never }, 1, "terminated: ended by force\n"},
 		{"one that hangs", func(ctx context.Context) error {
 			during(ctx, "hanging", func() string { return "; kept" })
 			return <-never
-		}, 1, signalLimit, "terminated: ended by force while hanging; kept\n"},
+		}, 1, "terminated: ended by force while hanging; kept\n"},
 		{"the second signal", func(ctx context.Context) error {
 			during(ctx, "hanging", nil)
 			return <-never
-		}, 2, stopTime / 2, "terminated: ended by force while hanging\n"},
+		}, 2, "terminated: ended by force while hanging\n"},
 		{"one that keeps for ever", func(ctx context.Context) error {
 			during(ctx, "hanging", func() string { <-never; return "" })
 			return <-never
-		}, 1, signalLimit, ""},
+		}, 1, ""},
 		{"one that stops", func(ctx context.Context) error {
 			during(ctx, "waiting", nil)
 			<-ctx.Done()
 			return fmt.Errorf("wait: %w", ctx.Err())
-		}, 1, stopTime / 2, ""},
+		}, 1, ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var out printed
 			i := catchInterrupts(t.Context(), &out)
-			begin := make(chan time.Time, 1)
 			go func() {
 				time.Sleep(100 * time.Millisecond)
-				begin <- time.Now()
 				for range tc.signals {
 					syscall.Kill(os.Getpid(), syscall.SIGTERM)
 					<-i.ctx.Done() // a signal that is sent before the last one was taken may be one with it
 				}
 			}()
 			err := i.run(tc.command)
-			if took := time.Since(<-begin); err != errInterrupted || took > tc.most || out.String() != tc.says {
-				t.Errorf("%v after %v: %q", err, took, out.String())
+			if err != errInterrupted || out.String() != tc.says {
+				t.Errorf("%v: %q", err, out.String())
 			}
 		})
 	}
@@ -242,7 +251,7 @@ func TestCommandsThatGoOn(t *testing.T) {
 // A bench that is ended by force leaves the rows that it has.
 func TestABenchThatIsForced(t *testing.T) {
 	record := filepath.Join(t.TempDir(), "r.json")
-	p := startAt(t, "", "bench.(*Recorder).Measure(", "bench", "exchange", "--backend", "host", "--devices", "2", "--points", "8",
+	p := start(t, "", "bench.(*Recorder).Measure(", "bench", "exchange", "--backend", "host", "--devices", "2", "--points", "8",
 		"--paths", "staged", "--fields", "1,1024", "--record", record)
 	p.listens(t)
 	p.stopped(t, syscall.SIGTERM)
@@ -308,7 +317,7 @@ func TestIgnoredSignalsStayIgnored(t *testing.T) {
 		signal syscall.Signal
 	}{{"HUP", syscall.SIGHUP}, {"INT", syscall.SIGINT}} {
 		t.Run(s.name, func(t *testing.T) {
-			p := start(t, "trap '' "+s.name, "run", write(t, "c.yaml", small), "--set", "stop.iterations=1000000000")
+			p := start(t, "trap '' "+s.name, "", "run", write(t, "c.yaml", small), "--set", "stop.iterations=1000000000")
 			p.listens(t)
 			if err := p.cmd.Process.Signal(s.signal); err != nil {
 				t.Fatal(err)

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -113,7 +112,7 @@ func run(t *testing.T, config string, args ...string) (map[string]any, *results.
 }
 
 func TestRecordOfARun(t *testing.T) {
-	keys, r := run(t, small)
+	keys, r := run(t, small, "--history")
 	ran, _ := keys["run"].(map[string]any)
 	for _, tc := range []struct {
 		in   map[string]any
@@ -129,8 +128,15 @@ func TestRecordOfARun(t *testing.T) {
 			}
 		}
 	}
-	if _, ok := ran["history"]; ok {
-		t.Error("the record has a history that nobody asked for")
+	var at []int
+	for _, h := range r.Run.History {
+		at = append(at, h.Iteration)
+		if h.MaxChange == nil || h.L2Norm == nil {
+			t.Errorf("check %+v", h)
+		}
+	}
+	if !slices.Equal(at, []int{10, 20, 30, 40}) {
+		t.Errorf("checks at %v", at)
 	}
 	if len(r.Rows) != 1 || r.Rows[0].Text("grid") != "11 x 8 x 9" || r.Rows[0].Text("scheme") != "assisted" || r.Rows[0].Median(results.Step) <= 0 {
 		t.Errorf("rows %+v", r.Rows)
@@ -166,25 +172,11 @@ func TestRecordOfARun(t *testing.T) {
 	}
 }
 
-func TestHistory(t *testing.T) {
-	_, r := run(t, small, "--history")
-	var at []int
-	for _, h := range r.Run.History {
-		at = append(at, h.Iteration)
-		if h.MaxChange == nil || h.L2Norm == nil {
-			t.Errorf("check %+v", h)
-		}
-	}
-	if !slices.Equal(at, []int{10, 20, 30, 40}) {
-		t.Errorf("checks at %v", at)
-	}
-}
-
 // The same problem in any form of run gives the same record of its solution.
 func TestOverridesAndPrecedence(t *testing.T) {
 	t.Setenv("HALOX_STOP_ITERATIONS", "7")
-	if _, r := run(t, small); r.Run.Iterations != 7 {
-		t.Errorf("the variable was not used: %d iterations", r.Run.Iterations)
+	if _, r := run(t, small); r.Run.Iterations != 7 || len(r.Run.History) > 0 {
+		t.Errorf("the variable was not used: %d iterations, or there is a history: %+v", r.Run.Iterations, r.Run.History)
 	}
 	if _, r := run(t, small, "--set", "stop.iterations=5", "--set", "devices.count=1"); r.Run.Iterations != 5 || len(r.Devices) != 1 {
 		t.Errorf("--set was not used: %d iterations, %d devices", r.Run.Iterations, len(r.Devices))
@@ -257,7 +249,12 @@ func TestBadUseIsRefused(t *testing.T) {
 		args []string
 		says []string
 	}{
-		{"no file", []string{"run"}, []string{"name one file, not 0: halox run FILE"}},
+		{"no file", []string{"run"}, []string{"name one file, not 0: halox run FILE [flags]"}},
+		{"two files", []string{"run", "a.yaml", "b.yaml"}, []string{"name one file, not 2: halox run FILE [flags]"}},
+		{"nothing to plan", []string{"plan"}, []string{"name one file, not 0: halox plan FILE [flags]"}},
+		{"nothing to verify", []string{"verify"}, []string{"name one file, not 0: halox verify FILE"}},
+		{"nothing to check", []string{"config", "check"}, []string{"name one file, not 0: halox config check FILE"}},
+		{"no results", []string{"results"}, []string{"name the files: halox results FILE... [flags]"}},
 		{"no such file", []string{"run", "none.yaml"}, []string{"none.yaml"}},
 		{"several errors at once", []string{"run", bad}, []string{"bad.yaml:2", "heet", "laplace", "colour"}},
 		{"check says the same", []string{"config", "check", bad}, []string{"heet", "colour"}},
@@ -272,18 +269,15 @@ func TestBadUseIsRefused(t *testing.T) {
 		{"a wall that is no number", []string{"run", good, "--set", "boundary.x-={dirichlet: 1/0}"}, []string{"wall", "finite"}},
 		{"an order of none", []string{"run", good, "--set", "exchange.order=pairwise"}, []string{"exchange.order", "must not be set with scheme assisted", "two-stream"}},
 		{"a path of none", []string{"plan", good, "--set", "exchange.scheme=fused"}, []string{"exchange.path", "must be auto or direct with scheme fused"}},
-		{"too many devices to check", []string{"config", "check", good, "--set", "devices.count=1024"}, []string{"devices.count: ", "into 1024 parts"}},
 		{"fewer devices do not help", []string{"config", "check", good, "--set", "grid.size=[16,3,16]", "--set", "boundary.y=periodic", "--set", "exchange.steps=4", "--set", "devices.count=2"}, []string{"devices.count: ", "its neighbours need: use a larger grid, or fewer"}},
 		{"too few layers to mirror", []string{"config", "check", good, "--set", "grid.size=[16,16,1]", "--set", "boundary.z=neumann", "--set", "stencil.points=13", "--set", "devices.count=1"}, []string{"boundary: face z-: subdomain 0 owns 1 layers along z and would mirror 2: use a larger grid or a smaller stencil"}},
 		{"too many devices for the steps", []string{"config", "check", good, "--set", "devices.count=1024", "--set", "exchange.steps=4"}, []string{"devices.count: ", "its neighbours need: use fewer devices or a larger grid\n"}},
 		{"too few points for one device", []string{"config", "check", good, "--set", "devices.count=1", "--set", "grid.size=[9,1]", "--set", "boundary={y: periodic}", "--set", "stencil.points=9", "--set", "stencil.shape=star", "--set", "initial=0", "--set", "exact=0"}, []string{"devices.count: domain: [9 1] points are fewer layers than ghosts around a periodic axis need: use a larger grid\n"}},
-		{"a start that is no number, checked", []string{"config", "check", good, "--set", "initial=1/0"}, []string{good + ": ", "initial is +Inf at point [0 "}},
 		{"a start that is no number, planned", []string{"plan", good, "--set", "initial=1/0"}, []string{good + ": ", "initial is +Inf at point [0 "}},
 		{"a start beyond the precision", []string{"config", "check", good, "--set", "initial=1e60", "--set", "precision=float32"}, []string{"not finite in float32"}},
 		{"a wall that moves, verified", []string{"verify", good, "--set", "stencil.points=27", "--set", "grid.spacing=0.1", "--set", "boundary.x-={dirichlet: sin(t)}"}, []string{good + ": ", "the value at face x- changes with time"}},
 		{"a start that is no number, verified", []string{"verify", good, "--set", "initial=1/0"}, []string{good + ": ", "initial is +Inf at point [0 "}},
-		{"an output that cannot be, checked", []string{"config", "check", good, "--set", "output.field=" + good + "/f.npy"}, []string{"output.field: "}},
-		{"several at once", []string{"config", "check", good, "--set", "initial=1/0", "--set", "devices.count=1024", "--set", "output.record=" + good + "/r.json"}, []string{"initial is", "devices.count: ", "output.record: "}},
+		{"several at once, checked", []string{"config", "check", good, "--set", "initial=1/0", "--set", "devices.count=1024", "--set", "output.record=" + good + "/r.json"}, []string{"initial is", "devices.count: ", "output.record: "}},
 		{"devices beyond the grid, planned", []string{"plan", good, "--set", "devices.count=1024"}, []string{"devices.count: ", "into 1024 parts"}},
 		{"an exact solution that is no number", []string{"run", good, "--set", "exact=x<0.5?1:0/0"}, []string{good + ": ", "exact is NaN at point [5 0 0] after 40 steps, which is not finite"}},
 		{"an exact solution that is no number where the run ends", []string{"run", good, "--set", "stop.tolerance=1e-3", "--set", "exact=1/(t-t)"}, []string{"exact is +Inf at point [0 0 0] after "}},
@@ -342,62 +336,6 @@ func TestDivergingRunFails(t *testing.T) {
 	}
 }
 
-func TestDevices(t *testing.T) {
-	code, out, stderr := cli("devices")
-	if code != 0 || !strings.Contains(out, "host 0") {
-		t.Errorf("exit %d: %s%s", code, out, stderr)
-	}
-}
-
-// Ctrl-C ends a process between two steps; what it had is in the record.
-func TestCtrlC(t *testing.T) {
-	record := filepath.Join(t.TempDir(), "r.json")
-	state, out := interrupted(t, record, time.Second/2)
-	for delay := 2 * time.Second; diedOfSignal(state) && delay < 20*time.Second; delay *= 2 {
-		t.Logf("not yet listening: once more, after %v", delay)
-		state, out = interrupted(t, record, delay)
-	}
-	if state.ExitCode() != exitInterrupted {
-		t.Fatalf("%v:\n%s", state, out)
-	}
-	r, err := results.Read(record)
-	if err != nil || !r.Interrupted || r.Run.Stopped != results.StopInterrupted || r.Run.Iterations < 1 || r.Run.MaxChange == nil {
-		t.Errorf("record %+v, %v", r, err)
-	}
-	if !strings.Contains(out, "interrupted") || strings.ContainsRune(out, '\r') {
-		t.Errorf("printed:\n%s", out)
-	}
-}
-
-// interrupted starts an endless run, sends it an interrupt after the delay and
-// returns how it ended and what it printed.
-func interrupted(t *testing.T, record string, delay time.Duration) (*os.ProcessState, string) {
-	t.Helper()
-	cmd := exec.Command(os.Args[0], "run", write(t, "c.yaml", small), "--record", record, "--set", "stop.iterations=1000000000")
-	cmd.Env = append(os.Environ(), mainVariable+"=1")
-	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &out
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	killed := time.AfterFunc(delay+20*time.Second, func() { cmd.Process.Kill() })
-	defer killed.Stop()
-	time.Sleep(delay)
-	if err := cmd.Process.Signal(os.Interrupt); err != nil {
-		cmd.Process.Kill()
-		cmd.Wait()
-		t.Skip("SKIPPED: this system sends no interrupt: ", err)
-	}
-	cmd.Wait()
-	return cmd.ProcessState, out.String()
-}
-
-// diedOfSignal reports whether a process was ended by the interrupt itself: it
-// was too young to listen.
-func diedOfSignal(state *os.ProcessState) bool {
-	return !state.Exited() && strings.Contains(state.String(), os.Interrupt.String())
-}
-
 // What cannot be written is said before the run, all at once.
 func TestOutputsThatCannotBeWritten(t *testing.T) {
 	dir := t.TempDir()
@@ -428,29 +366,30 @@ func TestWallsThatUseTime(t *testing.T) {
 	}
 }
 
-// One device and several, every scheme, both paths: the field files are the
-// same to the last byte.
+// Whatever the devices, the scheme, the path and the steps between two exchanges, the field files are the same to the last byte, and
+// the record says how many steps there were.
 func TestFilesAreTheSameFromAnyRun(t *testing.T) {
 	var want []byte
-	for i, args := range []string{
-		"devices.count=1 exchange.scheme=auto", "devices.count=3 exchange.scheme=baseline",
-		"devices.count=4 exchange.scheme=two-stream exchange.order=pairwise", "devices.count=4 exchange.scheme=assisted exchange.path=peer",
+	for _, tc := range []struct {
+		set   string
+		steps int
+	}{
+		{"devices.count=1 exchange.scheme=auto", 0}, {"devices.count=3 exchange.scheme=baseline", 0},
+		{"devices.count=4 exchange.scheme=two-stream exchange.order=pairwise", 0}, {"devices.count=4 exchange.scheme=assisted exchange.path=peer", 0},
+		{"exchange.steps=4", 4}, {"exchange.scheme=resident exchange.steps=3", 3}, {"exchange.steps=auto", 0}, // host devices try nothing
 	} {
-		file := filepath.Join(t.TempDir(), fmt.Sprintf("%d.npy", i))
+		file := filepath.Join(t.TempDir(), "u.npy")
 		flags := []string{"--set", "output.field=" + file, "--set", "exchange.path=auto"}
-		for _, a := range strings.Fields(args) {
-			flags = append(flags, "--set", a)
+		for s := range strings.FieldsSeq(tc.set) {
+			flags = append(flags, "--set", s)
 		}
-		run(t, small, flags...)
-		got, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		_, r := run(t, small, flags...)
+		got := content(t, file)
 		if want == nil {
 			want = got
 		}
-		if !bytes.Equal(got, want) {
-			t.Errorf("%s gives another file", args)
+		if !bytes.Equal(got, want) || r.Run.StepsAnExchange != tc.steps {
+			t.Errorf("%s: %d steps an exchange in the record, not %d, or another file", tc.set, r.Run.StepsAnExchange, tc.steps)
 		}
 	}
 }

@@ -4,7 +4,6 @@ package main
 
 import (
 	"bytes"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -41,13 +40,8 @@ type process struct {
 	listening string // a file that it makes once it catches signals
 }
 
-// start starts halox, by way of the shell where before says what it does first.
-func start(t *testing.T, before string, args ...string) *process {
-	return startAt(t, before, "", args...)
-}
-
-// startAt is start of a process that counts as listening once it is in a function too.
-func startAt(t *testing.T, before, function string, args ...string) *process {
+// start starts halox, by way of the shell where before says what it does first. It counts as listening once it is in a function too.
+func start(t *testing.T, before, function string, args ...string) *process {
 	t.Helper()
 	p := &process{cmd: exec.Command(os.Args[0], args...), ended: make(chan struct{}), listening: filepath.Join(t.TempDir(), "listening")}
 	if before != "" {
@@ -83,49 +77,19 @@ func await(t *testing.T, holds func() bool) {
 	}
 }
 
-// signalLimit is how long a process may go on after a signal.
-const signalLimit = 2 * time.Second
-
-// stopped sends a signal and checks that the process ends in time, as one that was interrupted, or
-// with one of the other codes. What it waits for a core meanwhile does not count: others may use them.
+// stopped sends a signal and checks that the process ends, as one that was interrupted, or with one of the other codes. A process that
+// neither stops nor is ended by force goes on for ever: the limit is for that, and not for how long a busy machine takes.
 func (p *process) stopped(t *testing.T, s syscall.Signal, codes ...int) {
 	t.Helper()
-	before := p.queued()
 	if err := p.cmd.Process.Signal(s); err != nil {
 		t.Fatal(err)
 	}
-	begin, late := time.Now(), time.Duration(0)
-	for ended := false; !ended; {
-		select {
-		case <-p.ended:
-			ended = true
-		case <-time.After(5 * time.Millisecond):
-			for thread, now := range p.queued() {
-				late = max(late, now-before[thread])
-			}
-		}
-		if took := time.Since(begin); took > 4*signalLimit+late {
-			t.Fatalf("%v after %v it goes on:\n%s", took, s, &p.out)
-		}
+	select {
+	case <-p.ended:
+	case <-time.After(time.Minute):
+		t.Fatalf("a minute after %v it goes on:\n%s", s, &p.out)
 	}
-	if took := time.Since(begin); took > signalLimit+late || !slices.Contains(append(codes, exitInterrupted), p.cmd.ProcessState.ExitCode()) {
-		t.Errorf("%v after %v, of which %v in wait of a core: %v:\n%s", took, s, late, p.cmd.ProcessState, &p.out)
+	if !slices.Contains(append(codes, exitInterrupted), p.cmd.ProcessState.ExitCode()) {
+		t.Errorf("after %v: %v:\n%s", s, p.cmd.ProcessState, &p.out)
 	}
-}
-
-// queued returns how long each thread of the process was ready to run and did not, where the system counts that.
-func (p *process) queued() map[string]time.Duration {
-	all := map[string]time.Duration{}
-	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", p.cmd.Process.Pid)) // the pattern is well formed
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			continue // the thread has ended
-		}
-		var ran, waited time.Duration
-		if _, err := fmt.Sscan(string(text), &ran, &waited); err == nil {
-			all[file] = waited
-		}
-	}
-	return all
 }
