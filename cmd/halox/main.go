@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -53,8 +54,9 @@ func newRoot() *cobra.Command {
 		},
 	}
 	root.SetFlagErrorFunc(flagError)
+	cobra.AddTemplateFunc("plain", func(s string) string { return strings.ReplaceAll(s, "[=true|false]", "             ") })
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), "FlagUsages", "FlagUsages | plain"))
 	root.AddCommand(newRunCommand(), newDevicesCommand(), newConfigCommand(), newBenchCommand(), newPlanCommand(),
-		newVerifyCommand(),
-		newPlotCommand(), newResultsCommand(), newProbeCommand())
+		newVerifyCommand(), newPlotCommand(), newResultsCommand(), newProbeCommand())
 	return root
 }

@@ -310,6 +310,13 @@ func TestBadUseIsRefused(t *testing.T) {
 	}
 }
 
+// The help names booleans without their values, which everybody knows.
+func TestHelp(t *testing.T) {
+	if code, out, errs := cli("run", "--help"); code != 0 || !strings.Contains(out, "\n  -q, --quiet  ") || strings.Contains(out, "true|false") {
+		t.Errorf("exit %d: %s%s", code, out, errs)
+	}
+}
+
 // A driver that HALOX_CUDA names has to be there, unless host devices are asked for.
 func TestDriverThatIsNamed(t *testing.T) {
 	t.Setenv("HALOX_CUDA", "/nowhere/libcuda.so")
