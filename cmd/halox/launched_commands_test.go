@@ -167,22 +167,3 @@ func TestLaunchedBenchResumes(t *testing.T) {
 		}
 	})
 }
-
-// What is of one process is refused, once.
-func TestLaunchedCommandsOfOne(t *testing.T) {
-	testdevices.InTurn(t, 0, 8)
-	config := write(t, "c.yaml", small)
-	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
-		for _, args := range testdevices.Again(2, [][]string{
-			{"bench", "ranks"}, {"bench", "latency"}, {"bench", "sweep"}, {"bench", "pack"}, {"bench", "pingpong"},
-			{"verify", config, "--ranks-for", "1s"}, {"plan", config, "--hosts", "8"},
-		}) {
-			words := " is of one process, and a launcher started 2: "
-			r := launchHalox(t, in, 2, nil, args...)
-			r.Fails(t, words)
-			if n := strings.Count(r.Out, words); n != 1 {
-				t.Errorf("%v: said %d times:\n%s", args, n, r.Out)
-			}
-		}
-	})
-}

@@ -111,15 +111,6 @@ func TestLaunchedRun(t *testing.T) {
 	})
 }
 
-// Where the devices of all processes are too many for the steps between two exchanges, fewer steps are named too.
-func TestLaunchedStepsThatDoNotFit(t *testing.T) {
-	config := write(t, "c.yaml", small)
-	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
-		r := launchHalox(t, in, 2, nil, "run", config, "-q", "--set", "grid.size=[1,1,14]", "--set", "exchange.steps=5")
-		r.Fails(t, "over 1 hosts of 4 devices", "or fewer steps between two exchanges than 5")
-	})
-}
-
 // checkLaunched compares the record of so many processes, of two devices each, with that of one.
 func checkLaunched(t *testing.T, got, alone *results.Record, ranks int) {
 	t.Helper()
@@ -165,38 +156,6 @@ func TestLaunchedRunStopsTogether(t *testing.T) {
 	})
 }
 
-// What is wrong is said once.
-func TestLaunchedRunFails(t *testing.T) {
-	testdevices.InTurn(t, 4, 8)
-	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
-		for words, args := range map[string][]string{
-			"grid.size":                       {"run", write(t, "c.yaml", small), "--set", "grid.size=[0,1]"},
-			"graph runs steps of one process": {"run", write(t, "c.yaml", small), "--set", "exchange.scheme=graph"},
-			"no such file":                    {"run", filepath.Join(t.TempDir(), "none.yaml")},
-		} {
-			r := launchHalox(t, in, 3, nil, args...)
-			r.Fails(t, words)
-			if n := strings.Count(r.Out, words); n != 1 {
-				t.Errorf("%q is said %d times:\n%s", words, n, r.Out)
-			}
-		}
-	})
-}
-
-// Where rank 0 cannot write what came out it alone says so, and the others end as it does.
-func TestLaunchedOutputFails(t *testing.T) {
-	config := write(t, "c.yaml", small)
-	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
-		folder := filepath.Join(t.TempDir(), "out")
-		r := launchHalox(t, in, 3, []string{spoilVariable + "=" + folder}, "run", config, "-q",
-			"--set", "output.field="+filepath.Join(folder, "u.npy"), "--set", "stop.iterations=500")
-		r.Fails(t, "write field")
-		if n := strings.Count(r.Out, "write field"); n != 1 {
-			t.Errorf("it is said %d times:\n%s", n, r.Out)
-		}
-	})
-}
-
 // One trace has what the devices of all processes did, at times of one clock.
 func TestLaunchedTrace(t *testing.T) {
 	config := write(t, "c.yaml", small)
@@ -238,6 +197,37 @@ func TestLaunchedTrace(t *testing.T) {
 		}
 		if wires == 0 || messages < 6*2 || first[0] > last[1] || first[1] > last[0] || min(first[0], first[1]) != 0 {
 			t.Errorf("%d streams of messages, of which %d were sent; rank 0 from %v to %v, rank 1 from %v to %v", wires, messages, first[0], last[0], first[1], last[1])
+		}
+	})
+}
+
+// What is wrong is said once, by rank 0 alone where it cannot write what came out, and the others end as it does.
+func TestLaunchedRunFails(t *testing.T) {
+	testdevices.InTurn(t, 4, 8)
+	config, folder := write(t, "c.yaml", small), filepath.Join(t.TempDir(), "out")
+	const ofOne = " is of one process, and a launcher started 3: "
+	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
+		for _, tc := range testdevices.Again(3, []struct{ words, args string }{
+			{"write field", "run " + config + " -q --set stop.iterations=500 --set output.field=" + filepath.Join(folder, "u.npy")},
+			{"graph runs steps of one process", "run " + config + " --set exchange.scheme=graph"},
+			{"or fewer steps between two exchanges than 5", "run " + config + " -q --set grid.size=[1,1,14] --set exchange.steps=5"},
+			{"grid.size", "run " + config + " --set grid.size=[0,1]"},
+			{"no such file", "run " + filepath.Join(t.TempDir(), "none.yaml")},
+			{ofOne, "bench ranks"}, {ofOne, "bench latency"}, {ofOne, "bench sweep"}, {ofOne, "bench pack"}, {ofOne, "bench pingpong"},
+			{ofOne, "verify " + config + " --ranks-for 1s"}, {ofOne, "plan " + config + " --hosts 8"},
+		}) {
+			var env []string
+			if tc.words == "write field" {
+				if err := os.RemoveAll(folder); err != nil {
+					t.Fatal(err)
+				}
+				env = []string{spoilVariable + "=" + folder}
+			}
+			r := launchHalox(t, in, 3, env, strings.Fields(tc.args)...)
+			r.Fails(t, tc.words)
+			if n := strings.Count(r.Out, tc.words); n != 1 {
+				t.Errorf("%s: said %d times:\n%s", tc.args, n, r.Out)
+			}
 		}
 	})
 }
