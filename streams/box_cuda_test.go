@@ -10,21 +10,11 @@ import (
 	"github.com/halox/halox/internal/cuda/cudafake"
 )
 
-func TestCopyBoxCUDA(t *testing.T) {
-	t.Run("fake", func(t *testing.T) { copyBoxesCUDA(t, cudafake.Build(t)) })
-	t.Run("gpu", func(t *testing.T) { copyBoxesCUDA(t, "") })
-}
+// Boxes are copied before and after the first and the last device, which are one where there is one,
+// have access to each other.
+func TestCopyBoxCUDA(t *testing.T) { onCUDA(t, copyBoxesCUDA) }
 
-// copyBoxesCUDA copies before and after the first and the last device, which are
-// one where there is one, have access to each other.
-func copyBoxesCUDA(t *testing.T, library string) {
-	p, err := CUDAPlatform(library)
-	if errors.Is(err, ErrNoDriver) {
-		t.Skip("SKIPPED: no GPU: ", err)
-	}
-	check(t, err)
-	devices, err := p.Open()
-	check(t, err)
+func copyBoxesCUDA(t *testing.T, devices []*Device) {
 	first, last := devices[0], devices[len(devices)-1]
 	t.Run("access=false", func(t *testing.T) { copyBoxes(t, devices) })
 	t.Run("access=true", func(t *testing.T) {
@@ -34,22 +24,16 @@ func copyBoxesCUDA(t *testing.T, library string) {
 		check(t, first.EnablePeer(last), last.EnablePeer(first))
 		copyBoxes(t, devices)
 	})
-	check(t, CloseAll(devices), p.Close())
 }
 
 // Each box takes the driver's leanest call for it, and one.
 func TestCopyBoxCallsTheDriver(t *testing.T) {
-	library := cudafake.Build(t)
-	fake := cudafake.Inspect(t, library)
-	p, err := CUDAPlatform(library)
-	check(t, err)
-	devices, err := p.Open()
-	check(t, err)
-	d := devices[0]
+	r := newRig(t, 2)
+	d, fake := r.devices[0], r.fake
 	s := must(d.NewStream(Normal))(t)
 	const limit, size = 1 << 20, 4 << 20 // the fake's pitch
 	a, b := must(d.Alloc(size))(t), must(d.Alloc(size))(t)
-	far := must(devices[1].Alloc(size))(t)
+	far := must(r.devices[1].Alloc(size))(t)
 	host := must(d.AllocPinned(size))(t)
 	on := func(m *Memory, pitch, plane int64) Pitched { return Pitched{m.All(), 0, pitch, plane} }
 	for _, tc := range []struct {
@@ -90,7 +74,6 @@ func TestCopyBoxCallsTheDriver(t *testing.T) {
 			}
 		})
 	}
-	check(t, CloseAll(devices), p.Close())
 }
 
 // copyCalls counts the calls of all copies.

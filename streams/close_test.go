@@ -55,3 +55,108 @@ func TestAHangingStreamKillsItsDevice(t *testing.T) {
 		t.Error("memory was freed that the stream may use")
 	}
 }
+
+// What is nil is an error of the call that got it.
+func TestWhatIsNilIsRefused(t *testing.T) {
+	d := hostDevices(t, 1)[0]
+	s := must(d.NewStream(Normal))(t)
+	m := must(d.Alloc(8))(t)
+	e := must(d.NewTimedEvent())(t)
+	var signal = must(d.NewSignal("nobody"))(t)
+	errorOf := func(_ any, err error) error { return err }
+	var none *Stream
+	nothing := func() error { return nil }
+	for name, err := range map[string]error{
+		"copy on no stream":       none.Copy(m.All(), m.All()),
+		"copy a box on no stream": none.CopyBox(Pitched{}, Pitched{}, 1, 1, 1),
+		"launch on no stream":     none.Launch(nil),
+		"record on no stream":     none.Record(e),
+		"wait on no stream":       none.Wait(e),
+		"sync no stream":          none.Sync(time.Second),
+		"signal on no stream":     signal.Record(nil),
+		"await in no group":       signal.Wait(nil, s, 0),
+		"time since no event":     errorOf(e.Since(nil)),
+		"no event is done":        errorOf((*Event)(nil).Done()),
+		"access no device":        errorOf(d.CanAccess(nil)),
+		"enable no peer":          d.EnablePeer(nil),
+		"capture no stream":       errorOf(Capture(nil, nil, nothing)),
+		"capture beside none":     errorOf(Capture(s, []*Stream{nil}, nothing)),
+		"capture nothing":         errorOf(Capture(s, nil, nil)),
+		"a kernel on no memory":   errorOf(d.NewKernel(KernelSpec{Name: "k", Uses: []Span{{}}, Run: func() {}})),
+		"a kernel of no form":     errorOf(d.NewKernel(KernelSpec{Name: "k"})),
+		"wrap no bytes":           errorOf(d.WrapBytes(nil)),
+		"within a host device":    d.Within(nothing),
+		"allocate on no device":   errorOf((*Device)(nil).Alloc(8)),
+		"pin on no device":        errorOf((*Device)(nil).AllocPinned(8)),
+		"a stream of no device":   errorOf((*Device)(nil).NewStream(Normal)),
+		"an event of no device":   errorOf((*Device)(nil).NewEvent()),
+		"a kernel of no device":   errorOf((*Device)(nil).NewKernel(KernelSpec{})),
+		"upload nothing":          errorOf(Upload[int32](d, nil)),
+		"upload to no device":     errorOf(Upload(nil, []int32{1})),
+	} {
+		if err == nil {
+			t.Errorf("%s is no error", name)
+		}
+	}
+	if d.Reaches(nil) || s.Handle() != 0 {
+		t.Error("no memory is reached, or a host stream has a handle")
+	}
+	check(t, CloseAll([]*Device{nil}))
+}
+
+// Memory that is closed is not copied, nor is anything done on a stream that is closed; the device lives.
+func TestWhatIsClosedIsRefused(t *testing.T) {
+	d := hostDevices(t, 1)[0]
+	s, gone := must(d.NewStream(Normal))(t), must(d.NewStream(Normal))(t)
+	m, freed := must(d.Alloc(8))(t), must(d.AllocPinned(8))(t)
+	check(t, gone.Close(), freed.Close())
+	box := func(m *Memory) Pitched { return Pitched{Span: m.All()} }
+	for name, c := range map[string]struct{ err, want error }{
+		"to freed memory":       {s.Copy(freed.All(), m.All()), errFreed},
+		"from freed memory":     {s.Copy(m.All(), freed.All()), errFreed},
+		"a box to freed memory": {s.CopyBox(box(freed), box(m), 8, 1, 1), errFreed},
+		"on a closed stream":    {gone.Copy(m.Span(0, 4), m.Span(4, 4)), errClosed},
+		"a box on a closed one": {gone.CopyBox(box(m), box(m), 8, 1, 1), errClosed},
+		"wait for a closed one": {gone.Sync(testLimit), errClosed},
+	} {
+		if !errors.Is(c.err, c.want) {
+			t.Errorf("%s: %v", name, c.err)
+		}
+	}
+	check(t, s.Sync(testLimit), d.Err())
+}
+
+// However many streams wait for a kernel that never ends, on its device and on others, closing the
+// devices or Resources of their streams takes one grace.
+func TestCloseOfWhatHangsTakesOneGrace(t *testing.T) {
+	t.Run("devices", func(t *testing.T) { closeWhatHangs(t, func(d []*Device, _ Resources) error { return CloseAll(d) }) })
+	t.Run("resources", func(t *testing.T) { closeWhatHangs(t, func(_ []*Device, r Resources) error { return r.Close() }) })
+}
+
+func closeWhatHangs(t *testing.T, closeAll func(d []*Device, r Resources) error) {
+	t.Parallel()
+	const grace, devices = 3 * time.Second, 12 // a grace a device takes longer than the limit
+	var made Resources
+	d := hostDevices(t, devices)
+	end := make(chan struct{})
+	defer close(end)
+	endless := must(d[0].NewKernel(KernelSpec{Name: "endless", Run: func() { <-end }}))(t)
+	e := must(d[0].NewEvent())(t)
+	for i, one := range d {
+		one.SetGrace(grace)
+		for k := range 3 {
+			s := must(one.NewStream(Normal))(t)
+			made.Add(s)
+			if i == 0 && k == 0 {
+				check(t, s.Launch(endless), s.Record(e))
+			} else {
+				check(t, s.Wait(e))
+			}
+		}
+	}
+	begin := time.Now()
+	err := closeAll(d, made)
+	if took := time.Since(begin); took > (devices-1)*grace || !errors.Is(err, errHangs) {
+		t.Errorf("it took %v: %v", took, err)
+	}
+}

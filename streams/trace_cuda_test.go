@@ -4,28 +4,18 @@ package streams
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/halox/halox/internal/cuda"
-	"github.com/halox/halox/internal/cuda/cudafake"
 )
 
-func TestTraceCUDA(t *testing.T) {
-	t.Run("fake", func(t *testing.T) { traceCUDA(t, cudafake.Build(t), false) })
-	t.Run("gpu", func(t *testing.T) { traceCUDA(t, "", true) })
-}
+// Copies go to and fro on each device, one device after the other in a ring, and the trace agrees with
+// what is known of it. The fake knows no durations.
+func TestTraceCUDA(t *testing.T) { onCUDA(t, traceCUDA) }
 
-// traceCUDA copies to and fro on each device, one device after the other in a ring, and
-// holds the trace against what is known of it. The fake knows no durations.
-func traceCUDA(t *testing.T, library string, real bool) {
-	p, err := CUDAPlatform(library)
-	if errors.Is(err, ErrNoDriver) {
-		t.Skip("SKIPPED: no GPU: ", err)
-	}
-	check(t, err)
-	d, err := p.Open()
-	check(t, err)
+func traceCUDA(t *testing.T, d []*Device) {
 	tracer := must(NewTracer(d, Window{1, 2}))(t)
 	const bytes = 64 << 20
 	ring := make([]*Stream, len(d))
@@ -50,12 +40,13 @@ func traceCUDA(t *testing.T, library string, real bool) {
 	trace := tracer.Trace()
 	check(t, trace.Err())
 	checkOperations(t, trace)
+	real := !strings.HasSuffix(t.Name(), "/fake")
 	for i, dev := range trace.Devices {
 		if len(dev.Streams) != 1 || len(dev.Streams[0].Operations) != 4 || dev.Lost != 0 {
 			t.Fatalf("device %d: %+v", i, dev)
 		}
 		t.Logf("%v: times within %v of the others'", dev.Device, dev.Within)
-		if dev.Within <= 0 || dev.Within > 10*time.Millisecond {
+		if dev.Within <= 0 || real && dev.Within > 10*time.Millisecond {
 			t.Errorf("device %d: times are within %v", i, dev.Within)
 		}
 	}
@@ -63,7 +54,7 @@ func traceCUDA(t *testing.T, library string, real bool) {
 		checkPlausible(t, trace, wall)
 		checkRing(t, trace)
 	}
-	check(t, tracer.Close(), CloseAll(d), p.Close())
+	check(t, tracer.Close())
 }
 
 // checkPlausible fails the test unless operations take as long as they can.
@@ -110,13 +101,9 @@ func TestTraceOfADriverThatFails(t *testing.T) {
 		{"no times", "cuEventElapsedTime"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			library := cudafake.Build(t)
-			fake := cudafake.Inspect(t, library)
-			p, err := CUDAPlatform(library)
-			check(t, err)
-			d, err := p.Open()
-			check(t, err)
-			fake.Fail(tc.call, int(cuda.CodeOutOfMemory), 1, 1)
+			r := newRig(t, 2)
+			d := r.devices
+			r.fake.Fail(tc.call, int(cuda.CodeOutOfMemory), 1, 1)
 			tracer, err := NewTracer(d, Window{1, 1})
 			if err == nil {
 				s := must(d[0].NewStream(Normal))(t)
@@ -128,10 +115,6 @@ func TestTraceOfADriverThatFails(t *testing.T) {
 			}
 			if !errors.Is(err, cuda.CodeOutOfMemory) {
 				t.Errorf("error %v", err)
-			}
-			check(t, CloseAll(d), p.Close())
-			if live := fake.Live(); live != (cudafake.Live{}) {
-				t.Errorf("left behind: %+v", live)
 			}
 		})
 	}

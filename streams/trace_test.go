@@ -183,24 +183,6 @@ func TestTraceOfAStreamThatHangs(t *testing.T) {
 	}
 }
 
-// A traced stream allocates as little as any other, in the window and outside.
-func TestTracingAllocatesNothing(t *testing.T) {
-	d, _ := traced(t, 1)
-	s := must(d[0].NewStream(Normal))(t)
-	m := must(d[0].Alloc(64))(t)
-	e := must(d[0].NewEvent())(t)
-	k := sleeper(t, d[0], "k", Sweep, 0)
-	for _, step := range []int64{3, 6} {
-		s.BeginStep(step)
-		n := testing.AllocsPerRun(20, func() {
-			check(t, s.Launch(k), s.Copy(m.Span(0, 32), m.Span(32, 32)), s.Record(e), s.Wait(e))
-		})
-		if n > 0 {
-			t.Errorf("step %d: %v allocations", step, n)
-		}
-	}
-}
-
 // One tracer a device; after Close there may be another, and streams that are left go on.
 func TestTracersInTurn(t *testing.T) {
 	d := hostDevices(t, 1)

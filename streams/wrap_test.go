@@ -6,24 +6,27 @@ import (
 	"bytes"
 	"errors"
 	"testing"
-
-	"github.com/halox/halox/internal/cuda/cudafake"
 )
 
 // What the caller made is used, and left as it is by Close.
-func TestWrappedStreamAndMemory(t *testing.T) {
-	t.Run("fake", func(t *testing.T) { wrapAndUse(t, cudafake.Build(t)) })
-	t.Run("gpu", func(t *testing.T) { wrapAndUse(t, "") })
+func TestWrappedStreamAndMemory(t *testing.T) { onCUDA(t, wrapAndUse) }
+
+// onCUDA runs a test with the GPUs of a fake driver, and with those of this machine.
+func onCUDA(t *testing.T, f func(t *testing.T, d []*Device)) {
+	t.Run("fake", func(t *testing.T) { f(t, newRig(t, 2).devices) })
+	t.Run("gpu", func(t *testing.T) {
+		p, err := CUDAPlatform("")
+		if errors.Is(err, ErrNoDriver) {
+			t.Skip("SKIPPED: no GPU: ", err)
+		}
+		check(t, err)
+		devices := must(p.Open())(t)
+		t.Cleanup(func() { check(t, CloseAll(devices), p.Close()) })
+		f(t, devices)
+	})
 }
 
-func wrapAndUse(t *testing.T, library string) {
-	p, err := CUDAPlatform(library)
-	if errors.Is(err, ErrNoDriver) {
-		t.Skip("SKIPPED: no GPU: ", err)
-	}
-	check(t, err)
-	devices, err := p.Open(0)
-	check(t, err)
+func wrapAndUse(t *testing.T, devices []*Device) {
 	d := devices[0]
 	stream := must(d.NewStream(Normal))(t)
 	memory := must(d.Alloc(64))(t)
@@ -60,5 +63,4 @@ func wrapAndUse(t *testing.T, library string) {
 	if err := d.Within(func() error { return inside }); err == nil || errors.Is(err, inside) {
 		t.Errorf("within a GPU that is closed: %v", err)
 	}
-	check(t, p.Close())
 }
