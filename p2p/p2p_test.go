@@ -26,18 +26,10 @@ func TestHostLinksAreUsable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, a := range d {
-		for _, b := range d {
-			link := links.Between(a, b)
-			if a == b {
-				if link != nil {
-					t.Errorf("%v has a link to itself", a)
-				}
-				continue
-			}
-			if !link.Access || !link.Usable || link.Kind != "memory" {
-				t.Errorf("link %v to %v: %+v", a, b, link)
-			}
+	for i := range 9 {
+		a, b := d[i/3], d[i%3]
+		if link := links.Between(a, b); (link == nil) != (a == b) || link != nil && (!link.Access || !link.Usable || link.Kind != "memory") {
+			t.Errorf("link %v to %v: %+v", a, b, link)
 		}
 	}
 }
@@ -75,27 +67,7 @@ func TestChoose(t *testing.T) {
 }
 
 func TestRoutesMoveTheirBytes(t *testing.T) {
-	const n, limit = 999, 10 * time.Second
-	for _, path := range []Path{Peer, Staged} {
-		t.Run("path="+string(path), func(t *testing.T) {
-			d := hostDevices(t, 2)
-			src, err1 := d[0].Alloc(n + 1)
-			dst, err2 := d[1].Alloc(n + 2)
-			r, err3 := NewRoute(path, dst.Span(2, n), src.Span(1, n))
-			out, err4 := d[0].NewStream(streams.Normal)
-			in, err5 := d[1].NewStream(streams.Normal)
-			if err := errors.Join(err1, err2, err3, err4, err5); err != nil {
-				t.Fatal(err)
-			}
-			fillPattern(src.Bytes(), 7)
-			if err := errors.Join(r.Push(out), out.Sync(limit), r.Pull(in), in.Sync(limit)); err != nil {
-				t.Fatal(err)
-			}
-			if !bytes.Equal(dst.Bytes()[2:], src.Bytes()[1:]) || dst.Bytes()[1] != 0 {
-				t.Error("the bytes did not arrive, or arrived beside")
-			}
-		})
-	}
+	moveBytes(t, hostDevices(t, 2), nil)
 	d := hostDevices(t, 1)[0]
 	m, _ := d.Alloc(8)
 	for _, bad := range []struct {
@@ -104,6 +76,39 @@ func TestRoutesMoveTheirBytes(t *testing.T) {
 	}{{Auto, m.All(), m.All()}, {Peer, m.Span(0, 4), m.All()}, {Peer, m.Span(0, 0), m.Span(0, 0)}} {
 		if _, err := NewRoute(bad.path, bad.dst, bad.src); err == nil {
 			t.Errorf("route %+v was made", bad)
+		}
+	}
+}
+
+// moveBytes sends bytes from the first device to the second by routes of each path, with offsets. It calls moved after each.
+func moveBytes(t *testing.T, d []*streams.Device, moved func(path Path)) {
+	t.Helper()
+	const n, at, limit = 999, 8, 30 * time.Second
+	for _, path := range []Path{Peer, Staged} {
+		in, err1 := d[0].AllocPinned(n + at)
+		src, err2 := d[0].Alloc(n + at)
+		dst, err3 := d[1].Alloc(n + 2*at)
+		out, err4 := d[1].AllocPinned(n + 2*at)
+		sender, err5 := d[0].NewStream(streams.Normal)
+		receiver, err6 := d[1].NewStream(streams.Normal)
+		r, err7 := NewRoute(path, dst.Span(2*at, n), src.Span(at, n))
+		if err := errors.Join(err1, err2, err3, err4, err5, err6, err7); err != nil {
+			t.Fatal(err)
+		}
+		fillPattern(in.Bytes(), 7)
+		clear(out.Bytes())
+		if err := errors.Join(
+			receiver.Copy(dst.All(), out.All()), receiver.Sync(limit),
+			sender.Copy(src.All(), in.All()), r.Push(sender), sender.Sync(limit),
+			r.Pull(receiver), receiver.Copy(out.All(), dst.All()), receiver.Sync(limit), r.Close(), r.Close(),
+		); err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(out.Bytes(), append(make([]byte, 2*at), in.Bytes()[at:]...)) {
+			t.Errorf("path %s: the bytes did not arrive, or arrived beside", path)
+		}
+		if moved != nil {
+			moved(path)
 		}
 	}
 }

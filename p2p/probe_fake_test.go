@@ -1,17 +1,14 @@
 //go:build linux && cgo
 
-package p2p_test
+package p2p
 
 import (
-	"bytes"
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/halox/halox/internal/cuda"
 	"github.com/halox/halox/internal/cuda/cudafake"
-	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/streams"
 )
 
@@ -22,11 +19,17 @@ func fakeGPUs(t *testing.T) (*cudafake.Fake, []*streams.Device) {
 	library := cudafake.Build(t)
 	fake := cudafake.Inspect(t, library)
 	platform, err := streams.CUDAPlatform(library)
-	check(t, err)
+	if err != nil {
+		t.Fatal(err)
+	}
 	devices, err := platform.Open()
-	check(t, err)
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() {
-		check(t, streams.CloseAll(devices), platform.Close())
+		if err := errors.Join(streams.CloseAll(devices), platform.Close()); err != nil {
+			t.Error(err)
+		}
 		if live := fake.Live(); live != (cudafake.Live{}) {
 			t.Errorf("left behind: %+v", live)
 		}
@@ -56,8 +59,10 @@ func TestDiscover(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			fake, d := fakeGPUs(t)
 			tc.spoil(fake)
-			links, err := p2p.Discover(t.Context(), d, nil)
-			check(t, err)
+			links, err := Discover(t.Context(), d, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
 			if back := links.Between(d[1], d[0]); !back.Access || !back.Usable || back.Why != "" {
 				t.Errorf("the way back: %+v", back)
 			}
@@ -78,19 +83,23 @@ func failOnce(call string, code cuda.Code) func(*cudafake.Fake) {
 }
 
 // chooses checks that messages go over the link only if it is usable.
-func chooses(t *testing.T, links *p2p.Links, d []*streams.Device, link *p2p.Link) {
+func chooses(t *testing.T, links *Links, d []*streams.Device, link *Link) {
 	t.Helper()
-	path, why, err := links.Choose(p2p.Auto, d[0], d[1], p2p.MessageShape{Bytes: 8})
-	check(t, err)
-	_, _, refusal := links.Choose(p2p.Peer, d[0], d[1], p2p.MessageShape{Bytes: 8})
+	path, why, err := links.Choose(Auto, d[0], d[1], MessageShape{Bytes: 8})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _, refusal := links.Choose(Peer, d[0], d[1], MessageShape{Bytes: 8})
 	if link.Usable {
-		check(t, refusal)
-		if path != p2p.Peer {
+		if refusal != nil {
+			t.Fatal(refusal)
+		}
+		if path != Peer {
 			t.Errorf("auto takes %s: %s", path, why)
 		}
 		return
 	}
-	if path != p2p.Staged || why != link.Why {
+	if path != Staged || why != link.Why {
 		t.Errorf("auto takes %s: %s", path, why)
 	}
 	if refusal == nil || !strings.Contains(refusal.Error(), link.Why) {
@@ -109,21 +118,11 @@ func TestDiscoverEndsWhenADeviceDies(t *testing.T) {
 		t.Run(call, func(t *testing.T) {
 			fake, d := fakeGPUs(t)
 			failOnce(call, cuda.CodeNVLinkError)(fake)
-			_, err := p2p.Discover(t.Context(), d, nil)
+			_, err := Discover(t.Context(), d, nil)
 			if !errors.Is(err, cuda.CodeNVLinkError) || !strings.HasPrefix(err.Error(), says) {
 				t.Errorf("got %v", err)
 			}
 		})
-	}
-}
-
-func TestProbeOfALyingLinkIsAFault(t *testing.T) {
-	fake, d := fakeGPUs(t)
-	check(t, p2p.Probe(d[0], d[1]))
-	fake.SetLink(0, 1, cudafake.LinkLying)
-	fault, ok := errors.AsType[*p2p.Fault](p2p.Probe(d[0], d[1]))
-	if !ok || *fault != (p2p.Fault{From: d[0], To: d[1], Offset: 1 << 19, Wrong: 1, Of: 1 << 20}) {
-		t.Errorf("got %+v", fault)
 	}
 }
 
@@ -139,8 +138,10 @@ func (byBusID) Link(a, b string) (string, error) {
 
 func TestKindsComeFromTheBusIDs(t *testing.T) {
 	_, d := fakeGPUs(t)
-	links, err := p2p.Discover(t.Context(), d, byBusID{})
-	check(t, err)
+	links, err := Discover(t.Context(), d, byBusID{})
+	if err != nil {
+		t.Fatal(err)
+	}
 	if kind := links.Between(d[0], d[1]).Kind; kind != "0000:3b:00.0 0000:3c:00.0" {
 		t.Errorf("kind %q", kind)
 	}
@@ -150,35 +151,14 @@ func TestKindsComeFromTheBusIDs(t *testing.T) {
 }
 
 func TestRoutesOfGPUs(t *testing.T) {
-	const n, at, limit = 999, 8, 10 * time.Second
-	for _, path := range []p2p.Path{p2p.Peer, p2p.Staged} {
-		t.Run("path="+string(path), func(t *testing.T) {
-			fake, d := fakeGPUs(t)
-			if path == p2p.Staged {
-				fake.SetLink(0, 1, cudafake.LinkClosed)
-			}
-			in, err1 := d[0].AllocPinned(n)
-			src, err2 := d[0].Alloc(n + at)
-			dst, err3 := d[1].Alloc(n + 2*at)
-			out, err4 := d[1].AllocPinned(n)
-			sender, err5 := d[0].NewStream(streams.Normal)
-			receiver, err6 := d[1].NewStream(streams.Normal)
-			check(t, err1, err2, err3, err4, err5, err6)
-			r, err := p2p.NewRoute(path, dst.Span(2*at, n), src.Span(at, n))
-			check(t, err)
-			for i := range in.Bytes() {
-				in.Bytes()[i] = byte(i * 7)
-			}
-			check(t,
-				sender.Copy(src.Span(at, n), in.All()), r.Push(sender), sender.Sync(limit),
-				r.Pull(receiver), receiver.Copy(out.All(), dst.Span(2*at, n)), receiver.Sync(limit))
-			if !bytes.Equal(in.Bytes(), out.Bytes()) {
-				t.Error("the bytes did not arrive")
-			}
-			if peer := fake.Calls("cuMemcpyPeerAsync"); (peer == 1) != (path == p2p.Peer) {
-				t.Errorf("%d peer copies", peer)
-			}
-			check(t, r.Close(), r.Close())
-		})
+	fake, d := fakeGPUs(t)
+	if _, err := Discover(t.Context(), d, nil); err != nil {
+		t.Fatal(err)
 	}
+	before := fake.Calls("cuMemcpyPeerAsync")
+	moveBytes(t, d, func(path Path) {
+		if peer := fake.Calls("cuMemcpyPeerAsync") - before; peer != 1 {
+			t.Errorf("%d peer copies after path %s", peer, path)
+		}
+	})
 }
