@@ -14,7 +14,7 @@ func TestRunAllocatesNothing(t *testing.T) {
 	s := testdevices.Host(t, 2)
 	const n = 3
 	var channel ranks.Channel
-	m := make([]*streams.Memory, 2)
+	var m []*streams.Memory
 	p := ranks.Program{Name: "runs", Source: source(), Kernel: "ring", Threads: 32, Host: func(r *ranks.Rank) {
 		me, all := r.Index(ranks.All), r.Size(ranks.All)
 		mine := m[r.Device()].Bytes()[32*r.Index(ranks.Device):][:32]
@@ -33,13 +33,7 @@ func TestRunAllocatesNothing(t *testing.T) {
 		r.FreeWindow(w)
 	}}
 	w := opened(t, s, p, ranks.Options{Ranks: n})
-	for i, d := range s.Devices {
-		var err error
-		if m[i], err = d.Alloc(32 * n); err != nil {
-			t.Fatal(err)
-		}
-		defer m[i].Close()
-	}
+	m = memory(t, w, 32*n)
 	var err error
 	if channel, err = w.NewChannel(0, 2*n-1, 2, 16); err != nil {
 		t.Fatal(err)

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -55,7 +56,7 @@ func TestChannels(t *testing.T) {
 				rounds := onGPUs(t, s, fewByProxy(t, 40), 500)
 				var made []ranks.Channel
 				var wrong atomic.Uint64
-				w := opened(t, s, ranks.Program{Name: "channels", Source: messagesSource(), Kernel: "channels", Threads: 64, Host: func(r *ranks.Rank) {
+				w := opened(t, s, ranks.Program{Name: "channels", Source: sourceOf("messages.cu"), Kernel: "channels", Threads: 64, Host: func(r *ranks.Rank) {
 					n, me := r.Size(ranks.All), r.Index(ranks.All)
 					next, before := (me+1)%n, (me+n-1)%n
 					for _, s := range []struct{ out, in, before, slots, most int }{{3 * me, 3 * before, before, 4, 100}, {3*me + 1, 3*next + 1, next, 1, 16}, {3*me + 2, 3*me + 2, me, 2, 3}} {
@@ -84,81 +85,68 @@ func TestChannels(t *testing.T) {
 // A full channel blocks its sender, and drops nothing; what is wrong says so.
 func TestOddChannels(t *testing.T) {
 	testdevices.InTurn(t, 3, 8)
+	var made []ranks.Channel
+	message := make([]byte, 68)
 	cases := []struct {
-		what, want string
+		name, want string
 		is         error
+		host       func(r *ranks.Rank) (right bool) // by rank 2
 	}{
-		0: {"nobody reads", "rank 2 (%v) waited 300ms for rank 0 to read one of 8 messages of channel 0", ranks.ErrTimeout},
-		1: {"nobody sends", "rank 2 (%v) waited 300ms for message 1 of channel 1, of rank 3", ranks.ErrTimeout},
-		2: {"the wrong end", "rank 2 (%v) sent over channel 1, of which it is not that end", ranks.ErrArgument},
-		3: {"no such channel", "rank 2 (%v) received from channel 7, of which it is not that end", ranks.ErrArgument},
-		4: {"too long", "rank 2 (%v) sent 68 bytes over channel 0; 0 to 64 are possible, a multiple of 4", ranks.ErrArgument},
-		5: {"half a word", "rank 2 (%v) sent 6 bytes over channel 0; 0 to 64 are possible, a multiple of 4", ranks.ErrArgument},
+		{"full", "waited 300ms for rank 0 to read one of 8 messages of channel 0", ranks.ErrTimeout, func(r *ranks.Rank) bool {
+			for range 8 {
+				if !r.Send(made[0], message[:12]) {
+					return false
+				}
+			}
+			return !r.Send(made[0], message[:12])
+		}},
+		{"empty", "waited 300ms for message 1 of channel 1, of rank 3", ranks.ErrTimeout,
+			func(r *ranks.Rank) bool { return r.Receive(made[1], message) < 0 }},
+		{"wrong end", "sent over channel 1, of which it is not that end", ranks.ErrArgument,
+			func(r *ranks.Rank) bool { return !r.Send(made[1], message[:4]) }},
+		{"unknown channel", "received from channel 7, of which it is not that end", ranks.ErrArgument,
+			func(r *ranks.Rank) bool { return r.Receive(ranks.ChannelOf(7), message) < 0 }},
+		{"too long", "sent 68 bytes over channel 0; 0 to 64 are possible, a multiple of 4", ranks.ErrArgument,
+			func(r *ranks.Rank) bool { return !r.Send(made[0], message) }},
+		{"half a word", "sent 6 bytes over channel 0; 0 to 64 are possible, a multiple of 4", ranks.ErrArgument,
+			func(r *ranks.Rank) bool { return !r.Send(made[0], message[:6]) }},
 	}
 	eachLink(t, 2, func(t *testing.T, s *testdevices.Set) {
 		s.Devices = s.Devices[:min(2, len(s.Devices))]
 		each := 4 / len(s.Devices)
-		var made []ranks.Channel
-		var wrong atomic.Uint64
-		p := ranks.Program{Name: "odd_channel", Source: messagesSource(), Kernel: "odd_channel", Threads: 64, Host: func(r *ranks.Rank) {
-			what := ranks.Data[messages](r).Rounds
-			if r.Index(ranks.All) != 2 {
-				for !r.Failed() { // it does not wait for what is never sent: whose limit ends first would be chance
-					time.Sleep(time.Millisecond)
-				}
-				return
-			}
-			message, ok := make([]byte, 64), true
-			for i := 0; i < 9 && what == 0; i++ {
-				if ok = r.Send(made[0], message[:12]); ok != (i < 8) {
-					wrong.Store(uint64(i) + 1)
-				}
-			}
-			switch what {
-			case 1:
-				ok = r.Receive(made[1], message) >= 0
-			case 2:
-				ok = r.Send(made[1], message[:4])
-			case 3:
-				ok = r.Receive(ranks.ChannelOf(7), message) >= 0
-			case 4:
-				ok = r.Send(made[0], append(message, 1, 2, 3, 4))
-			case 5:
-				ok = r.Send(made[0], message[:6])
-			}
-			if ok {
-				wrong.Store(100)
-			}
-		}}
-		for what, c := range cases {
-			t.Run(c.what, func(t *testing.T) {
-				made = nil
-				o := ranks.Options{Ranks: each, Limit: time.Minute, Checks: true}
-				if c.is == ranks.ErrTimeout {
-					o.Limit = 300 * time.Millisecond
-				}
-				w := opened(t, s, p, o)
-				for _, ends := range [][2]int{{2, 0}, {3, 2}} {
-					c, err := w.NewChannel(ends[0], ends[1], 8, 64)
-					if err != nil {
-						t.Fatal(err)
+		for _, c := range cases {
+			t.Run(c.name, func(t *testing.T) {
+				var wrong atomic.Bool
+				p := ranks.Program{Name: "odd_channel", Source: sourceOf("messages.cu"), Kernel: "odd_channel", Threads: 64, Host: func(r *ranks.Rank) {
+					if r.Index(ranks.All) == 2 {
+						wrong.Store(!c.host(r))
+						return
 					}
-					made = append(made, c)
-				}
-				for range 2 {
-					data := make([]messages, len(s.Devices))
-					for i := range data {
-						data[i].Rounds = int64(what)
+					for !r.Failed() { // it does not wait for what is never sent: any limit could end first
+						time.Sleep(time.Millisecond)
 					}
-					err := ranks.Run(t.Context(), w, data)
-					want := fmt.Sprintf(c.want, s.Devices[2/each])
-					if !errors.Is(err, c.is) || !strings.Contains(err.Error(), want) {
-						t.Errorf("the error is %v, want %q", err, want)
+				}}
+				patiently(t, c.is, func(limit time.Duration) error {
+					w := opened(t, s, p, ranks.Options{Ranks: each, Limit: limit, Checks: true})
+					made = nil
+					for _, ends := range [][2]int{{2, 0}, {3, 2}} {
+						c, err := w.NewChannel(ends[0], ends[1], 8, 64)
+						if err != nil {
+							t.Fatal(err)
+						}
+						made = append(made, c)
 					}
-					if wrong.Load() != 0 {
-						t.Errorf("on the host, check %d", wrong.Load())
+					want := fmt.Sprintf("rank 2 (%v) %s", s.Devices[2/each], strings.Replace(c.want, "300ms", limit.String(), 1))
+					for range 2 {
+						data := slices.Repeat([]messages{{Rounds: callNamed(c.name)}}, len(s.Devices))
+						err := ranks.Run(t.Context(), w, data)
+						onGPU := slices.ContainsFunc(data, func(m messages) bool { return m.Wrong != 0 })
+						if !errors.Is(err, c.is) || !strings.Contains(err.Error(), want) || onGPU || wrong.Load() {
+							return fmt.Errorf("the error is %v, want %q; wrong on GPUs %t, on the host %t", err, want, onGPU, wrong.Load())
+						}
 					}
-				}
+					return nil
+				})
 			})
 		}
 	})

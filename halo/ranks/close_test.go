@@ -48,13 +48,8 @@ func TestCloseWaits(t *testing.T) {
 				if err := w.Close(); err != nil {
 					t.Errorf("close: %v", err)
 				}
-				select {
-				case err := <-ended:
-					if !errors.Is(err, want) {
-						t.Errorf("the run: %v, want %v", err, want)
-					}
-				case <-time.After(100 * time.Millisecond):
-					t.Errorf("closed before the run has ended: %v", <-ended)
+				if err := <-ended; !errors.Is(err, want) {
+					t.Errorf("the run: %v, want %v", err, want)
 				}
 			}
 			for range 5 {
@@ -62,10 +57,22 @@ func TestCloseWaits(t *testing.T) {
 			}
 
 			ctx, cancel := context.WithCancelCause(t.Context())
-			time.AfterFunc(100*time.Millisecond, func() { cancel(enough) })
-			closed(begin(ctx, time.Minute), enough)
+			ended, early := begin(ctx, time.Minute), make(chan struct{})
+			time.AfterFunc(100*time.Millisecond, func() {
+				select {
+				case <-early:
+					t.Error("closed before the run has ended")
+				default:
+				}
+				cancel(enough)
+			})
+			if err := w.Close(); err != nil {
+				t.Errorf("close: %v", err)
+			}
+			close(early)
+			closed(ended, enough) // again
 
-			ended := begin(t.Context(), limit)
+			ended = begin(t.Context(), limit)
 			if err := ranks.Run(t.Context(), w, make([]wrong, 2)); err == nil || !strings.Contains(err.Error(), "the world is running") {
 				t.Errorf("a second run: %v", err)
 			}

@@ -130,45 +130,53 @@ func TestFailures(t *testing.T) {
 					}
 					r.WaitNotifications(200, 1)
 				}}
-				is, o := ranks.ErrArgument, ranks.Options{Ranks: each, Limit: time.Minute, Checks: true}
+				is := ranks.ErrArgument
 				if strings.HasPrefix(c.want, "waited 300ms") {
-					is, o.Limit = ranks.ErrTimeout, 300*time.Millisecond
+					is = ranks.ErrTimeout
 				}
-				w := opened(t, s, p, o)
-				m = memory(t, w, 256*int64(each))
-				var data []wrong
-				for i := range w.Devices() {
-					data = append(data, wrong{m[i].Address(), callNamed(c.name), 4})
-				}
-				took, err := runUnlessStarved(t, w, data)
-				// If several waits time out at the same time, any may be the first.
-				if !errors.Is(err, is) || is != ranks.ErrTimeout && !strings.Contains(err.Error(), "ranks: rank 4 (") || !strings.Contains(err.Error(), c.want) && !strings.Contains(err.Error(), "of tag 200") {
-					t.Errorf("the error is %v, want %q", err, c.want)
-				}
-				if took > 10*time.Second {
-					t.Errorf("it took %v", took)
-				}
-				// The next run begins with the initial state again.
-				if err := ranks.Run(t.Context(), w, data); !errors.Is(err, is) {
-					t.Errorf("the second time the error is %v", err)
-				}
+				patiently(t, is, func(limit time.Duration) error {
+					w := opened(t, s, p, ranks.Options{Ranks: each, Limit: limit, Checks: true})
+					m = memory(t, w, 256*int64(each))
+					var data []wrong
+					for i := range w.Devices() {
+						data = append(data, wrong{m[i].Address(), callNamed(c.name), 4})
+					}
+					want := strings.Replace(c.want, "300ms", limit.String(), 1)
+					err := ranks.Run(t.Context(), w, data)
+					// If several waits time out at the same time, any may be the first.
+					if !errors.Is(err, is) || is != ranks.ErrTimeout && !strings.Contains(err.Error(), "ranks: rank 4 (") || !strings.Contains(err.Error(), want) && !strings.Contains(err.Error(), "of tag 200") {
+						return fmt.Errorf("the error is %v, want %q", err, want)
+					}
+					// The next run begins with the initial state again.
+					if err := ranks.Run(t.Context(), w, data); !errors.Is(err, is) {
+						return fmt.Errorf("the second time the error is %v", err)
+					}
+					return nil
+				})
 			})
 		}
 	})
 }
 
-// runUnlessStarved runs the program again, up to four times, if the wait at a barrier has timed out first: on a busy
-// machine a rank may have had no core for as long as the limit. It returns how long the last run took.
-func runUnlessStarved(t *testing.T, w *ranks.World, data []wrong) (took time.Duration, err error) {
-	for range 5 {
-		begun := time.Now()
-		err = ranks.Run(t.Context(), w, data)
-		took = time.Since(begun)
-		if !errors.Is(err, ranks.ErrTimeout) || !strings.Contains(err.Error(), "at a barrier of all ranks") {
-			break
-		}
+// patiently calls try, which returns what is wrong, with limits of waits from 300 ms to 20 s until nothing is: on a busy
+// machine a rank may get no core for as long as a short limit. Where no wait is to end by its limit, it is a minute.
+func patiently(t *testing.T, is error, try func(limit time.Duration) error) {
+	t.Helper()
+	limit, longest := 300*time.Millisecond, 10*time.Second
+	if is != ranks.ErrTimeout {
+		limit = time.Minute
 	}
-	return took, err
+	begun := time.Now()
+	err := try(limit)
+	if is != ranks.ErrTimeout && time.Since(begun) >= limit {
+		t.Errorf("it took %v", time.Since(begun))
+	}
+	for ; err != nil && limit < longest; err = try(limit) {
+		limit *= 4
+	}
+	if err != nil {
+		t.Error(err)
+	}
 }
 
 // The error names the rank that waits for what nobody sends, not one that waits for it at a barrier since before. A
@@ -177,14 +185,13 @@ func TestNamesWhoWaits(t *testing.T) {
 	for _, c := range []struct {
 		call, want string
 		is         error
-		limit      time.Duration
 		host       func(r *ranks.Rank)
 	}{
-		{"wait beside a barrier", "for 1 notifications of tag 3; 0 came", ranks.ErrTimeout, time.Second, func(r *ranks.Rank) {
+		{"wait beside a barrier", "for 1 notifications of tag 3; 0 came", ranks.ErrTimeout, func(r *ranks.Rank) {
 			time.Sleep(50 * time.Millisecond) // all others are at the barrier
 			r.WaitNotifications(3, 1)
 		}},
-		{"negative rank", "has a wrong argument", ranks.ErrArgument, math.MaxInt64, func(r *ranks.Rank) {
+		{"negative rank", "has a wrong argument", ranks.ErrArgument, func(r *ranks.Rank) {
 			r.PutNotify(ranks.Window{}, -1, 0, nil, 0)
 		}},
 	} {
@@ -195,16 +202,22 @@ func TestNamesWhoWaits(t *testing.T) {
 					c.host(r)
 				}
 			}}
-			w := opened(t, s, p, ranks.Options{Ranks: 2, Limit: c.limit, Checks: true})
-			m := memory(t, w, 512)
-			data := make([]wrong, len(m))
-			for i := range data {
-				data[i] = wrong{m[i].Address(), callNamed(c.call), 1}
-			}
-			_, err := runUnlessStarved(t, w, data)
-			if !errors.Is(err, c.is) || !strings.Contains(err.Error(), "rank 1 (") || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("%s: the error is %v", c.call, err)
-			}
+			patiently(t, c.is, func(limit time.Duration) error {
+				if c.is != ranks.ErrTimeout {
+					limit = math.MaxInt64
+				}
+				w := opened(t, s, p, ranks.Options{Ranks: 2, Limit: limit, Checks: true})
+				m := memory(t, w, 512)
+				data := make([]wrong, len(m))
+				for i := range data {
+					data[i] = wrong{m[i].Address(), callNamed(c.call), 1}
+				}
+				err := ranks.Run(t.Context(), w, data)
+				if !errors.Is(err, c.is) || !strings.Contains(err.Error(), "rank 1 (") || !strings.Contains(err.Error(), c.want) {
+					return fmt.Errorf("%s: the error is %v", c.call, err)
+				}
+				return nil
+			})
 		})
 	}
 }
@@ -277,7 +290,7 @@ func TestRankThatDoesNotEnd(t *testing.T) {
 	if first == nil || !errors.Is(first, why) || strings.Count(first.Error(), "p has not ended 1s after it should") != 1 {
 		t.Errorf("the error is %v", first)
 	}
-	if took := time.Since(begun); took < grace || took > 2*grace {
+	if took := time.Since(begun); took < grace || took > 30*time.Second {
 		t.Errorf("it took %v", took)
 	}
 	refused := func() {

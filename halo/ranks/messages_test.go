@@ -1,23 +1,14 @@
 package ranks_test
 
 import (
-	_ "embed"
 	"fmt"
 	"sync/atomic"
 	"testing"
 
 	"github.com/halox/halox/halo/ranks"
 	"github.com/halox/halox/internal/testdevices"
-	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/streams"
 )
-
-//go:embed testdata/messages.cu
-var messagesText string
-
-func messagesSource() kernels.Source {
-	return kernels.Source{Name: "messages.cu", Text: messagesText}
-}
 
 // messages is struct Messages of messages.cu.
 type messages struct {
@@ -65,10 +56,10 @@ func TestValues(t *testing.T) {
 				var wrong atomic.Uint64
 				var m []*streams.Memory
 				rounds := int64(onGPUs(t, s, 12, 1000))
-				w := opened(t, s, ranks.Program{Name: "values", Source: messagesSource(), Kernel: "values", Threads: 64, Host: func(r *ranks.Rank) {
+				w := opened(t, s, ranks.Program{Name: "values", Source: sourceOf("messages.cu"), Kernel: "values", Threads: 64, Host: func(r *ranks.Rank) {
 					mine := m[r.Device()].Bytes()[bytes*r.Index(ranks.Device):][:bytes]
 					for i := range mine {
-						mine[i] = poison
+						mine[i] = 0xee
 					}
 					w := r.CreateWindow(ranks.All, mine)
 					for t := range int(rounds) {

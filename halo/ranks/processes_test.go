@@ -42,7 +42,7 @@ func TestMain(m *testing.M) {
 		return nil
 	}
 	testmpi.Main(m, map[string]func() error{
-		"tests":                  asOneOf(30*time.Second, tests),
+		"tests":                  asOneOf(time.Minute, tests),
 		"tests of short waiting": asOneOf(4*time.Second, tests),
 	})
 }

@@ -142,7 +142,7 @@ func TestMisledProxy(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), want) || what == 0 && !errors.Is(err, ranks.ErrTimeout) {
 				t.Errorf("the error is %v, want %q", err, want)
 			}
-			if took := time.Since(begun); took > 10*time.Second {
+			if took := time.Since(begun); took > 30*time.Second {
 				t.Errorf("it took %v", took)
 			}
 		}

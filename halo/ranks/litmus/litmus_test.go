@@ -24,7 +24,7 @@ type kind struct {
 var kinds = []kind{{"puts", Tests.Puts}, {"counts", Tests.Counts}, {"barriers", Tests.Barriers}, {"all to one", Tests.AllToOne}}
 
 func testsOf(s *testdevices.Set) Tests {
-	t := Tests{Compiler: s.Compiler, Links: s.Links, Ranks: 3, Limit: 20 * time.Second}
+	t := Tests{Compiler: s.Compiler, Links: s.Links, Ranks: 3, Limit: time.Minute}
 	if testdevices.OnCPU(s.Devices[0]) {
 		t.Rounds = 40
 	}
@@ -109,7 +109,7 @@ func TestSoak(t *testing.T) {
 	const long = 300 * time.Millisecond
 	begun := time.Now()
 	done, err := tests.Soak(t.Context(), long, s.Devices...)
-	if err != nil || done.Turns < 2 || done.Rounds != 5*done.Turns || done.Took < long || time.Since(begun) > 20*long {
+	if err != nil || done.Turns < 1 || done.Rounds != 5*done.Turns || done.Took < long || time.Since(begun) > 30*time.Second {
 		t.Errorf("%+v, %v", done, err)
 	}
 	seen := map[string]bool{}

@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 func asOneOf(program func(t Tests, devices []*streams.Device) error) func() error {
 	return func() error {
 		ctx := context.Background()
-		p, err := mpi.Join(ctx, mpi.Options{Limit: 30 * time.Second})
+		p, err := mpi.Join(ctx, mpi.Options{Limit: time.Minute})
 		if err != nil || p.IsAlone() {
 			return fmt.Errorf("alone: %w", err)
 		}
@@ -41,7 +41,7 @@ func asOneOf(program func(t Tests, devices []*streams.Device) error) func() erro
 		if err != nil {
 			return err
 		}
-		err = program(Tests{Links: links, Processes: p, Limit: 20 * time.Second}, devices)
+		err = program(Tests{Links: links, Processes: p, Limit: time.Minute}, devices)
 		if err = errors.Join(err, streams.CloseAll(devices), platform.Close()); err == nil {
 			err = p.Close()
 		}

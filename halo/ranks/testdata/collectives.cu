@@ -1,13 +1,4 @@
 // Kernels of the tests of collectives.
-#include "ranks.cuh"
-
-using namespace ranks;
-
-__device__ unsigned hash(unsigned a, unsigned b) {
-	unsigned h = a * 0x9e3779b1u ^ (b + 0x7f4a7c15u) * 0x85ebca77u;
-	h ^= h >> 15, h *= 0xc2b2ae3du, h ^= h >> 13;
-	return h;
-}
 
 // What a rank gives: sums of such numbers are rounded.
 __device__ void give(double &v, unsigned h) { v = (double)(int)h / (1 + h % 7); }
@@ -56,25 +47,21 @@ extern "C" __global__ void collectives(const __grid_constant__ World world) {
 }
 
 // A rank that calls something else than the others.
-struct Odd {
-	i64 what, rank;
-};
-
 extern "C" __global__ void odd_one(const __grid_constant__ World world) {
 	__shared__ State state;
 	Rank rank(world, state);
-	const Odd &data = rank.data<Odd>();
+	const Wrong &data = rank.data<Wrong>();
 	const bool odd = rank.index() == data.rank;
 	__shared__ double v[8];
 	if (threadIdx.x < 8) v[threadIdx.x] = 1;
 	bool ok = rank.allreduce(v, v, 8, SUM);
 	if (ok && threadIdx.x < 8 && v[threadIdx.x] != rank.size()) trap();
-	if (odd && data.what == 0) ok = rank.allreduce(v, v, 7, SUM);
-	else if (odd && data.what == 1) ok = rank.allreduce(v, v, 8, MAX);
-	else if (odd && data.what == 2) ok = rank.broadcast(v, 8, rank.size());
-	else if (odd && data.what == 3) ok = rank.broadcast(v, 8, 1);
-	else if (odd && data.what == 5) ok = rank.allreduce(v, v, 8, (Op)9);
-	else if (!odd || data.what != 4) ok = rank.allreduce(v, v, 8, SUM);
+	if (odd && data.is("another count")) ok = rank.allreduce(v, v, 7, SUM);
+	else if (odd && data.is("another operation")) ok = rank.allreduce(v, v, 8, MAX);
+	else if (odd && data.is("root too large")) ok = rank.broadcast(v, 8, rank.size());
+	else if (odd && data.is("another collective")) ok = rank.broadcast(v, 8, 1);
+	else if (odd && data.is("unknown operation")) ok = rank.allreduce(v, v, 8, (Op)9);
+	else if (!odd || !data.is("no call")) ok = rank.allreduce(v, v, 8, SUM);
 	if (ok) rank.wait_notifications(200, 1);
 	rank.finish();
 }

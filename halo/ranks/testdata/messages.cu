@@ -1,7 +1,4 @@
 // Kernels of the tests of messages between ranks: values, collectives and channels.
-#include "ranks.cuh"
-
-using namespace ranks;
 
 // What the kernels have: memory of this device, and the number of the first check that failed.
 struct Messages {
@@ -49,12 +46,6 @@ extern "C" __global__ void values(const __grid_constant__ World world) {
 	rank.finish();
 }
 
-__device__ unsigned hash(unsigned a, unsigned b) {
-	unsigned h = a * 0x9e3779b1u ^ (b + 0x7f4a7c15u) * 0x85ebca77u;
-	h ^= h >> 15, h *= 0xc2b2ae3du, h ^= h >> 13;
-	return h;
-}
-
 // A stream of messages of all lengths over one channel, while another comes in. buffer has room for two.
 template <typename Group>
 __device__ bool stream(Rank &rank, i64 rounds, int channel, int other, int before, int slots, int most, unsigned *buffer) {
@@ -92,7 +83,7 @@ extern "C" __global__ void channels(const __grid_constant__ World world) {
 	rank.finish();
 }
 
-// Calls that fail, of one rank: rounds says which.
+// Calls that fail, of one rank: rounds is the number of its name.
 extern "C" __global__ void odd_channel(const __grid_constant__ World world) {
 	__shared__ State state;
 	Rank rank(world, state);
@@ -100,16 +91,17 @@ extern "C" __global__ void odd_channel(const __grid_constant__ World world) {
 	__shared__ unsigned message[16];
 	if (threadIdx.x < 16) message[threadIdx.x] = 5;
 	if (rank.index() == 2) {
+		const auto is = [&](const char *name) { return (u64)data.rounds == named(name); };
 		bool ok = true;
-		for (int i = 0; i < 9 && data.rounds == 0; i++) {
+		for (int i = 0; i < 9 && is("full"); i++) {
 			ok = rank.send({0}, 12, message);
 			if (ok != i < 8) atomicCAS(&data.wrong, 0, (unsigned long long)i + 1);
 		}
-		if (data.rounds == 1) ok = rank.receive({1}, message) >= 0;
-		if (data.rounds == 2) ok = rank.send({1}, 4, message);
-		if (data.rounds == 3) ok = rank.receive({7}, message) >= 0;
-		if (data.rounds == 4) ok = rank.send({0}, 68, message);
-		if (data.rounds == 5) ok = rank.send({0}, 6, message);
+		if (is("empty")) ok = rank.receive({1}, message) >= 0;
+		if (is("wrong end")) ok = rank.send({1}, 4, message);
+		if (is("unknown channel")) ok = rank.receive({7}, message) >= 0;
+		if (is("too long")) ok = rank.send({0}, 68, message);
+		if (is("half a word")) ok = rank.send({0}, 6, message);
 		if (ok) atomicCAS(&data.wrong, 0, 100);
 	} else {
 		// The others wait at no place of their own, whose limit may end first.
