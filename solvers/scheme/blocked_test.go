@@ -1,7 +1,6 @@
 package scheme
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"testing"
 
@@ -16,27 +15,20 @@ func TestBlockedStagesGiveOneAnswer(t *testing.T) {
 	testdevices.InTurn(t, 6, 8)
 	addUntuned(t)
 	testdevices.EachKernel(t, 4, func(t *testing.T, set *testdevices.Set) {
-		const steps = 11
 		seeds := len(testdevices.Again(4, testdevices.Numbers(24)))
 		if testdevices.OnCPU(set.Devices[0]) {
 			seeds = 3 // each program takes seconds to compile
 		}
 		for seed := range seeds {
-			r := rand.New(rand.NewPCG(uint64(seed), 4))
-			s := newBlockedStep(t, r, seed%2 == 0)
-			ref := newReference(s)
-			for n := range int64(steps) {
-				ref.step(n + 1)
+			s := newBlockedStep(t, rand.New(rand.NewPCG(uint64(seed), 4)), seed%2 == 0)
+			c := cases{
+				steps: 11, cuts: cuts, options: []Options{{Scheme: untuned}}, points: true,
+				paths: []p2p.Path{p2p.Staged, p2p.Peer, p2p.Direct}[seed%3:][:1],
 			}
-			for _, parts := range []domain.Vec{{1, 1, 1}, {2, 1, 1}, {1, 3, 1}, {2, 2, 1}, {1, 1, 2}} {
-				if parts[2] > s.grid.Size[2] || int(parts.Product()) > len(set.Devices) || s.group == 1 && parts != (domain.Vec{1, 1, 1}) {
-					continue
-				}
-				t.Run(fmt.Sprintf("seed=%d/group=%d/parts=%dx%dx%d", seed, s.group, parts[0], parts[1], parts[2]), func(t *testing.T) {
-					path := []p2p.Path{p2p.Staged, p2p.Peer, p2p.Direct}[seed%3]
-					s.check(t, set, ref, parts, path, Options{Scheme: untuned}, steps, true)
-				})
+			if s.group == 1 {
+				c.cuts = cuts[:1]
 			}
+			c.try(t, set, s, seed)
 		}
 	})
 }

@@ -1,7 +1,6 @@
 package scheme
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"testing"
 
@@ -40,16 +39,11 @@ func TestGroupsOfLateDevices(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			const steps = 9
-			ref := newReference(s)
-			for n := range int64(steps) {
-				ref.step(n + 1)
+			c := cases{
+				steps: 9, cuts: []domain.Vec{{2, 1, 1}}, paths: []p2p.Path{p2p.Direct}, points: true,
+				options: []Options{{Scheme: TwoStream}, {Scheme: Fused}, {Scheme: Resident}},
 			}
-			for _, name := range []Scheme{TwoStream, Fused, Resident} {
-				t.Run(fmt.Sprintf("seed=%d/group=%d/stages=%d/scheme=%s", seed, s.group, len(s.stages), name), func(t *testing.T) {
-					s.check(t, late, ref, domain.Vec{2, 1, 1}, p2p.Direct, Options{Scheme: name}, steps, true)
-				})
-			}
+			c.try(t, late, s, seed)
 		}
 	})
 }
@@ -92,8 +86,10 @@ func newRelayStep(t *testing.T, r *rand.Rand) *randomStep {
 }
 
 func eachRandomGroup(t *testing.T, set *testdevices.Set, points bool) {
-	const steps = 7
-	made := map[Scheme]int{}
+	c := cases{
+		steps: 7, cuts: cuts, paths: []p2p.Path{p2p.Staged, p2p.Direct, p2p.Peer}, points: points, made: map[Scheme]int{},
+		options: []Options{{Scheme: Baseline}, {Scheme: TwoStream}, {Scheme: Assisted}, {Scheme: Fused}, {Scheme: Resident}},
+	}
 	seeds := testdevices.Again(5, testdevices.Some(14, testdevices.Numbers(40)))
 	for _, seed := range seeds {
 		r := rand.New(rand.NewPCG(uint64(seed), 3))
@@ -102,33 +98,10 @@ func eachRandomGroup(t *testing.T, set *testdevices.Set, points bool) {
 		for a := range s.grid.Dims {
 			s.grid.Size[a] += r.IntN(10)
 		}
-		ref := newReference(s)
-		for n := range int64(steps) {
-			ref.step(n + 1)
-		}
-		turn := seed
-		for _, parts := range []domain.Vec{{1, 1, 1}, {2, 1, 1}, {1, 3, 1}, {2, 2, 1}, {1, 1, 2}} {
-			if parts[2] > s.grid.Size[2] || int(parts.Product()) > len(set.Devices) {
-				continue
-			}
-			for _, name := range []Scheme{Baseline, TwoStream, Assisted, Fused, Resident} {
-				for _, path := range []p2p.Path{p2p.Staged, p2p.Direct, p2p.Peer} {
-					if name.Needs().CheckPath(name, path) != nil || stores(name) && !points {
-						continue
-					}
-					if turn++; !stores(name) && !testdevices.Turn(turn, 1, 3) { // few steps suit those that store
-						continue
-					}
-					t.Run(fmt.Sprintf("seed=%d/group=%d/scheme=%s/path=%s/parts=%dx%dx%d", seed, s.group, name, path, parts[0], parts[1], parts[2]), func(t *testing.T) {
-						s.check(t, set, ref, parts, path, Options{Scheme: name}, steps, points)
-						made[name]++
-					})
-				}
-			}
-		}
+		c.try(t, set, s, seed)
 	}
 	least := len(seeds) / 4 // of one device there is one cut, and schemes that store have one path
-	for name, n := range made {
+	for name, n := range c.made {
 		if n < least {
 			t.Errorf("%d cases were made by %s", n, name)
 		}

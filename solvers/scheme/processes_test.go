@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 		"stages":     amongProcesses(stagesAmong),
 		"reductions": amongProcesses(reductionsAmong),
 		"beside":     amongProcesses(besideAmong),
-		"auto":       chooseAmong,
+		"auto":       launched(chooseAmong),
 		"one errs":   amongProcesses(oneErrs),
 		"one fails":  amongProcesses(oneFails),
 	})
@@ -55,17 +55,27 @@ func TestStagesOfProcesses(t *testing.T) {
 
 // amongProcesses runs a program as one of several processes, with two host devices each.
 func amongProcesses(program func(*halo.Session, *mpi.Processes) error) func() error {
-	return func() error {
-		p, err := mpi.Join(context.Background(), mpi.Options{Limit: 20 * time.Second, Piece: 200})
-		if err != nil || p.IsAlone() {
-			return fmt.Errorf("alone: %w", err)
-		}
+	return launched(func(p *mpi.Processes) error {
 		s, err := halo.Open(context.Background(), halo.Devices{Backend: streams.Host, Count: 2, Processes: p})
 		if err == nil {
 			err = program(s, p)
 		}
-		if err == nil {
-			err = errors.Join(s.Close(), p.Close())
+		if err != nil {
+			return err
+		}
+		return s.Close()
+	})
+}
+
+// launched runs a program as one of several processes. One that fails ends all.
+func launched(program func(*mpi.Processes) error) func() error {
+	return func() error {
+		p, err := mpi.Join(context.Background(), mpi.Options{Limit: testLimit, Piece: 200})
+		if err != nil || p.IsAlone() {
+			return fmt.Errorf("alone: %w", err)
+		}
+		if err = program(p); err == nil {
+			err = p.Close()
 		}
 		if err != nil {
 			fmt.Fprintf(os.Stderr, "<rank %d: %v>\n", p.Rank, err)
@@ -126,16 +136,21 @@ func (t *inProgram) run(one func() error) (ran bool, err error) {
 	return true, err
 }
 
-// placedAmong gives subdomains to processes and devices in turns.
-func placedAmong(s *halo.Session, p *mpi.Processes, grid domain.Grid, parts domain.Vec) (*halo.Placement, error) {
+// placedAmong gives subdomains to processes in any order that a seed draws, and to their devices in turns.
+func placedAmong(s *halo.Session, p *mpi.Processes, grid domain.Grid, parts domain.Vec, seed uint64) (*halo.Placement, error) {
 	cut, err := domain.Decompose(grid, parts)
 	if err != nil {
 		return nil, err
 	}
-	owners, devices := make([]int, len(cut.Subdomains)), make([]*streams.Device, len(cut.Subdomains))
+	owners, devices, mine := make([]int, len(cut.Subdomains)), make([]*streams.Device, len(cut.Subdomains)), 0
 	for rank := range owners {
-		if owners[rank] = rank % p.Size(); owners[rank] == p.Rank {
-			devices[rank] = s.Devices[rank/p.Size()%len(s.Devices)]
+		owners[rank] = rank % p.Size()
+	}
+	rand.New(rand.NewPCG(seed, 6)).Shuffle(len(owners), func(i, j int) { owners[i], owners[j] = owners[j], owners[i] })
+	for rank, owner := range owners {
+		if owner == p.Rank {
+			devices[rank] = s.Devices[mine%len(s.Devices)]
+			mine++
 		}
 	}
 	return halo.PlaceAmong(p, cut, owners, devices)
@@ -182,7 +197,7 @@ func stepsAmong(t *inProgram, s *halo.Session, p *mpi.Processes, seed uint64, pa
 			random.grid.Size[a] += 7
 		}
 	}
-	return random.among(t, s, p, parts, o, []int64{2, 3}, true)
+	return random.among(t, s, p, seed, parts, o, []int64{2, 3})
 }
 
 // besideAmong carries out steps of scheme blocked that exchange beside the interior: cut along y, between walls that keep their values.
@@ -202,7 +217,7 @@ func besideAmong(s *halo.Session, p *mpi.Processes) error {
 					random.variables[i].faces[face] = boundary.Condition{Kind: boundary.Dirichlet, Values: []float64{float64(r.IntN(100))}}
 				}
 			}
-			return random.among(t, s, p, domain.Vec{1, 3, 1}, Options{Scheme: untuned}, []int64{3, 8}, false)
+			return random.among(t, s, p, seed, domain.Vec{1, 3, 1}, Options{Scheme: untuned}, []int64{3, 8})
 		})
 		if err != nil {
 			return fmt.Errorf("seed %d: %w", seed, err)
@@ -214,65 +229,20 @@ func besideAmong(s *halo.Session, p *mpi.Processes) error {
 	return nil
 }
 
-// among carries out the step over processes, in runs of so many steps, and compares the newest levels, or all.
-func (random *randomStep) among(t *inProgram, s *halo.Session, p *mpi.Processes, parts domain.Vec, o Options, runs []int64, all bool) error {
-	ctx := context.Background()
-	place, err := placedAmong(s, p, random.grid, parts)
+// among carries out the step over processes, in runs of so many steps, and compares.
+func (random *randomStep) among(t *inProgram, s *halo.Session, p *mpi.Processes, seed uint64, parts domain.Vec, o Options, runs []int64) error {
+	place, err := placedAmong(s, p, random.grid, parts, seed)
 	if err != nil {
 		return err
 	}
-	step, variables := random.make(t, place, o.Scheme == Fused || o.Scheme == untuned)
-	path := p2p.Staged
+	steps, path := int64(0), p2p.Staged
+	for _, n := range runs {
+		steps += n
+	}
 	if o.Scheme == Fused {
 		path = p2p.Direct
 	}
-	plan, err := step.Plan(s.Links, path)
-	if err != nil {
-		return err
-	}
-	x, err := NewRunner(ctx, step, plan, s.Compiler)
-	if err != nil {
-		return err
-	}
-	t.Cleanup(func() { x.Close() })
-	steps := int64(0)
-	for _, o.Steps = range runs {
-		if _, err := x.Run(ctx, o); err != nil {
-			return err
-		}
-		steps += o.Steps
-	}
-	ref := newReference(random)
-	for n := range steps {
-		ref.step(n + 1)
-	}
-	for i, v := range variables {
-		for slot := range v.Levels() {
-			if !all && v.Levels() > 1 && v.Level(int64(slot)) != v.Level(steps) {
-				continue // a pass leaves the last level alone
-			}
-			if err := ref.compare(v, i, slot, p.Rank == 0); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// compare brings a field to rank 0, which compares it.
-func (r *reference) compare(v *Variable, variable, slot int, here bool) error {
-	got := make([]int64, r.grid.Points())
-	if err := halo.Gather(context.Background(), got, v.Level(int64(slot)), r.grid.Box(), 0); err != nil || !here {
-		return err
-	}
-	var wrong error
-	r.each(func(at domain.Vec) {
-		place := at[0] + r.grid.Size[0]*(at[1]+r.grid.Size[1]*at[2])
-		if want := r.values[variable][slot][at]; got[place] != want && wrong == nil {
-			wrong = fmt.Errorf("variable %d, field %d, at %v: %d, not %d", variable, slot, at, got[place], want)
-		}
-	})
-	return wrong
+	return random.compare(t, place, s.Links, s.Compiler, path, o, newReference(random, steps), runs, o.Scheme == Fused || o.Scheme == untuned)
 }
 
 // reductionsAmong takes those of a point function, which counts steps, through New.
@@ -296,25 +266,11 @@ func reductionsAmong(s *halo.Session, p *mpi.Processes) error {
 
 // chooseAmong has processes choose a scheme on devices that it can be tried on: the same on all, of those that run over
 // processes, and remembered by rank 0 for all. One that is told to end ends all.
-func chooseAmong() error {
-	p, err := mpi.Join(context.Background(), mpi.Options{Limit: 20 * time.Second})
-	if err != nil || p.IsAlone() {
-		return fmt.Errorf("alone: %w", err)
-	}
+func chooseAmong(p *mpi.Processes) error {
 	t := &inProgram{}
 	os.Setenv("HALOX_CACHE", t.TempDir()) // of its own: only what rank 0 remembers counts
-	_, err = t.run(func() error { return choose(p, testdevices.CPU(t, 1)) })
-	if err == nil {
-		err = p.Close()
-	}
-	if err != nil {
-		fmt.Fprintf(os.Stderr, "<rank %d: %v>\n", p.Rank, err)
-		err = errors.Join(p.Fail(err), p.Close())
-		p.Abort(3)
-		return err
-	}
-	fmt.Printf("rank %d of %d done\n", p.Rank, p.Size())
-	return nil
+	_, err := t.run(func() error { return choose(p, testdevices.CPU(t, 1)) })
+	return err
 }
 
 func choose(p *mpi.Processes, set *testdevices.Set) error {
