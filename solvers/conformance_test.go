@@ -165,82 +165,59 @@ func TestOneAnswerOnCPU(t *testing.T) {
 	}
 }
 
-// Several steps between two exchanges give the bits and the norms of the reference: every kind of stencil, type, kind of
-// wall, cut, scheme, order and path, chosen at random.
-func TestGroupsGiveOneAnswer(t *testing.T) {
+// Problems chosen at random, of any kind of stencil, size, type, walls and cut, have the bits and the norms of the
+// reference: with several steps between two exchanges by every scheme, order and path; by resident in runs of any number
+// of steps one after the other; and alone by passes of scheme blocked over as many steps as there are between two norms.
+func TestRandomProblems(t *testing.T) {
 	testdevices.InTurn(t, 7, 8)
-	testdevices.Each(t, 8, func(t *testing.T, set *testdevices.Set) {
-		r, made := rand.New(rand.NewPCG(1, 7)), 0
-		for _, c := range testdevices.Again(80, testdevices.Some(120, testdevices.Numbers(480))) {
-			p := inGroupsOf(randomProblem(t, r, stencil.Kinds, 22, true), 2+r.IntN(6))
-			for range 2 {
-				h := inGroups()[r.IntN(len(inGroups()))]
-				h.parts = randomParts(r, p, domain.Vec{3, 2, 2})
-				o := Options{Steps: int64(3 + r.IntN(9)), CheckEvery: int64(1 + r.IntN(5))}
-				if !fits(set, p, h.parts) || unsuited(set, h.scheme, p) {
-					continue
+	inGroups, resident, blocked := inGroups(), []how{{scheme: Resident, path: p2p.Direct}}, []how{{scheme: Blocked, path: p2p.Staged}}
+	for _, c := range []struct {
+		name                string
+		ways                []how
+		kinds               func(dims int) []stencil.Kind
+		devices             int
+		groups, parts, runs int // groups and parts: at most
+		cases, again, onCPU int // onCPU: each compiles some programs
+	}{
+		{"groups", inGroups, stencil.Kinds, 8, 7, 3, 1, 120, 60, 0},
+		{"resident", resident, smallStars, 4, 4, 3, 2, 40, 20, 4},
+		{"passes", blocked, stencil.Kinds, 1, 1, 1, 1, 16, 4, 3},
+	} {
+		each := testdevices.EachKernel
+		if c.onCPU == 0 {
+			each = testdevices.Each
+		}
+		t.Run(c.name, func(t *testing.T) {
+			each(t, c.devices, func(t *testing.T, set *testdevices.Set) {
+				cases, most := len(testdevices.Again(c.again, testdevices.Numbers(c.cases))), 22
+				if testdevices.OnCPU(set.Devices[0]) {
+					cases, most = c.onCPU, 14
 				}
-				made++
-				t.Run(fmt.Sprintf("%d/%v of %d points/type=%s/group=%d/%v", c, p.Grid.Size, p.Stencil.Points(), p.Real, p.Group, h),
-					func(t *testing.T) { solved(t, set, p, h, o) })
-			}
-		}
-		if len(set.Devices) > 1 && made < 20 {
-			t.Errorf("%d cases were made", made)
-		}
-	})
-}
-
-// Scheme resident with several steps between two exchanges gives the bits and the norms of the reference, by runs of any
-// number of steps one after the other: of any size, walls, type and cut, chosen at random.
-func TestResidentGroups(t *testing.T) {
-	testdevices.InTurn(t, 6, 8)
-	testdevices.EachKernel(t, 4, func(t *testing.T, set *testdevices.Set) {
-		r := rand.New(rand.NewPCG(4, 2+uint64(testdevices.Seed())))
-		cases, most, made := 40, 22, 0
-		if testdevices.OnCPU(set.Devices[0]) { // which compiles some programs for each
-			cases, most = 4, 14
-		}
-		for c := 0; c < 40*cases && made < len(testdevices.Again(cases/2, testdevices.Numbers(cases))); c++ {
-			p := inGroupsOf(randomProblem(t, r, smallStars, most, false), 2+r.IntN(3))
-			h := how{scheme: Resident, path: p2p.Direct, parts: randomParts(r, p, domain.Vec{2, 3, 2})}
-			if !fits(set, p, h.parts) || h.parts.Product() == 1 && r.IntN(3) > 0 {
-				continue
-			}
-			made++
-			every := int64(1 + r.IntN(5))
-			runs := []Options{{Steps: int64(1 + r.IntN(9)), CheckEvery: every}, {Steps: int64(1 + r.IntN(14)), CheckEvery: every}}
-			t.Run(fmt.Sprintf("%d/size=%v/type=%s/group=%d/parts=%v/runs=%v", c, p.Grid.Size, p.Real, p.Group, h.parts, runs),
-				func(t *testing.T) { solved(t, set, p, h, runs...) })
-		}
-		if len(set.Devices) > 1 && made == 0 {
-			t.Error("no cases were made")
-		}
-	})
-}
-
-// Without neighbours scheme blocked makes passes over as many steps as there are between two norms, and gives the
-// bits and the norms of the reference.
-func TestPassesGiveOneAnswer(t *testing.T) {
-	testdevices.InTurn(t, 7, 8)
-	testdevices.EachKernel(t, 1, func(t *testing.T, set *testdevices.Set) {
-		r := rand.New(rand.NewPCG(5, 9+uint64(testdevices.Seed())))
-		cases := len(testdevices.Again(4, testdevices.Some(16, testdevices.Numbers(40))))
-		if testdevices.OnCPU(set.Devices[0]) { // which compiles a program or two for each
-			cases = len(testdevices.Some(3, testdevices.Numbers(12)))
-		}
-		h := how{scheme: Blocked, path: p2p.Staged, parts: domain.Vec{1, 1, 1}}
-		for c := 0; c < cases; {
-			p := randomProblem(t, r, stencil.Kinds, 22, true)
-			if p.Grid.Periodic != [3]bool{} || !fits(set, p, h.parts) {
-				continue
-			}
-			c++
-			o := Options{Steps: int64(1 + r.IntN(40)), CheckEvery: int64(1 + r.IntN(30))}
-			t.Run(fmt.Sprintf("%d/%v of %d points/type=%s/steps=%d/every=%d", c, p.Grid.Size, p.Stencil.Points(), p.Real, o.Steps, o.CheckEvery),
-				func(t *testing.T) { solved(t, set, p, h, o) })
-		}
-	})
+				r, made := rand.New(rand.NewPCG(4, 2+uint64(testdevices.Seed()))), 0
+				for try := 0; try < 40*cases && made < cases; try++ {
+					p, h := randomProblem(t, r, c.kinds, most, c.name != "resident"), c.ways[r.IntN(len(c.ways))]
+					if c.groups > 1 {
+						p = inGroupsOf(p, 2+r.IntN(c.groups-1))
+					}
+					h.parts = randomParts(r, p, domain.Vec{c.parts, c.parts, c.parts})
+					unwanted := c.groups == 1 && p.Grid.Periodic != [3]bool{} || h.parts.Product() == 1 && c.groups > 1 && r.IntN(3) > 0
+					if !fits(set, p, h.parts) || unsuited(set, h.scheme, p) || unwanted {
+						continue
+					}
+					made++
+					var runs []Options
+					for range c.runs {
+						runs = append(runs, Options{Steps: int64(1 + r.IntN(30/c.runs)), CheckEvery: int64(1 + r.IntN(30/c.runs))})
+					}
+					name := fmt.Sprintf("%d/%v of %d points/type=%s/group=%d/%v/%v", try, p.Grid.Size, p.Stencil.Points(), p.Real, p.Group, h, runs)
+					t.Run(name, func(t *testing.T) { solved(t, set, p, h, runs...) })
+				}
+				if len(set.Devices) > 1 && made < cases/2 {
+					t.Errorf("%d cases were made", made)
+				}
+			})
+		})
+	}
 }
 
 // Large grids of odd sizes have the bits of plain sweeps: in groups, and by passes over many tiles of the stars that have
@@ -309,76 +286,51 @@ func toleranceAt(p *Problem, step int, norm Norm) float64 {
 	}
 }
 
-// A run ends with the very step whose change is small enough, and its field is
-// that of this step, although the devices were given more to do.
+// A run ends at the step at which the reference does by its tolerance, by both norms, on one device and several, wherever
+// in a group of steps or a launch that is, although the devices were given more to do; and the next run goes on from there.
 func TestToleranceEndsAtItsStep(t *testing.T) {
-	testdevices.InTurn(t, 4, 8)
-	testdevices.Each(t, 2, func(t *testing.T, set *testdevices.Set) {
-		p := problem(t, []int{7, 6, 8}, kernels.Float64, "dddddd")
-		for _, norm := range []Norm{MaxNorm, L2Norm} {
-			tolerance := toleranceAt(p, 20, norm)
-			for i, every := range []int64{1, 2, 7, 20, 40} {
-				for j, name := range scheme.All() {
-					if !testdevices.Turn(i+j, 1, 4) {
-						continue
-					}
-					t.Run(fmt.Sprintf("norm=%s/every=%d/scheme=%s", norm, every, name), func(t *testing.T) {
-						h := how{name, LeftRight, pathOf(name), domain.Vec{1, 1, min(2, len(set.Devices))}}
-						solved(t, set, p, h, Options{Steps: 40, Tolerance: tolerance, Norm: norm, CheckEvery: every})
-					})
-				}
-			}
-		}
-	})
-}
-
-// A run in groups of steps ends by its tolerance at the step at which one without groups does, wherever in a group that
-// is, and the next one goes on from there.
-func TestGroupsEndAtAnyStep(t *testing.T) {
-	set := testdevices.Host(t, 4)
-	p := inGroupsOf(problem(t, []int{11, 12, 13}, kernels.Float64, "dndtpp"), 4)
-	for _, h := range []how{{scheme: TwoStream, order: LeftRight, path: p2p.Staged}, {scheme: Assisted, path: p2p.Peer}, {scheme: Fused, path: p2p.Direct}} {
-		h.parts = domain.Vec{1, 2, 2}
-		for every := int64(1); every < 4; every++ {
-			t.Run(fmt.Sprintf("%v/every=%d", h, every), func(t *testing.T) {
-				solved(t, set, p, h, Options{Steps: 100, Tolerance: 1.1, CheckEvery: every}, Options{Steps: 3},
-					Options{Steps: 100, Tolerance: 1, CheckEvery: every}, Options{Steps: 5})
-			})
-		}
-	}
-}
-
-// A run by scheme resident, of which a launch takes the norms of many steps, ends at the step at which the reference does,
-// by both norms, on one device and several; and the next run goes on from there. Unless tests are long, GPUs that the CPU
-// plays take a third of all cases, of groups of steps a sixth: each interval on each grid, by one of the norms.
-func TestResidentEndsAtAnyStep(t *testing.T) {
 	testdevices.InTurn(t, 1, 8)
-	testdevices.EachKernel(t, 3, func(t *testing.T, set *testdevices.Set) {
+	testdevices.EachKernel(t, 4, func(t *testing.T, set *testdevices.Set) {
+		onCPU := testdevices.OnCPU(set.Devices[0])
 		for i, c := range []struct {
-			size  []int
-			walls string
-			parts domain.Vec
-			group int
+			size    []int
+			walls   string
+			parts   domain.Vec
+			group   int
+			schemes []Scheme
 		}{
-			{[]int{33, 47}, "dndd", domain.Vec{1, 1, 1}, 1}, {[]int{64, 48}, "pppp", domain.Vec{1, 3, 1}, 1},
-			{[]int{12, 10, 16}, "dndnpp", domain.Vec{1, 1, 2}, 1}, {[]int{33, 47}, "dndd", domain.Vec{1, 3, 1}, 3},
-			{[]int{12, 10, 16}, "dndnpp", domain.Vec{1, 1, 2}, 2}, {[]int{7, 9, 8}, "pppppp", domain.Vec{1, 1, 1}, 4},
+			{[]int{7, 6, 8}, "dddddd", domain.Vec{1, 1, 2}, 1, scheme.All()},
+			{[]int{11, 12, 13}, "dndtpp", domain.Vec{1, 2, 2}, 4, []Scheme{TwoStream, Assisted, Fused}},
+			{[]int{33, 47}, "dndd", domain.Vec{1, 1, 1}, 1, []Scheme{Resident}},
+			{[]int{64, 48}, "pppp", domain.Vec{1, 3, 1}, 1, []Scheme{Resident}},
+			{[]int{12, 10, 16}, "dndnpp", domain.Vec{1, 1, 2}, 1, []Scheme{Resident}},
+			{[]int{33, 47}, "dndd", domain.Vec{1, 3, 1}, 3, []Scheme{Resident}},
+			{[]int{12, 10, 16}, "dndnpp", domain.Vec{1, 1, 2}, 2, []Scheme{Resident}},
+			{[]int{7, 9, 8}, "pppppp", domain.Vec{1, 1, 1}, 4, []Scheme{Resident}},
 		} {
 			p := inGroupsOf(problem(t, c.size, kernels.Float64, c.walls), c.group)
-			for j, every := range []int64{1, 2, 7} {
-				for k, norm := range []Norm{MaxNorm, L2Norm} {
-					if testdevices.OnCPU(set.Devices[0]) && !testdevices.Turn(i+j+k, 3, 3*min(c.group, 2)) {
-						continue
+			if int(c.parts.Product()) > len(set.Devices) {
+				c.parts = domain.Vec{1, 1, 1}
+			}
+			for j, name := range c.schemes {
+				if onCPU && name != Resident || unsuited(set, name, p) {
+					continue
+				}
+				for k, every := range []int64{1, 2, 7, 20} {
+					for l, norm := range []Norm{MaxNorm, L2Norm} {
+						if onCPU && !testdevices.Turn(i+k+l, 4, 4) || !testdevices.Turn(i+j+k+l, 1, 4) {
+							continue
+						}
+						h := how{name, "", pathOf(name), c.parts}
+						t.Run(fmt.Sprintf("size=%v/group=%d/every=%d/norm=%s/%v", c.size, c.group, every, norm, h), func(t *testing.T) {
+							o := Options{Norm: norm, CheckEvery: every}
+							first, second, rest := o, o, o
+							first.Steps, first.Tolerance = 100, toleranceAt(p, 13, norm)
+							second.Steps, second.Tolerance = 100, toleranceAt(p, 27, norm)
+							rest.Steps = 3
+							solved(t, set, p, h, first, rest, second, rest)
+						})
 					}
-					t.Run(fmt.Sprintf("size=%v/group=%d/every=%d/norm=%s", c.size, c.group, every, norm), func(t *testing.T) {
-						o := Options{Norm: norm, CheckEvery: every}
-						first, second, rest := o, o, o
-						first.Steps, first.Tolerance = 100, toleranceAt(p, 13, norm)
-						second.Steps, second.Tolerance = 100, toleranceAt(p, 27, norm)
-						rest.Steps = 3
-						h := how{scheme: Resident, path: p2p.Direct, parts: c.parts}
-						solved(t, set, p, h, first, rest, second, rest)
-					})
 				}
 			}
 		}
@@ -498,4 +450,10 @@ func inIntervals(t *testing.T, set *testdevices.Set, name Scheme, every int64) {
 	}
 	r.step()
 	compare(t, p.Grid, read(t, s), r.values())
+	// A run ends within an interval too.
+	calls := 0
+	o.Steps, o.Interval = 25, func(int64, time.Duration) int64 { calls++; return 10 }
+	if res, err := s.Run(t.Context(), o); err != nil || res.Steps != 25 || res.Stopped != StoppedSteps || calls != 3 {
+		t.Errorf("%d steps, stopped by %s, %d calls: %v", res.Steps, res.Stopped, calls, err)
+	}
 }

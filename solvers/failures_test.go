@@ -47,78 +47,57 @@ func TestSoak(t *testing.T) {
 		disturbed := disturbing(t, set, "PAUSES")
 		runs, steps := 0, int64(0)
 		for end := time.Now().Add(*soak); time.Now().Before(end) && !t.Failed(); runs++ {
-			c := newSoakCase(t, random, set)
-			t.Run(c.String(), func(t *testing.T) { c.run(t, set, disturbed) })
-			steps += c.steps
+			p, h, o := soakCase(t, random, set)
+			name := fmt.Sprintf("size=%v/periodic=%v/type=%s/group=%d/%v/steps=%d/every=%d", p.Grid.Size, p.Grid.Periodic, p.Real, p.Group, h, o.Steps, o.CheckEvery)
+			t.Run(name, func(t *testing.T) { soaked(t, set, disturbed, p, h, o) })
+			steps += o.Steps
 		}
 		t.Logf("%d runs, %d steps", runs, steps)
 	})
 }
 
-// soakCase is a problem chosen at random, and how to solve it.
-type soakCase struct {
-	walls  string
-	size   []int
-	real   kernels.Real
-	scheme Scheme
-	group  int // steps between two exchanges
-	parts  domain.Vec
-	steps  int64
-	every  int64 // check
-}
-
-func newSoakCase(t *testing.T, random *rand.Rand, set *testdevices.Set) (c soakCase) {
+// soakCase returns a problem chosen at random, and how to solve it.
+func soakCase(t *testing.T, random *rand.Rand, set *testdevices.Set) (p *Problem, h how, o Options) {
 	t.Helper()
-	gpu := set.Devices[0].Backend == streams.CUDA
-	dims := 2 + random.IntN(2)
-	least, most := 8, map[bool][]int{false: {0, 0, 60, 14}, true: {0, 0, 1500, 110}}[gpu][dims]
+	gpu, dims := set.Devices[0].Backend == streams.CUDA, 2+random.IntN(2)
+	least, most := 8, map[bool][]int{false: {60, 14}, true: {1500, 110}}[gpu][dims-2]
 	large := gpu && random.IntN(8) == 0 // of which shared memory holds all, a part, or nothing
 	if large {
-		least, most = []int{0, 0, 1900, 150}[dims], []int{0, 0, 500, 30}[dims]
+		least, most = []int{1900, 150}[dims-2], []int{500, 30}[dims-2]
 	}
+	size, walls := []int{}, ""
 	for range dims {
-		c.size = append(c.size, least+random.IntN(most))
-		c.walls += []string{"dd", "dn", "nn", "pp"}[random.IntN(4)]
+		size = append(size, least+random.IntN(most))
+		walls += []string{"dd", "dn", "nn", "pp"}[random.IntN(4)]
 	}
-	c.real = []kernels.Real{kernels.Float64, kernels.Float32}[random.IntN(2)]
-	c.scheme, c.group = []Scheme{Resident, Resident, Fused, Blocked}[random.IntN(4)], []int{1, 1, 2, 3, 4}[random.IntN(5)]
-	c.steps, c.every = 50+random.Int64N(100), 1+random.Int64N(60)
+	p = problem(t, size, []kernels.Real{kernels.Float64, kernels.Float32}[random.IntN(2)], walls)
+	p.Group = []int{1, 1, 2, 3, 4}[random.IntN(5)]
+	o = Options{Steps: 50 + random.Int64N(100), CheckEvery: 1 + random.Int64N(60), History: true}
 	if gpu && !large {
-		c.steps *= 20
-		c.every *= 10
+		o.Steps *= 20
+		o.CheckEvery *= 10
 	}
-	c.parts = domain.Vec{1, 1, 1}
+	h = how{scheme: []Scheme{Resident, Resident, Fused, Blocked}[random.IntN(4)], path: p2p.Direct, parts: domain.Vec{1, 1, 1}}
 	for range random.IntN(3) {
-		wider := c.parts
-		wider[random.IntN(dims)]++
-		if wider[0]*wider[1]*wider[2] <= len(set.Devices) {
-			c.parts = wider
+		wider := h.parts
+		if wider[random.IntN(dims)]++; int(wider.Product()) <= len(set.Devices) {
+			h.parts = wider
 		}
 	}
-	return c
+	return p, h, o
 }
 
-func (c soakCase) String() string {
-	return fmt.Sprintf("size=%v/walls=%s/type=%s/scheme=%s/group=%d/parts=%v/steps=%d/every=%d", c.size, c.walls, c.real, c.scheme, c.group, c.parts, c.steps, c.every)
-}
-
-func (c soakCase) run(t *testing.T, set, disturbed *testdevices.Set) {
-	p := problem(t, c.size, c.real, c.walls)
-	o := Options{Steps: c.steps, CheckEvery: c.every, History: true}
-	plain, want := solve(t, set, p, how{scheme: TwoStream, order: LeftRight, path: p2p.Peer, parts: c.parts}, o)
-	h := how{scheme: c.scheme, path: p2p.Direct, parts: c.parts}
-	grouped := inGroupsOf(p, c.group)
-	if !fits(set, grouped, h.parts) {
+func soaked(t *testing.T, set, disturbed *testdevices.Set, p *Problem, h how, o Options) {
+	if !fits(set, p, h.parts) {
 		t.Skip("SKIPPED: subdomains own too few layers")
 	}
-	s := prepare(t, disturbed, grouped, h)
+	plain, want := solve(t, set, inGroupsOf(p, 1), how{scheme: TwoStream, order: LeftRight, path: p2p.Peer, parts: h.parts}, o)
+	s := prepare(t, disturbed, p, h)
 	got, err := s.Run(t.Context(), h.options(o))
-	if c.group > 1 && errors.Is(err, scheme.ErrUnsuited) {
+	if p.Group > 1 && errors.Is(err, scheme.ErrUnsuited) {
 		t.Skip("SKIPPED: ", err)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	compare(t, p.Grid, read(t, s), read(t, plain))
 	for i, n := range want.History {
 		if got.History[i].MaxChange != n.MaxChange || got.History[i].Max != n.Max {
@@ -196,7 +175,7 @@ func runOnAFailingGPU(t *testing.T, set *testdevices.Set, name Scheme, points, a
 	begin := time.Now()
 	err := run(1 << 40)
 	took := time.Since(begin)
-	if err == nil || took > 5*limit || !(strings.Contains(err.Error(), "timed out") || strings.Contains(err.Error(), "cuda 0")) {
+	if err == nil || took > 30*limit || !(strings.Contains(err.Error(), "timed out") || strings.Contains(err.Error(), "cuda 0")) {
 		t.Fatalf("after %v: %v", took, err)
 	}
 	fmt.Printf("the run ended: after %v: %v\n", took, err)
@@ -238,7 +217,7 @@ func TestStepsBesideAnotherKernel(t *testing.T) {
 				took := time.Since(begin)
 				t.Logf("after %v: %v", took, err)
 				switch {
-				case took > busy+5*limit:
+				case took > busy+30*limit:
 					t.Errorf("it took %v", took)
 				case err == nil:
 					compare(t, p.Grid, read(t, beside), read(t, alone))

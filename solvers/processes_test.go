@@ -6,14 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"os"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
-	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/internal/testmpi"
@@ -34,7 +32,6 @@ func TestProcesses(t *testing.T) {
 			some    int // how many of these unless tests are long
 		}{
 			{"schemes", []int{4, 2, 3}, 1},
-			{"cuts", []int{3, 2, 4, 8}, 2},
 			{"tolerance", []int{3, 2}, 1},
 			{"interrupt", []int{2, 3}, 1},
 			{"intervals", []int{3}, 1},
@@ -57,19 +54,14 @@ func TestProcesses(t *testing.T) {
 func TestProcessesNameWhoIsLost(t *testing.T) {
 	testdevices.InTurn(t, 7, 8)
 	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
-		type loss struct{ program, says string }
-		for _, tc := range testdevices.Some(3, []loss{ // a scheme with assistants or fused, unless tests are long
-			{"one stops", "has said nothing for 2s"},
-			{"one is gone", "has said nothing for 2s"},
-			{"one is gone in fused", "has said nothing for 2s"},
-			{"one stops in fused", "has said nothing for 2s"},
-			{"one fails", "the disk is full"},
-			{"one fails in fused", "the disk is full"},
+		says := map[string]string{"one stops": "has said nothing for 2s", "one is gone": "has said nothing for 2s", "one fails": "the disk is full"}
+		for _, program := range testdevices.Some(3, []string{ // a scheme with assistants or fused, unless tests are long
+			"one stops", "one is gone", "one is gone in fused", "one stops in fused", "one fails", "one fails in fused",
 		}) {
-			t.Run(tc.program, func(t *testing.T) {
-				job := testmpi.Job{Program: tc.program, Ranks: 3, Limit: 60 * time.Second}
-				words := []string{"<rank 0 after ", "rank 2 on host ", tc.says}
-				gone := strings.HasPrefix(tc.program, "one is gone")
+			t.Run(program, func(t *testing.T) {
+				job := testmpi.Job{Program: program, Ranks: 3, Limit: 60 * time.Second}
+				words := []string{"<rank 0 after ", "rank 2 on host ", says[strings.TrimSuffix(program, " in fused")]}
+				gone := strings.HasPrefix(program, "one is gone")
 				if gone && in.Hydra {
 					job.Args = []string{"-disable-auto-cleanup"}
 				}
@@ -78,9 +70,6 @@ func TestProcessesNameWhoIsLost(t *testing.T) {
 					words = nil // the launcher has ended all before anybody missed it
 				}
 				r.Fails(t, words...)
-				if r.Took > 20*time.Second {
-					t.Errorf("it took %v:\n%s", r.Took, r.Out)
-				}
 			})
 		}
 	})
@@ -88,21 +77,23 @@ func TestProcessesNameWhoIsLost(t *testing.T) {
 
 // programs are what processes that a test has launched carry out.
 func programs() map[string]func() error {
-	return map[string]func() error{
-		"schemes":     amongProcesses(testLimit, schemesAmong),
-		"cuts":        amongProcesses(testLimit, cutsAmong),
-		"tolerance":   amongProcesses(testLimit, toleranceAmong),
-		"interrupt":   amongProcesses(testLimit, interruptAmong),
-		"intervals":   amongProcesses(testLimit, intervalsAmong),
-		"refusals":    amongProcesses(testLimit, refusalsAmong),
-		"one stops":   amongProcesses(4*time.Second, func(p *among) error { return p.loses(Assisted, syscall.SIGSTOP) }),
-		"one is gone": amongProcesses(4*time.Second, func(p *among) error { return p.loses(Assisted, syscall.SIGKILL) }),
-		"one fails":   amongProcesses(4*time.Second, func(p *among) error { return p.fails(Assisted) }),
-
-		"one stops in fused":   amongProcesses(4*time.Second, func(p *among) error { return p.loses(Fused, syscall.SIGSTOP) }),
-		"one is gone in fused": amongProcesses(4*time.Second, func(p *among) error { return p.loses(Fused, syscall.SIGKILL) }),
-		"one fails in fused":   amongProcesses(4*time.Second, func(p *among) error { return p.fails(Fused) }),
+	all := map[string]func() error{
+		"schemes":   amongProcesses(testLimit, schemesAmong),
+		"tolerance": amongProcesses(testLimit, toleranceAmong),
+		"interrupt": amongProcesses(testLimit, interruptAmong),
+		"intervals": amongProcesses(testLimit, intervalsAmong),
+		"refusals":  amongProcesses(testLimit, refusalsAmong),
 	}
+	for in, name := range map[string]Scheme{"": Assisted, " in fused": Fused} {
+		for what, last := range map[string]func(){
+			"one stops":   func() { receives(syscall.SIGSTOP) },
+			"one is gone": func() { receives(syscall.SIGKILL) },
+			"one fails":   func() { panic("the disk is full") },
+		} {
+			all[what+in] = amongProcesses(4*time.Second, func(p *among) error { return p.endless(name, last) })
+		}
+	}
+	return all
 }
 
 // among is one process in a test with the session that it shares.
@@ -332,7 +323,7 @@ func refusalsAmong(p *among) error {
 
 // oneErrs has rank 1 alone ask for what cannot be.
 func (p *among) oneErrs(of *Problem, plan *scheme.Plan) error {
-	ctx, wrong, begin := context.Background(), *of, time.Now()
+	ctx, wrong := context.Background(), *of
 	if p.Rank == 1 {
 		wrong.Spacing = nil
 	}
@@ -342,9 +333,6 @@ func (p *among) oneErrs(of *Problem, plan *scheme.Plan) error {
 		if err == nil || !strings.Contains(err.Error(), "with 0 spacings") || p.Rank != 1 && !strings.Contains(err.Error(), p.Name(1)) {
 			return fmt.Errorf("rank 1 has no spacings: %w", err)
 		}
-	}
-	if took := time.Since(begin); took > testLimit/3 {
-		return fmt.Errorf("what rank 1 cannot do took all %v to find", took)
 	}
 	return p.Err()
 }
@@ -367,96 +355,8 @@ func (p *among) endless(name Scheme, at func()) error {
 	return errors.Join(fmt.Errorf("stopped at %d", res.Steps), err)
 }
 
-// loses has the last process receive a signal in mid-run.
-func (p *among) loses(name Scheme, signal syscall.Signal) error {
-	return p.endless(name, func() {
-		_ = syscall.Kill(os.Getpid(), signal)
-		time.Sleep(10 * time.Minute) // other threads may stop a little later
-	})
-}
-
-// fails has the last process fail in mid-run.
-func (p *among) fails(name Scheme) error {
-	return p.endless(name, func() { panic("the disk is full") })
-}
-
-// randomCut is a grid, how it is cut, and which process owns which subdomain: of each one or two, in any order.
-type randomCut struct {
-	size   []int
-	parts  domain.Vec
-	owners []int
-}
-
-func newRandomCut(r *rand.Rand, processes int) (c randomCut) {
-	for {
-		c.parts = domain.Vec{1 + r.IntN(3), 1 + r.IntN(3), 1 + r.IntN(4)}
-		if n := int(c.parts.Product()); processes <= n && n <= 2*processes {
-			break
-		}
-	}
-	for i := range int(c.parts.Product()) {
-		c.owners = append(c.owners, i%processes)
-	}
-	r.Shuffle(len(c.owners), func(i, j int) { c.owners[i], c.owners[j] = c.owners[j], c.owners[i] })
-	for _, n := range c.parts {
-		c.size = append(c.size, 4*n+r.IntN(7))
-	}
-	return c
-}
-
-// place gives the subdomains of this process devices of their own.
-func (c randomCut) place(p *among, session *halo.Session, grid domain.Grid) (*halo.Placement, error) {
-	cut, err := domain.Decompose(grid, c.parts)
-	if err != nil {
-		return nil, err
-	}
-	devices, free := make([]*streams.Device, len(c.owners)), session.Devices
-	for rank, owner := range c.owners {
-		if owner == p.Rank {
-			devices[rank], free = free[0], free[1:]
-		}
-	}
-	return halo.PlaceAmong(p.Processes, cut, c.owners, devices)
-}
-
-// cutsAmong runs steps by scheme fused over random cuts whose subdomains go to any process, with norms, or until they change
-// little enough.
-func cutsAmong(p *among) (err error) {
-	t, ctx := inProgram{}, context.Background()
-	session, err := halo.Open(ctx, halo.Devices{Backend: streams.Host, Count: 2, Processes: p.Processes})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, session.Close()) }()
-	for seed := range uint64(8) {
-		r := rand.New(rand.NewPCG(seed, uint64(p.Size())))
-		c := newRandomCut(r, p.Size())
-		of := problem(t, c.size, []kernels.Real{kernels.Float64, kernels.Float32}[seed%2], []string{"ppdtnn", "ddnnpp", "pppppp", "dtndpp"}[r.IntN(4)])
-		of.Group = []int{1, 1, 2, 4}[r.IntN(4)]
-		place, err := c.place(p, session, of.Grid)
-		if err != nil {
-			return err
-		}
-		plan, err := of.NewPlan(place, session.Links, pathFor(Fused))
-		if err != nil {
-			return err
-		}
-		s, err := New(ctx, of, plan, session.Compiler)
-		if err != nil {
-			return err
-		}
-		steps := 5 + r.IntN(6)
-		o := Options{Scheme: Fused, Steps: int64(steps), CheckEvery: int64(1 + r.IntN(3))}
-		if seed%4 < 2 { // the first step that is looked at changes little enough
-			o.Steps, steps, o.Norm, o.Tolerance = 100, int(o.CheckEvery), L2Norm, math.MaxFloat64
-		}
-		res, err := s.Run(ctx, o)
-		if err == nil {
-			err = p.agrees(s, res, steps)
-		}
-		if err := errors.Join(err, s.Close()); err != nil {
-			return fmt.Errorf("seed %d, %d subdomains %v of %v, owners %v, groups of %d, %d steps: %w", seed, len(c.owners), c.parts, c.size, c.owners, of.Group, steps, err)
-		}
-	}
-	return nil
+// receives sends a signal to this process.
+func receives(signal syscall.Signal) {
+	_ = syscall.Kill(os.Getpid(), signal)
+	time.Sleep(10 * time.Minute) // other threads may stop a little later
 }
