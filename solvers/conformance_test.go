@@ -65,40 +65,14 @@ func oneAnswer(t *testing.T, set *testdevices.Set, c conformance, place, n int) 
 			h.parts = cut
 			t.Run(h.String(), func(t *testing.T) {
 				if unsuited(set, h.scheme, c.problem) {
-					_, err := prepare(t, set, c.problem, h).Run(t.Context(), h.options(Options{Steps: 1}))
+					_, err := prepare(t, set, c.problem, h).Run(t.Context(), h.options(scheme.Options{Steps: 1}))
 					wants(t, err, scheme.ErrUnsuited, "")
 					return
 				}
-				solved(t, set, c.problem, h, Options{Steps: 7, CheckEvery: 3})
+				solved(t, set, c.problem, h, scheme.Options{Steps: 7, CheckEvery: 3})
 			})
 		}
 	}
-}
-
-// Every kind of stencil gives the bits of the reference, by every scheme, order, path
-// and cut, up to eight devices that meet in one point, between walls of all kinds, which have either type in turn.
-func TestOneAnswerOfEveryKind(t *testing.T) {
-	testdevices.InTurn(t, 6, 8)
-	reals := []kernels.Real{kernels.Float64, kernels.Float32}
-	testdevices.Each(t, 8, func(t *testing.T, set *testdevices.Set) {
-		for dims, size := range map[int][]int{2: {11, 9}, 3: {8, 7, 9}} {
-			for i, k := range stencil.Kinds(dims)[1:] {
-				walls, cuts := []string{"dddddd", "dnnddn", "ppddnd", "nnnnnn"}, []domain.Vec{{1, 1, 1}, {2, 2, 1}, {3, 1, 1}}
-				if dims == 3 {
-					walls = append(walls, "ndddpp", "pppppp")
-					cuts = []domain.Vec{{1, 1, 1}, {1, 2, 2}, {1, 1, 4}, {2, 1, 1}, {2, 2, 2}}
-				}
-				if k.Shape == stencil.StarShape {
-					walls = append(walls, "tdnttd")
-				}
-				for j, w := range testdevices.Again(1, testdevices.Some(4, walls)) {
-					c := conformance{problem: of(t, problem(t, size, reals[(i+j)%2], w), k), cuts: cuts}
-					name := fmt.Sprintf("dims=%d/%v/walls=%s/type=%s", dims, k, w[:2*dims], c.problem.Real)
-					t.Run(name, func(t *testing.T) { oneAnswer(t, set, c, 2*i+j, 7) })
-				}
-			}
-		}
-	})
 }
 
 // A wall that moves may have other values from point to point by any of the coordinates and indices.
@@ -111,7 +85,7 @@ func TestMovingWallsVaryByEachVariable(t *testing.T) {
 				p.Walls[i].Value = parse(t, "cos(900*t)*"+variable)
 			}
 			for _, cut := range []domain.Vec{{1, 1, 1}, {2, 1, 2}} {
-				solved(t, set, p, how{Baseline, LeftRight, p2p.Staged, cut}, Options{Steps: 5})
+				solved(t, set, p, how{scheme.Baseline, scheme.LeftRight, p2p.Staged, cut}, scheme.Options{Steps: 5})
 			}
 		})
 	}
@@ -123,11 +97,11 @@ func TestMovingWallsVaryByEachVariable(t *testing.T) {
 func TestOneAnswerOnCPU(t *testing.T) {
 	testdevices.InTurn(t, 2, 8)
 	others := []how{
-		{scheme: Fused, path: p2p.Direct}, {scheme: TwoStream, order: LeftRight, path: p2p.Peer},
-		{scheme: Assisted, order: LeftRight, path: p2p.Direct}, {scheme: Graph, path: p2p.Staged},
-		{scheme: Blocked, path: p2p.Peer}, {scheme: Resident, path: p2p.Direct},
+		{scheme: scheme.Fused, path: p2p.Direct}, {scheme: scheme.TwoStream, order: scheme.LeftRight, path: p2p.Peer},
+		{scheme: scheme.Assisted, order: scheme.LeftRight, path: p2p.Direct}, {scheme: scheme.Graph, path: p2p.Staged},
+		{scheme: scheme.Blocked, path: p2p.Peer}, {scheme: scheme.Resident, path: p2p.Direct},
 	}
-	ranks := []how{{scheme: Ranks, path: p2p.Direct}}
+	ranks := []how{{scheme: scheme.Ranks, path: p2p.Direct}}
 	stars, boxes := stencil.Kind{Points: 13, Shape: stencil.StarShape}, stencil.Kind{Points: 27, Shape: stencil.BoxShape}
 	steep := conformances(t, kernels.Float64)[10]
 	for place, c := range []struct {
@@ -159,18 +133,18 @@ func TestOneAnswerOnCPU(t *testing.T) {
 				if unsuited(set, h.scheme, p) {
 					t.Skip("SKIPPED: the scheme refuses the problem")
 				}
-				solved(t, set, p, h, Options{Steps: 9, CheckEvery: 4})
+				solved(t, set, p, h, scheme.Options{Steps: 9, CheckEvery: 4})
 			})
 		}
 	}
 }
 
 // Problems chosen at random, of any kind of stencil, size, type, walls and cut, have the bits and the norms of the
-// reference: with several steps between two exchanges by every scheme, order and path; by resident in runs of any number
+// reference: by every scheme, order and path; with several steps between two exchanges; by resident in runs of any number
 // of steps one after the other; and alone by passes of scheme blocked over as many steps as there are between two norms.
 func TestRandomProblems(t *testing.T) {
 	testdevices.InTurn(t, 7, 8)
-	inGroups, resident, blocked := inGroups(), []how{{scheme: Resident, path: p2p.Direct}}, []how{{scheme: Blocked, path: p2p.Staged}}
+	inGroups, resident, blocked := inGroups(), []how{{scheme: scheme.Resident, path: p2p.Direct}}, []how{{scheme: scheme.Blocked, path: p2p.Staged}}
 	for _, c := range []struct {
 		name                string
 		ways                []how
@@ -179,6 +153,7 @@ func TestRandomProblems(t *testing.T) {
 		groups, parts, runs int // groups and parts: at most
 		cases, again, onCPU int // onCPU: each compiles some programs
 	}{
+		{"steps", ways(), stencil.Kinds, 8, 1, 3, 1, 400, 120, 0},
 		{"groups", inGroups, stencil.Kinds, 8, 7, 3, 1, 120, 60, 0},
 		{"resident", resident, smallStars, 4, 4, 3, 2, 40, 20, 4},
 		{"passes", blocked, stencil.Kinds, 1, 1, 1, 1, 16, 4, 3},
@@ -200,14 +175,14 @@ func TestRandomProblems(t *testing.T) {
 						p = inGroupsOf(p, 2+r.IntN(c.groups-1))
 					}
 					h.parts = randomParts(r, p, domain.Vec{c.parts, c.parts, c.parts})
-					unwanted := c.groups == 1 && p.Grid.Periodic != [3]bool{} || h.parts.Product() == 1 && c.groups > 1 && r.IntN(3) > 0
+					unwanted := c.name == "passes" && p.Grid.Periodic != [3]bool{} || h.parts.Product() == 1 && c.parts > 1 && r.IntN(3) > 0
 					if !fits(set, p, h.parts) || unsuited(set, h.scheme, p) || unwanted {
 						continue
 					}
 					made++
-					var runs []Options
+					var runs []scheme.Options
 					for range c.runs {
-						runs = append(runs, Options{Steps: int64(1 + r.IntN(30/c.runs)), CheckEvery: int64(1 + r.IntN(30/c.runs))})
+						runs = append(runs, scheme.Options{Steps: int64(1 + r.IntN(30/c.runs)), CheckEvery: int64(1 + r.IntN(30/c.runs))})
 					}
 					name := fmt.Sprintf("%d/%v of %d points/type=%s/group=%d/%v/%v", try, p.Grid.Size, p.Stencil.Points(), p.Real, p.Group, h, runs)
 					t.Run(name, func(t *testing.T) { solved(t, set, p, h, runs...) })
@@ -242,7 +217,7 @@ func TestLargeGrids(t *testing.T) {
 		if set.Devices[0].GoKernels {
 			return
 		}
-		passes := []how{{scheme: Blocked, path: p2p.Staged, parts: domain.Vec{1, 1, 1}}}
+		passes := []how{{scheme: scheme.Blocked, path: p2p.Staged, parts: domain.Vec{1, 1, 1}}}
 		for _, c := range []struct {
 			size  []int
 			walls string
@@ -259,8 +234,8 @@ func TestLargeGrids(t *testing.T) {
 
 // largeGrid compares ways to run a problem, in groups of steps, with TwoStream, which the reference would take too long for.
 func largeGrid(t *testing.T, set *testdevices.Set, p *Problem, all []how, group func(i int) int) {
-	o := Options{Steps: 47, CheckEvery: 23}
-	plain, want := solve(t, set, p, how{TwoStream, LeftRight, p2p.Staged, all[0].parts}, o)
+	o := scheme.Options{Steps: 47, CheckEvery: 23}
+	plain, want := solve(t, set, p, how{scheme.TwoStream, scheme.LeftRight, p2p.Staged, all[0].parts}, o)
 	for i, h := range all {
 		of := inGroupsOf(p, group(i))
 		if unsuited(set, h.scheme, of) {
@@ -277,9 +252,9 @@ func largeGrid(t *testing.T, set *testdevices.Set, p *Problem, all []how, group 
 }
 
 // toleranceAt returns the change of a step of the problem by a norm, which ends a run there.
-func toleranceAt(p *Problem, step int, norm Norm) float64 {
-	history, _ := newOracle(p).run(Options{Steps: int64(step)})
-	if last := history[step-1]; norm == L2Norm {
+func toleranceAt(p *Problem, step int, norm scheme.Norm) float64 {
+	history, _ := newOracle(p).run(scheme.Options{Steps: int64(step)})
+	if last := history[step-1]; norm == scheme.L2Norm {
 		return last.L2Change
 	} else {
 		return last.MaxChange
@@ -297,33 +272,33 @@ func TestToleranceEndsAtItsStep(t *testing.T) {
 			walls   string
 			parts   domain.Vec
 			group   int
-			schemes []Scheme
+			schemes []scheme.Scheme
 		}{
 			{[]int{7, 6, 8}, "dddddd", domain.Vec{1, 1, 2}, 1, scheme.All()},
-			{[]int{11, 12, 13}, "dndtpp", domain.Vec{1, 2, 2}, 4, []Scheme{TwoStream, Assisted, Fused}},
-			{[]int{33, 47}, "dndd", domain.Vec{1, 1, 1}, 1, []Scheme{Resident}},
-			{[]int{64, 48}, "pppp", domain.Vec{1, 3, 1}, 1, []Scheme{Resident}},
-			{[]int{12, 10, 16}, "dndnpp", domain.Vec{1, 1, 2}, 1, []Scheme{Resident}},
-			{[]int{33, 47}, "dndd", domain.Vec{1, 3, 1}, 3, []Scheme{Resident}},
-			{[]int{12, 10, 16}, "dndnpp", domain.Vec{1, 1, 2}, 2, []Scheme{Resident}},
-			{[]int{7, 9, 8}, "pppppp", domain.Vec{1, 1, 1}, 4, []Scheme{Resident}},
+			{[]int{11, 12, 13}, "dndtpp", domain.Vec{1, 2, 2}, 4, []scheme.Scheme{scheme.TwoStream, scheme.Assisted, scheme.Fused}},
+			{[]int{33, 47}, "dndd", domain.Vec{1, 1, 1}, 1, []scheme.Scheme{scheme.Resident}},
+			{[]int{64, 48}, "pppp", domain.Vec{1, 3, 1}, 1, []scheme.Scheme{scheme.Resident}},
+			{[]int{12, 10, 16}, "dndnpp", domain.Vec{1, 1, 2}, 1, []scheme.Scheme{scheme.Resident}},
+			{[]int{33, 47}, "dndd", domain.Vec{1, 3, 1}, 3, []scheme.Scheme{scheme.Resident}},
+			{[]int{12, 10, 16}, "dndnpp", domain.Vec{1, 1, 2}, 2, []scheme.Scheme{scheme.Resident}},
+			{[]int{7, 9, 8}, "pppppp", domain.Vec{1, 1, 1}, 4, []scheme.Scheme{scheme.Resident}},
 		} {
 			p := inGroupsOf(problem(t, c.size, kernels.Float64, c.walls), c.group)
 			if int(c.parts.Product()) > len(set.Devices) {
 				c.parts = domain.Vec{1, 1, 1}
 			}
 			for j, name := range c.schemes {
-				if onCPU && name != Resident || unsuited(set, name, p) {
+				if onCPU && name != scheme.Resident || unsuited(set, name, p) {
 					continue
 				}
 				for k, every := range []int64{1, 2, 7, 20} {
-					for l, norm := range []Norm{MaxNorm, L2Norm} {
+					for l, norm := range []scheme.Norm{scheme.MaxNorm, scheme.L2Norm} {
 						if onCPU && !testdevices.Turn(i+k+l, 4, 4) || !testdevices.Turn(i+j+k+l, 1, 4) {
 							continue
 						}
 						h := how{name, "", pathOf(name), c.parts}
 						t.Run(fmt.Sprintf("size=%v/group=%d/every=%d/norm=%s/%v", c.size, c.group, every, norm, h), func(t *testing.T) {
-							o := Options{Norm: norm, CheckEvery: every}
+							o := scheme.Options{Norm: norm, CheckEvery: every}
 							first, second, rest := o, o, o
 							first.Steps, first.Tolerance = 100, toleranceAt(p, 13, norm)
 							second.Steps, second.Tolerance = 100, toleranceAt(p, 27, norm)
@@ -345,7 +320,7 @@ func TestRunsFollowEachOther(t *testing.T) {
 		r := newOracle(p)
 		schemes := scheme.All()[1:] // the baseline goes through the host
 		for i, name := range append(schemes, schemes...) {
-			r.verify(t, s, how{scheme: name, order: Pairwise}, Options{Steps: int64(1 + i%3)})
+			r.verify(t, s, how{scheme: name, order: scheme.Pairwise}, scheme.Options{Steps: int64(1 + i%3)})
 		}
 	})
 }
@@ -362,9 +337,9 @@ func TestGraphsOfManySteps(t *testing.T) {
 				if !testdevices.Turn(i+j, 1, 3) {
 					continue
 				}
-				h := how{scheme: Graph, path: path, parts: domain.Vec{1, 2, 2}}
+				h := how{scheme: scheme.Graph, path: path, parts: domain.Vec{1, 2, 2}}
 				t.Run(fmt.Sprintf("every=%d/%v", every, h), func(t *testing.T) {
-					solved(t, &crowded, p, h, Options{Steps: 203, CheckEvery: every})
+					solved(t, &crowded, p, h, scheme.Options{Steps: 203, CheckEvery: every})
 				})
 			}
 		}
@@ -375,7 +350,7 @@ func TestGraphsOfManySteps(t *testing.T) {
 func TestFastNorms(t *testing.T) {
 	testdevices.InTurn(t, 6, 8)
 	p := problem(t, []int{13, 10, 9}, kernels.Float64, "ddnndd")
-	every := Options{Steps: 7, History: true} // enough for what is found within a launch to be read there
+	every := scheme.Options{Steps: 7, History: true} // enough for what is found within a launch to be read there
 	want, _ := newOracle(p).run(every)
 	p.Sums = sums.Fast
 	near := func(a, b float64) bool { return a != 0 && math.Abs(a-b) <= 1e-13*b }
@@ -383,7 +358,7 @@ func TestFastNorms(t *testing.T) {
 		t.Run("backend="+backend, func(t *testing.T) {
 			set := open(t, 3)
 			for _, name := range scheme.All() {
-				_, got := solve(t, set, p, how{name, LeftRight, pathOf(name), domain.Vec{1, 1, 3}}, every)
+				_, got := solve(t, set, p, how{name, scheme.LeftRight, pathOf(name), domain.Vec{1, 1, 3}}, every)
 				if len(got.History) != len(want) {
 					t.Fatalf("%s: norms of %d steps, not %d", name, len(got.History), len(want))
 				}
@@ -403,11 +378,11 @@ func TestIntervals(t *testing.T) {
 	testdevices.InTurn(t, 2, 8)
 	testdevices.EachKernel(t, 2, func(t *testing.T, set *testdevices.Set) {
 		for i, name := range scheme.All() {
-			if name == Blocked && !set.Devices[0].GoKernels {
+			if name == scheme.Blocked && !set.Devices[0].GoKernels {
 				continue // passes leave a level in either field until the run ends
 			}
 			for j, every := range []int64{3, 1 << 30} {
-				if testdevices.Turn(i+j, 1, 2) || name == Resident && every == 3 { // whose launches take norms of many steps
+				if testdevices.Turn(i+j, 1, 2) || name == scheme.Resident && every == 3 { // whose launches take norms of many steps
 					t.Run(fmt.Sprintf("scheme=%s/every=%d", name, every), func(t *testing.T) { inIntervals(t, set, name, every) })
 				}
 			}
@@ -415,17 +390,17 @@ func TestIntervals(t *testing.T) {
 	})
 }
 
-func inIntervals(t *testing.T, set *testdevices.Set, name Scheme, every int64) {
+func inIntervals(t *testing.T, set *testdevices.Set, name scheme.Scheme, every int64) {
 	p := problem(t, []int{7, 6, 8}, kernels.Float64, "ddnndd")
-	h := how{name, LeftRight, pathOf(name), domain.Vec{1, 1, min(2, len(set.Devices))}}
+	h := how{name, scheme.LeftRight, pathOf(name), domain.Vec{1, 1, min(2, len(set.Devices))}}
 	s, r := prepare(t, set, p, h), newOracle(p)
 	plan, done := []int64{5, 1, 64, 2, 0}, int64(0)
-	o := h.options(Options{Steps: 1 << 40, CheckEvery: every, History: true})
+	o := h.options(scheme.Options{Steps: 1 << 40, CheckEvery: every, History: true})
 	o.Interval = func(steps int64, took time.Duration) int64 {
 		if done += steps; done > 0 && took <= 0 {
 			t.Errorf("%d steps took %v", steps, took)
 		}
-		r.run(Options{Steps: steps})
+		r.run(scheme.Options{Steps: steps})
 		got := make([]float64, p.Grid.Points())
 		if err := halo.Read(got, s.u.Level(done), p.Grid.Box()); err != nil {
 			t.Error(err)
@@ -442,7 +417,7 @@ func inIntervals(t *testing.T, set *testdevices.Set, name Scheme, every int64) {
 	}
 	res, err := s.Run(t.Context(), o)
 	const all = 5 + 1 + 64 + 2
-	if err != nil || done != all || res.Steps != all+1 || res.Stopped != StoppedSteps || len(plan) > 0 {
+	if err != nil || done != all || res.Steps != all+1 || res.Stopped != scheme.StoppedSteps || len(plan) > 0 {
 		t.Fatalf("%d steps in intervals, %d in all, stopped by %s: %v", done, res.Steps, res.Stopped, err)
 	}
 	if want := int(res.Steps / every); len(res.History) != want+1 {
@@ -453,7 +428,7 @@ func inIntervals(t *testing.T, set *testdevices.Set, name Scheme, every int64) {
 	// A run ends within an interval too.
 	calls := 0
 	o.Steps, o.Interval = 25, func(int64, time.Duration) int64 { calls++; return 10 }
-	if res, err := s.Run(t.Context(), o); err != nil || res.Steps != 25 || res.Stopped != StoppedSteps || calls != 3 {
+	if res, err := s.Run(t.Context(), o); err != nil || res.Steps != 25 || res.Stopped != scheme.StoppedSteps || calls != 3 {
 		t.Errorf("%d steps, stopped by %s, %d calls: %v", res.Steps, res.Stopped, calls, err)
 	}
 }

@@ -51,7 +51,7 @@ func TestADryRunCountsWhatARunHolds(t *testing.T) {
 		}
 		for _, h := range testdevices.Again(2, testdevices.Some(4, inGroups())) {
 			steps := 4
-			if h.parts = (domain.Vec{1, 2, 2}); h.scheme == Resident {
+			if h.parts = (domain.Vec{1, 2, 2}); h.scheme == scheme.Resident {
 				steps = 2 // for which GPUs that the CPU plays have the shared memory
 			}
 			t.Run("groups/"+h.String(), func(t *testing.T) { countedAsHeld(t, set, inGroupsOf(plain[0].p, steps), h) })
@@ -62,7 +62,7 @@ func TestADryRunCountsWhatARunHolds(t *testing.T) {
 func countedAsHeld(t *testing.T, set *testdevices.Set, p *Problem, h how) {
 	plan := planFor(t, set, p, h)
 	place := plan.Stages[0].Placement
-	o := h.options(Options{Steps: 5, CheckEvery: 2, History: true})
+	o := h.options(scheme.Options{Steps: 5, CheckEvery: 2, History: true})
 	held(place)
 	counted, err := DryRun(t.Context(), p, plan, set.Compiler, o)
 	if errors.Is(err, scheme.ErrUnsuited) {

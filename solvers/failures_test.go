@@ -57,7 +57,7 @@ func TestSoak(t *testing.T) {
 }
 
 // soakCase returns a problem chosen at random, and how to solve it.
-func soakCase(t *testing.T, random *rand.Rand, set *testdevices.Set) (p *Problem, h how, o Options) {
+func soakCase(t *testing.T, random *rand.Rand, set *testdevices.Set) (p *Problem, h how, o scheme.Options) {
 	t.Helper()
 	gpu, dims := set.Devices[0].Backend == streams.CUDA, 2+random.IntN(2)
 	least, most := 8, map[bool][]int{false: {60, 14}, true: {1500, 110}}[gpu][dims-2]
@@ -72,12 +72,12 @@ func soakCase(t *testing.T, random *rand.Rand, set *testdevices.Set) (p *Problem
 	}
 	p = problem(t, size, []kernels.Real{kernels.Float64, kernels.Float32}[random.IntN(2)], walls)
 	p.Group = []int{1, 1, 2, 3, 4}[random.IntN(5)]
-	o = Options{Steps: 50 + random.Int64N(100), CheckEvery: 1 + random.Int64N(60), History: true}
+	o = scheme.Options{Steps: 50 + random.Int64N(100), CheckEvery: 1 + random.Int64N(60), History: true}
 	if gpu && !large {
 		o.Steps *= 20
 		o.CheckEvery *= 10
 	}
-	h = how{scheme: []Scheme{Resident, Resident, Fused, Blocked}[random.IntN(4)], path: p2p.Direct, parts: domain.Vec{1, 1, 1}}
+	h = how{scheme: []scheme.Scheme{scheme.Resident, scheme.Resident, scheme.Fused, scheme.Blocked}[random.IntN(4)], path: p2p.Direct, parts: domain.Vec{1, 1, 1}}
 	for range random.IntN(3) {
 		wider := h.parts
 		if wider[random.IntN(dims)]++; int(wider.Product()) <= len(set.Devices) {
@@ -87,11 +87,11 @@ func soakCase(t *testing.T, random *rand.Rand, set *testdevices.Set) (p *Problem
 	return p, h, o
 }
 
-func soaked(t *testing.T, set, disturbed *testdevices.Set, p *Problem, h how, o Options) {
+func soaked(t *testing.T, set, disturbed *testdevices.Set, p *Problem, h how, o scheme.Options) {
 	if !fits(set, p, h.parts) {
 		t.Skip("SKIPPED: subdomains own too few layers")
 	}
-	plain, want := solve(t, set, inGroupsOf(p, 1), how{scheme: TwoStream, order: LeftRight, path: p2p.Peer, parts: h.parts}, o)
+	plain, want := solve(t, set, inGroupsOf(p, 1), how{scheme: scheme.TwoStream, order: scheme.LeftRight, path: p2p.Peer, parts: h.parts}, o)
 	s := prepare(t, disturbed, p, h)
 	got, err := s.Run(t.Context(), h.options(o))
 	if p.Group > 1 && errors.Is(err, scheme.ErrUnsuited) {
@@ -110,14 +110,14 @@ func soaked(t *testing.T, set, disturbed *testdevices.Set, p *Problem, h how, o 
 const failing = "HALOX_TEST_A_GPU_FAILS"
 
 // failures are the schemes whose kernels wait for other GPUs.
-var failures = []Scheme{Resident, Fused, Blocked}
+var failures = []scheme.Scheme{scheme.Resident, scheme.Fused, scheme.Blocked}
 
 // When a GPU fails amid whole steps or an exchange, the run ends with an error, and soon: the others
 // wait no longer than their limit. The GPU is lost to the process, which is therefore
 // another one.
 func TestAGPUThatFails(t *testing.T) {
 	if name := os.Getenv(failing); name != "" {
-		runOnAFailingGPU(t, testdevices.GPUs(t), Scheme(name), 96, 3001)
+		runOnAFailingGPU(t, testdevices.GPUs(t), scheme.Scheme(name), 96, 3001)
 		return
 	}
 	set := testdevices.GPUs(t)
@@ -152,21 +152,21 @@ func TestGPUsThatFailTogether(t *testing.T) {
 	set := testdevices.CPU(t, 2)
 	dying := must(set.Disturbed(func(*streams.Device) []string { return []string{"DIES_AT=31"} }))(t)
 	s := prepare(t, dying, problem(t, []int{16, 16, 12}, kernels.Float64, "dddddd"), how{path: p2p.Direct, parts: domain.Vec{1, 1, 2}})
-	_, err := s.Run(t.Context(), Options{Scheme: Fused, Steps: 1 << 40, CheckEvery: 1 << 40, Limit: testLimit})
+	_, err := s.Run(t.Context(), scheme.Options{Scheme: scheme.Fused, Steps: 1 << 40, CheckEvery: 1 << 40, Limit: testLimit})
 	if err == nil || !strings.Contains(err.Error(), "cuda 0") || !strings.Contains(err.Error(), "cuda 1") {
 		t.Error(err)
 	}
 }
 
 // runOnAFailingGPU runs steps between squares of so many points, 24 for each GPU, of which the first fails.
-func runOnAFailingGPU(t *testing.T, set *testdevices.Set, name Scheme, points, at int) {
+func runOnAFailingGPU(t *testing.T, set *testdevices.Set, name scheme.Scheme, points, at int) {
 	n := min(4, len(set.Devices))
 	p := problem(t, []int{points, points, 24 * n}, kernels.Float64, "dddddd")
 	dying := disturbing(t, set, fmt.Sprintf("DIES_AT=%d", at))
 	const limit = 2 * time.Second
 	run := func(steps int64) error {
 		s := prepare(t, dying, p, how{path: p2p.Direct, parts: domain.Vec{1, 1, n}})
-		_, err := s.Run(t.Context(), Options{Scheme: name, Steps: steps, CheckEvery: steps, Limit: limit})
+		_, err := s.Run(t.Context(), scheme.Options{Scheme: name, Steps: steps, CheckEvery: steps, Limit: limit})
 		return err
 	}
 	if err := run(4); err != nil { // which compiles what is not to be timed
@@ -202,12 +202,12 @@ func TestStepsBesideAnotherKernel(t *testing.T) {
 	n := min(4, len(set.Devices))
 	p := problem(t, []int{96, 96, 24 * n}, kernels.Float64, "dddddd")
 	const limit = 2 * time.Second
-	for _, name := range []Scheme{Resident, Ranks, Fused} {
+	for _, name := range []scheme.Scheme{scheme.Resident, scheme.Ranks, scheme.Fused} {
 		for long, busy := range map[string]time.Duration{"for less than the limit": limit / 4, "for longer": 3 * limit} {
 			t.Run(string(name)+"/"+long, func(t *testing.T) {
 				alone := prepare(t, set, p, how{path: p2p.Direct, parts: domain.Vec{1, 1, n}})
 				beside := prepare(t, set, p, how{path: p2p.Direct, parts: domain.Vec{1, 1, n}})
-				options := Options{Scheme: name, Steps: 2000, CheckEvery: 500, Limit: limit}
+				options := scheme.Options{Scheme: name, Steps: 2000, CheckEvery: 500, Limit: limit}
 				if _, err := alone.Run(t.Context(), options); err != nil { // which compiles, too
 					t.Fatal(err)
 				}

@@ -12,6 +12,7 @@ import (
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/solvers/scheme"
 	"github.com/halox/halox/streams"
 )
 
@@ -52,6 +53,6 @@ func solveOnFake(t *testing.T, library string, compiler *kernels.Compiler, path 
 	p := problem(t, []int{6, 8, 8}, kernels.Float64, "dnddpp")
 	plan := planFor(t, &testdevices.Set{Devices: devices, Links: links}, p, how{path: path, parts: parts})
 	s := must(New(t.Context(), p, plan, compiler))(t)
-	_, err := s.Run(t.Context(), Options{Scheme: Graph, Steps: steps, CheckEvery: 1 << 30, Limit: testLimit})
+	_, err := s.Run(t.Context(), scheme.Options{Scheme: scheme.Graph, Steps: steps, CheckEvery: 1 << 30, Limit: testLimit})
 	succeeds(t, errors.Join(err, s.Close(), streams.CloseAll(devices), platform.Close()))
 }

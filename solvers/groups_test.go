@@ -20,12 +20,12 @@ func TestFastestGroup(t *testing.T) {
 	set := testdevices.CPUBesideThreads(t, 2)
 	p := problem(t, []int{12, 8, 13}, kernels.Float64, "dnddnn")
 	place := placed(t, set, p, domain.Vec{1, 1, 2})
-	for name, want := range map[Scheme][]int{TwoStream: {1, 2, 4}, Resident: {1, 2, 4}, Ranks: {1}} {
+	for name, want := range map[scheme.Scheme][]int{scheme.TwoStream: {1, 2, 4}, scheme.Resident: {1, 2, 4}, scheme.Ranks: {1}} {
 		search := scheme.Search{Links: set.Links, Compiler: set.Compiler, Scheme: name, Path: p2p.Direct}
-		if trials, _, err := eachGroup(t.Context(), p, place, search, Options{}, recallTrials); err != nil || len(trials) > 0 {
+		if trials, _, err := eachGroup(t.Context(), p, place, search, scheme.Options{}, recallTrials); err != nil || len(trials) > 0 {
 			t.Errorf("%s: remembered before it was tried: %v, %v", name, trials, err)
 		}
-		trials, known, err := eachGroup(t.Context(), p, place, search, Options{}, Fastest)
+		trials, known, err := eachGroup(t.Context(), p, place, search, scheme.Options{}, Fastest)
 		if err != nil || known {
 			t.Fatalf("%s: %v, known %v", name, err, known)
 		}
@@ -38,7 +38,7 @@ func TestFastestGroup(t *testing.T) {
 		if slices.Sort(groups); !slices.Equal(groups, want) {
 			t.Errorf("%s: tried %v, not %v", name, groups, want)
 		}
-		again, _, err := eachGroup(t.Context(), p, place, search, Options{}, recallTrials)
+		again, _, err := eachGroup(t.Context(), p, place, search, scheme.Options{}, recallTrials)
 		if err != nil || !slices.Equal(again, trials) {
 			t.Errorf("%s: remembered %v, not %v: %v", name, again, trials, err)
 		}
@@ -55,9 +55,9 @@ func TestResidentGroupsThatDoNotFit(t *testing.T) {
 		"a large grid":  {problem(t, []int{60, 60, 60}, kernels.Float64, "dddddd"), "do not fit twice into the shared memory"},
 		"another shape": {of(t, problem(t, []int{19, 16, 17}, kernels.Float32, "dddddd"), stencil.Kind{Points: 13, Shape: stencil.StarShape}), "star of radius 1"},
 	} {
-		h := how{scheme: Resident, path: p2p.Direct, parts: domain.Vec{1, 1, 2}}
+		h := how{scheme: scheme.Resident, path: p2p.Direct, parts: domain.Vec{1, 1, 2}}
 		s := prepare(t, set, inGroupsOf(c.p, 2), h)
-		_, err := s.Run(t.Context(), h.options(Options{Steps: 3}))
+		_, err := s.Run(t.Context(), h.options(scheme.Options{Steps: 3}))
 		t.Run(name, func(t *testing.T) { wants(t, err, scheme.ErrUnsuited, c.says) })
 	}
 }

@@ -19,42 +19,12 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// Names of package scheme, as the tests use them.
-type (
-	Scheme  = scheme.Scheme
-	Order   = scheme.Order
-	Norm    = scheme.Norm
-	Options = scheme.Options
-)
-
-const (
-	Baseline  = scheme.Baseline
-	TwoStream = scheme.TwoStream
-	Assisted  = scheme.Assisted
-	Graph     = scheme.Graph
-	Blocked   = scheme.Blocked
-	Fused     = scheme.Fused
-	Ranks     = scheme.Ranks
-	Resident  = scheme.Resident
-
-	LeftRight = scheme.LeftRight
-	Pairwise  = scheme.Pairwise
-
-	MaxNorm = scheme.MaxNorm
-	L2Norm  = scheme.L2Norm
-
-	StoppedSteps       = scheme.StoppedSteps
-	StoppedTolerance   = scheme.StoppedTolerance
-	StoppedInterrupted = scheme.StoppedInterrupted
-	StoppedDiverged    = scheme.StoppedDiverged
-)
-
 const testLimit = 60 * time.Second
 
 // how is one way to run a problem.
 type how struct {
-	scheme Scheme
-	order  Order
+	scheme scheme.Scheme
+	order  scheme.Order
 	path   p2p.Path
 	parts  domain.Vec
 }
@@ -64,7 +34,7 @@ func (h how) String() string {
 }
 
 // options adds the way to run to what is to be run.
-func (h how) options(o Options) Options {
+func (h how) options(o scheme.Options) scheme.Options {
 	o.Scheme, o.Order, o.Limit = h.scheme, h.order, testLimit
 	if o.CheckEvery == 0 {
 		o.CheckEvery = 1
@@ -79,9 +49,9 @@ func ways() (all []how) {
 			if name.Needs().CheckPath(name, path) != nil {
 				continue
 			}
-			all = append(all, how{scheme: name, order: LeftRight, path: path})
-			if name == TwoStream && path != p2p.Direct {
-				all = append(all, how{scheme: name, order: Pairwise, path: path})
+			all = append(all, how{scheme: name, order: scheme.LeftRight, path: path})
+			if name == scheme.TwoStream && path != p2p.Direct {
+				all = append(all, how{scheme: name, order: scheme.Pairwise, path: path})
 			}
 		}
 	}
@@ -99,7 +69,7 @@ func inGroups() (all []how) {
 }
 
 // pathOf returns a path that the scheme has.
-func pathOf(name Scheme) p2p.Path {
+func pathOf(name scheme.Scheme) p2p.Path {
 	if path := name.Needs().Path; path != "" {
 		return path
 	}
@@ -208,10 +178,10 @@ func fits(set *testdevices.Set, p *Problem, parts domain.Vec) bool {
 
 // unsuited reports whether a scheme refuses the problem on such devices: walls that change with time, and, by resident on
 // GPUs, groups of steps but of stars of radius 1. Any other that it refuses fails a test.
-func unsuited(set *testdevices.Set, s Scheme, p *Problem) bool {
+func unsuited(set *testdevices.Set, s scheme.Scheme, p *Problem) bool {
 	_, star := p.Stencil.AsStar()
 	return s.Needs().Steady && changes(p) ||
-		s == Resident && p.Group > 1 && !star && set.Devices[0].Backend == streams.CUDA
+		s == scheme.Resident && p.Group > 1 && !star && set.Devices[0].Backend == streams.CUDA
 }
 
 // changes reports whether a wall of the problem changes with time.
@@ -226,7 +196,7 @@ func changes(p *Problem) bool {
 
 // solve runs the problem on the first devices of the set and returns its
 // solver, which is closed with the test.
-func solve(t testing.TB, set *testdevices.Set, p *Problem, h how, o Options) (*Solver, Result) {
+func solve(t testing.TB, set *testdevices.Set, p *Problem, h how, o scheme.Options) (*Solver, Result) {
 	t.Helper()
 	s := prepare(t, set, p, h)
 	res := must(s.Run(t.Context(), h.options(o)))(t)

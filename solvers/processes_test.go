@@ -84,7 +84,7 @@ func programs() map[string]func() error {
 		"intervals": amongProcesses(testLimit, intervalsAmong),
 		"refusals":  amongProcesses(testLimit, refusalsAmong),
 	}
-	for in, name := range map[string]Scheme{"": Assisted, " in fused": Fused} {
+	for in, name := range map[string]scheme.Scheme{"": scheme.Assisted, " in fused": scheme.Fused} {
 		for what, last := range map[string]func(){
 			"one stops":   func() { receives(syscall.SIGSTOP) },
 			"one is gone": func() { receives(syscall.SIGKILL) },
@@ -162,7 +162,7 @@ func (p *among) agrees(s *Solver, res Result, steps int) error {
 		return fmt.Errorf("%d steps, not %d", res.Steps, steps)
 	}
 	r := newOracle(s.problem)
-	norms, _ := r.run(Options{Steps: int64(steps), CheckEvery: int64(steps)})
+	norms, _ := r.run(scheme.Options{Steps: int64(steps), CheckEvery: int64(steps)})
 	if want := norms[0]; res.Norms != want {
 		return fmt.Errorf("norms %+v, not %+v", res.Norms, want)
 	}
@@ -180,7 +180,7 @@ func (p *among) agrees(s *Solver, res Result, steps int) error {
 }
 
 // run solves a problem and compares.
-func (p *among) run(of *Problem, path p2p.Path, o Options, steps int) error {
+func (p *among) run(of *Problem, path p2p.Path, o scheme.Options, steps int) error {
 	s, err := p.solver(of, path)
 	if err != nil {
 		return err
@@ -194,7 +194,7 @@ func (p *among) run(of *Problem, path p2p.Path, o Options, steps int) error {
 
 // pathFor returns the path that a scheme takes where the choice is left to it. The fastest of this machine, which is what
 // p2p.Auto takes, need not be one that the scheme has.
-func pathFor(name Scheme) p2p.Path {
+func pathFor(name scheme.Scheme) p2p.Path {
 	return cmp.Or(name.Needs().Path, p2p.Auto)
 }
 
@@ -213,7 +213,7 @@ func schemesAmong(p *among) error {
 			if !h.scheme.Needs().Processes || !testdevices.Turn(i+j, 3, 3) {
 				continue
 			}
-			o := h.options(Options{Steps: 9, CheckEvery: int64(1 + i)})
+			o := h.options(scheme.Options{Steps: 9, CheckEvery: int64(1 + i)})
 			if err := p.run(of, h.path, o, 9); err != nil {
 				return fmt.Errorf("problem %d, %v: %w", i, h, err)
 			}
@@ -223,8 +223,8 @@ func schemesAmong(p *among) error {
 }
 
 // suiting returns the problem with as many steps between two exchanges as passes of scheme blocked have, which end where others do not.
-func suiting(of *Problem, name Scheme) *Problem {
-	if name != Blocked {
+func suiting(of *Problem, name scheme.Scheme) *Problem {
+	if name != scheme.Blocked {
 		return of
 	}
 	return inGroupsOf(of, 3)
@@ -234,13 +234,13 @@ func suiting(of *Problem, name Scheme) *Problem {
 func toleranceAmong(p *among) error {
 	of := problem(inProgram{}, []int{7, 6, 13}, kernels.Float64, "dddddd")
 	const aim = 20
-	for i, norm := range []Norm{MaxNorm, L2Norm} {
+	for i, norm := range []scheme.Norm{scheme.MaxNorm, scheme.L2Norm} {
 		for j, every := range []int64{1, 7} {
-			for k, name := range []Scheme{Baseline, TwoStream, Assisted, Fused, Blocked} {
+			for k, name := range []scheme.Scheme{scheme.Baseline, scheme.TwoStream, scheme.Assisted, scheme.Fused, scheme.Blocked} {
 				if !testdevices.Turn(i+j+k, 2, 3) {
 					continue
 				}
-				o := Options{Scheme: name, Steps: 60, Norm: norm, CheckEvery: every, Tolerance: toleranceAt(of, aim, norm)}
+				o := scheme.Options{Scheme: name, Steps: 60, Norm: norm, CheckEvery: every, Tolerance: toleranceAt(of, aim, norm)}
 				if err := p.run(suiting(of, name), pathFor(name), o, int((aim+every-1)/every*every)); err != nil {
 					return fmt.Errorf("%s, norm %s every %d: %w", name, norm, every, err)
 				}
@@ -252,13 +252,13 @@ func toleranceAmong(p *among) error {
 
 // interruptAmong has the context of the last process alone end: all stop at one step.
 func interruptAmong(p *among) error {
-	for _, name := range []Scheme{Baseline, TwoStream, Assisted, Fused, Blocked} {
+	for _, name := range []scheme.Scheme{scheme.Baseline, scheme.TwoStream, scheme.Assisted, scheme.Fused, scheme.Blocked} {
 		s, err := p.solver(suiting(problem(inProgram{}, []int{7, 6, 13}, kernels.Float64, "ppdddd"), name), pathFor(name))
 		if err != nil {
 			return err
 		}
 		ctx, cancel := context.WithCancel(context.Background())
-		o := Options{Scheme: name, Steps: 1 << 40, CheckEvery: 1 << 30}
+		o := scheme.Options{Scheme: name, Steps: 1 << 40, CheckEvery: 1 << 30}
 		if p.Rank == p.Size()-1 {
 			o.Progress = func(n int64) {
 				if n > 50 {
@@ -268,7 +268,7 @@ func interruptAmong(p *among) error {
 		}
 		res, err := s.Run(ctx, o)
 		cancel()
-		if err != nil || res.Stopped != StoppedInterrupted || res.Steps <= 50 {
+		if err != nil || res.Stopped != scheme.StoppedInterrupted || res.Steps <= 50 {
 			return fmt.Errorf("%s stopped by %s at %d: %w", name, res.Stopped, res.Steps, err)
 		}
 		if err := errors.Join(p.agrees(s, res, int(res.Steps)), s.Close()); err != nil {
@@ -281,7 +281,7 @@ func interruptAmong(p *among) error {
 // intervalsAmong has every process ask for intervals of its own: those of rank 0 count.
 func intervalsAmong(p *among) error {
 	asked, seen := []int64{3, 5, 1, 0}, []int64{}
-	o := Options{Scheme: Assisted, Steps: 1000, Interval: func(steps int64, _ time.Duration) int64 {
+	o := scheme.Options{Scheme: scheme.Assisted, Steps: 1000, Interval: func(steps int64, _ time.Duration) int64 {
 		seen = append(seen, steps)
 		return asked[len(seen)-1] * int64(p.Rank+1)
 	}}
@@ -301,21 +301,21 @@ func refusalsAmong(p *among) error {
 	if err != nil {
 		return err
 	}
-	for _, name := range []Scheme{Graph, Ranks, Resident} {
-		_, err := s.Run(context.Background(), Options{Scheme: name, Steps: 3})
+	for _, name := range []scheme.Scheme{scheme.Graph, scheme.Ranks, scheme.Resident} {
+		_, err := s.Run(context.Background(), scheme.Options{Scheme: name, Steps: 3})
 		if !errors.Is(err, scheme.ErrUnsuited) || !strings.Contains(err.Error(), fmt.Sprintf("and %d processes share the grid", p.Size())) {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
-	_, err = s.Run(context.Background(), Options{Scheme: TwoStream, Steps: int64(3 + p.Rank)})
+	_, err = s.Run(context.Background(), scheme.Options{Scheme: scheme.TwoStream, Steps: int64(3 + p.Rank)})
 	if err == nil || !strings.Contains(err.Error(), "all give the same options") {
 		return fmt.Errorf("different steps: %w", err)
 	}
 	if err := p.oneErrs(of, &scheme.Plan{Stages: s.Plans()}); err != nil {
 		return err
 	}
-	res, err := s.Run(context.Background(), Options{Steps: 3})
-	if err != nil || res.Scheme != TwoStream {
+	res, err := s.Run(context.Background(), scheme.Options{Steps: 3})
+	if err != nil || res.Scheme != scheme.TwoStream {
 		return fmt.Errorf("scheme %s: %w", res.Scheme, err)
 	}
 	return errors.Join(p.agrees(s, res, 3), s.Close())
@@ -328,7 +328,7 @@ func (p *among) oneErrs(of *Problem, plan *scheme.Plan) error {
 		wrong.Spacing = nil
 	}
 	_, err := New(ctx, &wrong, plan, p.session.Compiler)
-	_, _, failed := Fastest(ctx, &wrong, plan.Stages[0].Placement, scheme.Search{Links: p.session.Links, Compiler: p.session.Compiler}, Options{})
+	_, _, failed := Fastest(ctx, &wrong, plan.Stages[0].Placement, scheme.Search{Links: p.session.Links, Compiler: p.session.Compiler}, scheme.Options{})
 	for _, err := range []error{err, failed} {
 		if err == nil || !strings.Contains(err.Error(), "with 0 spacings") || p.Rank != 1 && !strings.Contains(err.Error(), p.Name(1)) {
 			return fmt.Errorf("rank 1 has no spacings: %w", err)
@@ -338,12 +338,12 @@ func (p *among) oneErrs(of *Problem, plan *scheme.Plan) error {
 }
 
 // endless runs steps by a scheme without end, and calls at in the last process after 50.
-func (p *among) endless(name Scheme, at func()) error {
+func (p *among) endless(name scheme.Scheme, at func()) error {
 	s, err := p.solver(problem(inProgram{}, []int{7, 6, 11}, kernels.Float64, "ppdddd"), pathFor(name))
 	if err != nil {
 		return err
 	}
-	o := Options{Scheme: name, Steps: 1 << 40, CheckEvery: 10}
+	o := scheme.Options{Scheme: name, Steps: 1 << 40, CheckEvery: 10}
 	if p.Rank == p.Size()-1 {
 		o.Progress = func(n int64) {
 			if n > 50 {

@@ -130,7 +130,7 @@ func newOracle(p *Problem) *oracle {
 }
 
 // run runs the steps that a run with these options makes, and returns the norms that it takes, and why it ends.
-func (r *oracle) run(o Options) (history []Norms, stopped scheme.Stopped) {
+func (r *oracle) run(o scheme.Options) (history []Norms, stopped scheme.Stopped) {
 	for n := int64(1); n <= o.Steps; n++ {
 		norms := r.step()
 		if n%max(1, o.CheckEvery) != 0 && n < o.Steps {
@@ -142,19 +142,19 @@ func (r *oracle) run(o Options) (history []Norms, stopped scheme.Stopped) {
 		}
 		history = append(history, Norms{n, one})
 		change := one.MaxChange
-		if o.Norm == L2Norm {
+		if o.Norm == scheme.L2Norm {
 			change = one.L2Change
 		}
 		if change <= o.Tolerance {
-			return history, StoppedTolerance
+			return history, scheme.StoppedTolerance
 		}
 	}
-	return history, StoppedSteps
+	return history, scheme.StoppedSteps
 }
 
 // verify runs the solver, which is at the step of the oracle, and fails the test unless the field and the norms have the
 // bits of the oracle.
-func (r *oracle) verify(t testing.TB, s *Solver, h how, o Options) {
+func (r *oracle) verify(t testing.TB, s *Solver, h how, o scheme.Options) {
 	t.Helper()
 	o = h.options(o)
 	o.History = true
@@ -171,21 +171,12 @@ func (r *oracle) verify(t testing.TB, s *Solver, h how, o Options) {
 }
 
 // solved fails the test unless a new solver of a problem runs with the bits of the oracle.
-func solved(t testing.TB, set *testdevices.Set, p *Problem, h how, runs ...Options) {
+func solved(t testing.TB, set *testdevices.Set, p *Problem, h how, runs ...scheme.Options) {
 	t.Helper()
 	s, r := prepare(t, set, p, h), newOracle(p)
 	for _, o := range runs {
 		r.verify(t, s, h, o)
 	}
-}
-
-// expected returns the field after some steps.
-func expected(p *Problem, steps int64) []float64 {
-	r := newOracle(p)
-	for range steps {
-		r.step()
-	}
-	return r.values()
 }
 
 // starOf turns the star into the stencil of a problem.

@@ -31,11 +31,11 @@ func TestInterrupt(t *testing.T) {
 	})
 }
 
-func interrupt(t *testing.T, set *testdevices.Set, name Scheme, every int64) {
+func interrupt(t *testing.T, set *testdevices.Set, name scheme.Scheme, every int64) {
 	p := problem(t, []int{7, 6, 8}, kernels.Float64, "dddddd")
 	s := prepare(t, set, p, how{path: pathOf(name), parts: domain.Vec{1, 1, min(3, len(set.Devices))}})
 	ctx, cancel := context.WithCancel(context.Background())
-	o := how{scheme: name, order: Pairwise}.options(Options{Steps: 1 << 40})
+	o := how{scheme: name, order: scheme.Pairwise}.options(scheme.Options{Steps: 1 << 40})
 	o.CheckEvery, o.History = every, true
 	if every == 7 {
 		o.Interval = func(int64, time.Duration) int64 { return 1 << 39 }
@@ -46,11 +46,11 @@ func interrupt(t *testing.T, set *testdevices.Set, name Scheme, every int64) {
 		}
 	}
 	res, err := s.Run(ctx, o)
-	if err != nil || res.Stopped != StoppedInterrupted || res.Steps <= 50 || res.Steps > 500 {
+	if err != nil || res.Stopped != scheme.StoppedInterrupted || res.Steps <= 50 || res.Steps > 500 {
 		t.Fatalf("stopped by %s at %d: %v", res.Stopped, res.Steps, err)
 	}
 	r := newOracle(p)
-	norms, _ := r.run(Options{Steps: res.Steps, CheckEvery: res.Steps})
+	norms, _ := r.run(scheme.Options{Steps: res.Steps, CheckEvery: res.Steps})
 	compare(t, p.Grid, read(t, s), r.values())
 	if res.Norms != norms[0] {
 		t.Errorf("norms %+v, want %+v", res.Norms, norms[0])
@@ -71,13 +71,13 @@ func TestAStepAllocatesNothing(t *testing.T) {
 
 // allocatesNothing fails the test if steps allocate, with so many between two exchanges. What begins a run does, and how
 // much depends on the moment: a look at the memory of the host serves for a second.
-func allocatesNothing(t *testing.T, name Scheme, group int) {
+func allocatesNothing(t *testing.T, name scheme.Scheme, group int) {
 	set := testdevices.Host(t, 2)
-	h := how{name, LeftRight, pathOf(name), domain.Vec{2, 1, 1}}
+	h := how{name, scheme.LeftRight, pathOf(name), domain.Vec{2, 1, 1}}
 	s := prepare(t, set, inGroupsOf(problem(t, []int{8, 7, 6}, kernels.Float64, "ppnndd"), group), h)
 	intervals := []int64{100, 1000, 0}
 	var before, after runtime.MemStats
-	o := Options{Steps: 1 << 40, CheckEvery: 10, Tolerance: 1e-300, Interval: func(int64, time.Duration) int64 {
+	o := scheme.Options{Steps: 1 << 40, CheckEvery: 10, Tolerance: 1e-300, Interval: func(int64, time.Duration) int64 {
 		before = after
 		runtime.ReadMemStats(&after)
 		next := intervals[0]
@@ -111,9 +111,9 @@ func TestCloseFreesAll(t *testing.T) {
 			return n
 		}
 		once := func() {
-			for _, name := range []Scheme{Assisted, Graph} {
-				h := how{name, LeftRight, p2p.Staged, domain.Vec{1, 1, min(2, len(set.Devices))}}
-				s, _ := solve(t, set, problem(t, []int{70, 60, 80}, kernels.Float64, "ppnndd"), h, Options{Steps: 3})
+			for _, name := range []scheme.Scheme{scheme.Assisted, scheme.Graph} {
+				h := how{name, scheme.LeftRight, p2p.Staged, domain.Vec{1, 1, min(2, len(set.Devices))}}
+				s, _ := solve(t, set, problem(t, []int{70, 60, 80}, kernels.Float64, "ppnndd"), h, scheme.Options{Steps: 3})
 				succeeds(t, s.Close())
 			}
 		}
@@ -137,7 +137,7 @@ func TestRefusals(t *testing.T) {
 	for _, p := range []*Problem{nil, {}} {
 		_, err := New(t.Context(), p, nil, set.Compiler)
 		wants(t, err, nil, "is nil")
-		_, _, err = Fastest(t.Context(), p, nil, scheme.Search{}, Options{})
+		_, _, err = Fastest(t.Context(), p, nil, scheme.Search{}, scheme.Options{})
 		wants(t, err, nil, "is nil")
 	}
 }
@@ -145,7 +145,7 @@ func TestRefusals(t *testing.T) {
 // The field is compared until the context ends.
 func TestDeviationLooksAtTheContext(t *testing.T) {
 	p := problem(t, []int{8, 8}, kernels.Float64, "dddd")
-	s := prepare(t, testdevices.Host(t, 1), p, how{Baseline, LeftRight, p2p.Auto, domain.Vec{1, 1, 1}})
+	s := prepare(t, testdevices.Host(t, 1), p, how{scheme.Baseline, scheme.LeftRight, p2p.Auto, domain.Vec{1, 1, 1}})
 	ended, end := context.WithCancel(t.Context())
 	end()
 	if _, err := s.Deviation(ended, p.Initial); !errors.Is(err, context.Canceled) {

@@ -22,11 +22,11 @@ func TestTraceOfSchemes(t *testing.T) {
 				if !testdevices.Turn(i+j, 1, 3) {
 					continue
 				}
-				if h.parts = cut; h.scheme == Resident || h.scheme == Ranks {
+				if h.parts = cut; h.scheme == scheme.Resident || h.scheme == scheme.Ranks {
 					continue // they do not suit the problem, and a launch of them is many steps
 				}
 				walls := "tdnnpp"
-				if h.scheme == Graph || h.scheme == Blocked {
+				if h.scheme == scheme.Graph || h.scheme == scheme.Blocked {
 					walls = "ddnnpp"
 				}
 				p := problem(t, []int{40, 24, 24}, kernels.Float64, walls)
@@ -34,7 +34,7 @@ func TestTraceOfSchemes(t *testing.T) {
 					s := prepare(t, set, p, h)
 					tracer := must(streams.NewTracer(s.Placement().Devices, streams.Window{First: first, Last: last}))(t)
 					begin := time.Now()
-					if _, err := s.Run(t.Context(), h.options(Options{Steps: steps, CheckEvery: 4, History: true})); err != nil {
+					if _, err := s.Run(t.Context(), h.options(scheme.Options{Steps: steps, CheckEvery: 4, History: true})); err != nil {
 						t.Fatal(err)
 					}
 					wall := time.Since(begin)
@@ -111,17 +111,17 @@ func checkSteps(t *testing.T, s *Solver, h how, rank int, d streams.DeviceTrace,
 		}
 	}
 	switch h.scheme {
-	case Baseline:
+	case scheme.Baseline:
 		want = 1
-	case Blocked: // which sweeps, as it exchanges after each step
+	case scheme.Blocked: // which sweeps, as it exchanges after each step
 		if want = 1; h.path == p2p.Direct {
 			messages = 1 // one kernel
 		}
-	case Fused:
-		if !scheme.SweepsInstead(Fused, d.Device) {
+	case scheme.Fused:
+		if !scheme.SweepsInstead(scheme.Fused, d.Device) {
 			want, messages = 1, 0 // the sweep stores into the ghosts
 		}
-	case Graph:
+	case scheme.Graph:
 		want, messages = 0, 0 // the first device shows what all do
 		if rank == 0 {
 			want = 1
