@@ -2,7 +2,6 @@ package scheme_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log"
 	"testing"
@@ -16,6 +15,18 @@ import (
 	"github.com/halox/halox/stencil"
 	"github.com/halox/halox/streams"
 )
+
+// must returns a value that was made without an error; check ends the program at one.
+func must[T any](v T, err error) T {
+	check(err)
+	return v
+}
+
+func check(err error) {
+	if err != nil {
+		log.Fatal(err)
+	}
+}
 
 // smoothing is what the kernel does on a GPU; PointSpec.Row is what it does on a host device.
 var smoothing = kernels.Source{Name: "smooth.cu", Text: `
@@ -61,70 +72,46 @@ func smooth(c *kernels.Compiler) func(r scheme.Region) (scheme.Launch, error) {
 // A stage of a program's own kernels: halox exchanges what it reads and orders the sweeps.
 func ExampleStage() {
 	ctx := context.Background()
-	session, err := halo.Open(ctx, halo.Devices{Backend: streams.Host, Count: 2})
-	if err != nil {
-		log.Fatal(err)
-	}
+	session := must(halo.Open(ctx, halo.Devices{Backend: streams.Host, Count: 2}))
 	defer session.Close()
 	spec := halo.Spec{Name: "u", Element: halo.Float64, Width: domain.UniformRadius(2, 1)}
-	place, err1 := session.Cut(ctx, halo.Cutting{Size: []int{8, 4}, Fields: []halo.Spec{spec}})
-	u, err2 := scheme.NewVariable(place, spec, 2)
-	if err := errors.Join(err1, err2); err != nil {
-		log.Fatal(err)
-	}
+	place := must(session.Cut(ctx, halo.Cutting{Size: []int{8, 4}, Fields: []halo.Spec{spec}}))
+	u := must(scheme.NewVariable(place, spec, 2))
 	u.Boundary = boundary.All(boundary.Condition{Kind: boundary.Dirichlet, Values: []float64{0}})
 	step := &scheme.Step{Name: "smooth", Stages: []scheme.Stage{{
 		Reads:   []scheme.Access{u.At(0, stencil.Offsets(domain.Vec{-1}, domain.Vec{1}))},
 		Writes:  []scheme.Access{u.At(1, nil)},
 		Kernels: smooth(session.Compiler),
 	}}}
-	err1 = halo.FillPoints(u.Level(0), func(p domain.Vec) float64 { return 64 })
-	run, err2 := scheme.New(ctx, session, step, scheme.Options{})
-	if err := errors.Join(err1, err2); err != nil {
-		log.Fatal(err)
-	}
+	check(halo.FillPoints(u.Level(0), func(p domain.Vec) float64 { return 64 }))
+	run := must(scheme.New(ctx, session, step, scheme.Options{}))
 	defer run.Close()
-	if _, err := run.Steps(ctx, 3); err != nil {
-		log.Fatal(err)
-	}
-	values, err := halo.ReadAll[float64](u.Level(run.Done()))
-	fmt.Println(values[:8], err)
-	// Output: [24 48 56 64 64 56 48 24] <nil>
+	must(run.Steps(ctx, 3))
+	fmt.Println(must(halo.ReadAll[float64](u.Level(run.Done())))[:8])
+	// Output: [24 48 56 64 64 56 48 24]
 }
 
 // Runs go on from the newest level that variables have, whatever runner made the steps before. A start that is filled
 // into Level(0) begins anew by SetNewest.
 func ExampleVariable_SetNewest() {
 	ctx := context.Background()
-	session, err := halo.Open(ctx, halo.Devices{Backend: streams.Host, Count: 1})
-	if err != nil {
-		log.Fatal(err)
-	}
+	session := must(halo.Open(ctx, halo.Devices{Backend: streams.Host, Count: 1}))
 	defer session.Close()
 	spec := halo.Spec{Name: "u", Element: halo.Float64, Width: domain.UniformRadius(2, 1)}
-	place, err1 := session.Cut(ctx, halo.Cutting{Size: []int{8, 4}, Fields: []halo.Spec{spec}})
-	u, err2 := scheme.NewVariable(place, spec, 2)
-	if err := errors.Join(err1, err2); err != nil {
-		log.Fatal(err)
-	}
+	place := must(session.Cut(ctx, halo.Cutting{Size: []int{8, 4}, Fields: []halo.Spec{spec}}))
+	u := must(scheme.NewVariable(place, spec, 2))
 	step := &scheme.Step{Name: "smooth", Stages: []scheme.Stage{{
 		Reads: []scheme.Access{u.At(0, stencil.Offsets(domain.Vec{-1}, domain.Vec{1}))}, Writes: []scheme.Access{u.At(1, nil)},
 		Kernels: smooth(session.Compiler),
 	}}}
 	for range 2 { // two runners, one after the other
-		run, err := scheme.New(ctx, session, step, scheme.Options{})
-		if err != nil {
-			log.Fatal(err)
-		}
-		_, err1 := run.Steps(ctx, 3)
-		if err := errors.Join(err1, run.Close()); err != nil {
-			log.Fatal(err)
-		}
+		run := must(scheme.New(ctx, session, step, scheme.Options{}))
+		must(run.Steps(ctx, 3))
+		check(run.Close())
 		fmt.Println("the newest level is", u.Newest())
 	}
-	if err := errors.Join(halo.FillPoints(u.Level(0), func(domain.Vec) float64 { return 1 }), u.SetNewest(0)); err != nil {
-		log.Fatal(err)
-	}
+	check(halo.FillPoints(u.Level(0), func(domain.Vec) float64 { return 1 }))
+	check(u.SetNewest(0))
 	fmt.Println("the newest level is", u.Newest())
 	// Output:
 	// the newest level is 3
@@ -135,44 +122,25 @@ func ExampleVariable_SetNewest() {
 // Three steps between two exchanges: ghosts are three times as wide, and the first two steps sweep some of them too.
 func ExampleStep_group() {
 	ctx := context.Background()
-	session, err := halo.Open(ctx, halo.Devices{Backend: streams.Host, Count: 2})
-	if err != nil {
-		log.Fatal(err)
-	}
+	session := must(halo.Open(ctx, halo.Devices{Backend: streams.Host, Count: 2}))
 	defer session.Close()
-	place, err := session.Cut(ctx, halo.Cutting{Size: []int{8, 4}, Parts: domain.Vec{2, 1, 1}})
-	if err != nil {
-		log.Fatal(err)
-	}
+	place := must(session.Cut(ctx, halo.Cutting{Size: []int{8, 4}, Parts: domain.Vec{2, 1, 1}}))
 	reach := domain.Radius{Minus: domain.Vec{1}, Plus: domain.Vec{1}} // of the only stage, along x
-	wide, err := halo.NewWideHalo(place.Decomposition, reach, 3)
-	if err != nil {
-		log.Fatal(err)
-	}
-	u, err := scheme.NewVariable(place, wide.Spec(halo.Spec{Name: "u", Element: halo.Float64}), 2)
-	if err != nil {
-		log.Fatal(err)
-	}
+	wide := must(halo.NewWideHalo(place.Decomposition, reach, 3))
+	u := must(scheme.NewVariable(place, wide.Spec(halo.Spec{Name: "u", Element: halo.Float64}), 2))
 	u.Boundary = boundary.All(boundary.Condition{Kind: boundary.Dirichlet, Values: []float64{0}})
 	step := &scheme.Step{Name: "smooth", Group: wide.Steps, Stages: []scheme.Stage{{
 		Reads:   []scheme.Access{u.At(0, stencil.Offsets(domain.Vec{-1}, domain.Vec{1}))},
 		Writes:  []scheme.Access{u.At(1, nil)},
 		Kernels: smooth(session.Compiler),
 	}}}
-	err1 := halo.FillPoints(u.Level(0), func(p domain.Vec) float64 { return 64 })
-	run, err2 := scheme.New(ctx, session, step, scheme.Options{})
-	if err := errors.Join(err1, err2); err != nil {
-		log.Fatal(err)
-	}
+	check(halo.FillPoints(u.Level(0), func(p domain.Vec) float64 { return 64 }))
+	run := must(scheme.New(ctx, session, step, scheme.Options{}))
 	defer run.Close()
-	result, err := run.Steps(ctx, 6)
-	if err != nil {
-		log.Fatal(err)
-	}
-	values, err := halo.ReadAll[float64](u.Level(run.Done()))
-	fmt.Println(values[:8], err)
+	result := must(run.Steps(ctx, 6))
+	fmt.Println(must(halo.ReadAll[float64](u.Level(run.Done())))[:8])
 	fmt.Println(result.Bytes, "bytes in", result.Steps, "steps")
 	// Output:
-	// [20 35 49 54 54 49 35 20] <nil>
+	// [20 35 49 54 54 49 35 20]
 	// 384 bytes in 6 steps
 }

@@ -25,7 +25,7 @@ func countingStep(t *testing.T, set *testdevices.Set, n int) *Step {
 }
 
 // fillLevels gives all levels of a variable a value.
-func fillLevels(t *testing.T, v *Variable, value float64) {
+func fillLevels(t testing.TB, v *Variable, value float64) {
 	t.Helper()
 	for _, f := range v.levels {
 		succeeds(t, halo.FillPoints(f, func(domain.Vec) float64 { return value }))

@@ -19,7 +19,6 @@ func TestWhatIsNilIsRefused(t *testing.T) {
 	set := testdevices.Host(t, 2)
 	step := newStep(t, set, 2, 16)
 	plan := must(step.Plan(set.Links, p2p.Auto))(t)
-	of := func(_ any, err error) error { return err }
 	fastest := func(_ []Trial, _ bool, err error) error { return err }
 	measured := *step
 	measured.Measured = []*Variable{nil}
@@ -29,16 +28,16 @@ func TestWhatIsNilIsRefused(t *testing.T) {
 		err  error
 	}{
 		"no step":                 {"without stages", none.Check()},
-		"a plan of no step":       {"without stages", of(none.Plan(set.Links, p2p.Auto))},
-		"a plan over no links":    {"without links", of(step.Plan(nil, p2p.Auto))},
-		"a runner of no step":     {"without stages", of(NewRunner(t.Context(), nil, plan, set.Compiler))},
-		"a runner of no plan":     {"plan is nil", of(NewRunner(t.Context(), step, nil, set.Compiler))},
-		"a runner by no compiler": {"compiler is nil", of(NewRunner(t.Context(), step, plan, nil))},
+		"a plan of no step":       {"without stages", errOf(none.Plan(set.Links, p2p.Auto))},
+		"a plan over no links":    {"without links", errOf(step.Plan(nil, p2p.Auto))},
+		"a runner of no step":     {"without stages", errOf(NewRunner(t.Context(), nil, plan, set.Compiler))},
+		"a runner of no plan":     {"plan is nil", errOf(NewRunner(t.Context(), step, nil, set.Compiler))},
+		"a runner by no compiler": {"compiler is nil", errOf(NewRunner(t.Context(), step, plan, nil))},
 		"norms of nothing":        {"Step.Measured is nil", measured.Check()},
-		"no session":              {"session is nil", of(New(t.Context(), nil, step, Options{}))},
+		"no session":              {"session is nil", errOf(New(t.Context(), nil, step, Options{}))},
 		"trials of no step":       {"without stages", fastest(Fastest(t.Context(), nil, Search{Compiler: set.Compiler}, Options{}))},
 		"trials by no compiler":   {"without a compiler", fastest(Fastest(t.Context(), step, Search{Links: set.Links}, Options{}))},
-		"a variable nowhere":      {"placement is nil", of(NewVariable(nil, halo.Spec{Name: "u", Element: halo.Float64}, 2))},
+		"a variable nowhere":      {"placement is nil", errOf(NewVariable(nil, halo.Spec{Name: "u", Element: halo.Float64}, 2))},
 		"an access to nothing":    {"no variable", (&Step{Stages: []Stage{{Writes: []Access{{}}}}}).Check()},
 	} {
 		if c.err == nil || !strings.Contains(c.err.Error(), c.says) {

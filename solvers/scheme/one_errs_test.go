@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"testing"
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
@@ -15,18 +16,13 @@ import (
 )
 
 // counting returns a step over all devices that counts, with its variable.
-func counting(s *halo.Session, walls boundary.Faces) (*Step, *Variable, error) {
-	ctx, spec := context.Background(), halo.Spec{Name: "u", Element: halo.Float64, Width: domain.UniformRadius(3, 1)}
-	place, err := s.Cut(ctx, halo.Cutting{Size: []int{12, 10, 9}, Fields: []halo.Spec{spec}})
-	if err != nil {
-		return nil, nil, err
-	}
-	u, err := NewVariable(place, spec, 2)
-	if err != nil {
-		return nil, nil, err
-	}
+func counting(t testing.TB, s *halo.Session, walls boundary.Faces) (*Step, *Variable) {
+	spec := halo.Spec{Name: "u", Element: halo.Float64, Width: domain.UniformRadius(3, 1)}
+	place := must(s.Cut(t.Context(), halo.Cutting{Size: []int{12, 10, 9}, Fields: []halo.Spec{spec}}))(t)
+	u := must(NewVariable(place, spec, 2))(t)
 	u.Boundary = walls
-	return countingOn(u), u, errors.Join(halo.FillPoints(u.Level(0), func(domain.Vec) float64 { return 0 }), u.SetAll())
+	fillLevels(t, u, 0)
+	return countingOn(u), u
 }
 
 // countingOn is a step that adds 1 to a variable.
@@ -51,18 +47,10 @@ func fails(p *mpi.Processes, name, why string, call func() error) error {
 // oneErrs has rank 1 alone make a mistake in each call that all make. All return its error, and go on.
 func oneErrs(s *halo.Session, p *mpi.Processes) error {
 	ctx := context.Background()
-	step, u, err := counting(s, boundary.Faces{})
-	if err != nil {
-		return err
-	}
-	plan, err := step.Plan(s.Links, p2p.Auto)
-	if err != nil {
-		return err
-	}
-	x, err := NewRunner(ctx, step, plan, s.Compiler)
-	if err != nil {
-		return err
-	}
+	t := &inProgram{}
+	step, u := counting(t, s, boundary.Faces{})
+	plan := must(step.Plan(s.Links, p2p.Auto))(t)
+	x := must(NewRunner(ctx, step, plan, s.Compiler))(t)
 	wrong := p.Rank == 1
 	ended, end := context.WithCancel(ctx)
 	defer end()
@@ -72,7 +60,7 @@ func oneErrs(s *halo.Session, p *mpi.Processes) error {
 	plans := map[bool]*Plan{false: plan, true: nil}
 	end()
 	run := func() error { return errOf(x.Run(ctx, Options{Steps: 1})) }
-	err = errors.Join(
+	err := errors.Join(
 		fails(p, "Run with wrong options", "a run of -1 steps", func() error { return errOf(x.Run(ctx, options[wrong])) }),
 		fails(p, "New with a context that has ended", "context canceled", func() error { return errOf(New(contexts[wrong], s, step, options[false])) }),
 		fails(p, "New by a path that is not there", "", func() error { return errOf(New(ctx, s, step, Options{Path: paths[wrong]})) }),
@@ -82,15 +70,10 @@ func oneErrs(s *halo.Session, p *mpi.Processes) error {
 	if err != nil {
 		return err
 	}
-	other, err := NewVariable(u.Level(0).Placement, halo.Spec{Name: "w", Element: halo.Float64, Width: domain.UniformRadius(3, 1)}, 2)
-	if err != nil {
-		return err
-	}
+	other := must(NewVariable(u.Level(0).Placement, halo.Spec{Name: "w", Element: halo.Float64, Width: domain.UniformRadius(3, 1)}, 2))(t)
 	step.Stages[0].Reads = append(step.Stages[0].Reads, other.At(0, nil).Named("other"))
 	if wrong {
-		if err := other.SetNewest(7); err != nil {
-			return err
-		}
+		succeeds(t, other.SetNewest(7))
 	}
 	return errors.Join(
 		fails(p, "Run of variables at different levels", `"w" at 7`, run), p.Err(),
@@ -110,17 +93,8 @@ func oneFails(s *halo.Session, p *mpi.Processes) error {
 			}
 		}}
 	}
-	step, _, err := counting(s, walls)
-	if err != nil {
-		return err
-	}
-	plan, err := step.Plan(s.Links, p2p.Auto)
-	if err != nil {
-		return err
-	}
-	x, err := NewRunner(context.Background(), step, plan, s.Compiler)
-	if err != nil {
-		return err
-	}
+	t := &inProgram{}
+	step, _ := counting(t, s, walls)
+	x := must(NewRunner(t.Context(), step, must(step.Plan(s.Links, p2p.Auto))(t), s.Compiler))(t)
 	return fails(p, "Run with a wall that fails", "the disk is full", func() error { return errOf(x.Run(context.Background(), Options{Steps: 3})) })
 }

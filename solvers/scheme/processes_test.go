@@ -247,20 +247,10 @@ func (random *randomStep) among(t *inProgram, s *halo.Session, p *mpi.Processes,
 
 // reductionsAmong takes those of a point function, which counts steps, through New.
 func reductionsAmong(s *halo.Session, p *mpi.Processes) error {
-	ctx := context.Background()
-	step, _, err := counting(s, boundary.Faces{})
-	if err != nil {
-		return err
-	}
-	x, err := New(ctx, s, step, Options{CheckEvery: 2, History: true})
-	if err != nil {
-		return err
-	}
-	res, err := x.Steps(ctx, 7)
-	if err != nil {
-		return err
-	}
-	counts(&inProgram{}, res, Options{Steps: 7, CheckEvery: 2}, 12*10*9)
+	t := &inProgram{}
+	step, _ := counting(t, s, boundary.Faces{})
+	x := must(New(t.Context(), s, step, Options{CheckEvery: 2, History: true}))(t)
+	counts(t, must(x.Steps(t.Context(), 7))(t), Options{Steps: 7, CheckEvery: 2}, 12*10*9)
 	return x.Close()
 }
 

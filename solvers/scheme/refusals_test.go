@@ -85,6 +85,8 @@ func TestOptionsThatMakeNoSense(t *testing.T) {
 		"a tolerance of no number":   {step, Options{Tolerance: math.NaN(), CheckEvery: 1}, "Options.Tolerance is NaN"},
 		"looks every -1 steps":       {step, Options{CheckEvery: -1}, "Options.CheckEvery is -1"},
 		"an order of another scheme": {step, Options{Scheme: Assisted, Order: Pairwise}, "no order"},
+		"no such order":              {step, Options{Scheme: TwoStream, Order: "random"}, `no order "random"`},
+		"no such scheme":             {step, Options{Scheme: "fastest"}, `"fastest" is no scheme`},
 	} {
 		if _, err := New(t.Context(), session, c.step, c.o); err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: New: got %v, want %q", name, err, c.says)
