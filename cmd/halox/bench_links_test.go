@@ -71,20 +71,27 @@ func TestBenchLinksOfOneDevice(t *testing.T) {
 	}
 }
 
-// What was measured is not measured again, and ceilings are found in it.
-func TestBenchLinksResumes(t *testing.T) {
-	args := []string{"links", "--backend", "host", "--devices", "0,1", "--sizes", "64,128", "--paths", "peer", "--modes", "one-way", "--budget", "100us"}
-	_, whole := measure(t, args...)
-	file := filepath.Join(t.TempDir(), "part.json")
-	part := *whole
-	part.Rows = whole.Rows[:len(whole.Rows)-2]
-	if err := part.Write(file); err != nil {
-		t.Fatal(err)
+// Every piece of work of two devices is timed.
+func TestBenchLatency(t *testing.T) {
+	plot := filepath.Join(t.TempDir(), "l.svg")
+	_, r := measure(t, "latency", "--backend", "host", "--devices", "0,1", "--budget", "100us", "--plot", plot)
+	drawn(t, plot)
+	whats := map[string]int{}
+	for _, row := range r.Rows {
+		whats[row.Text("what")]++
+		if !(row.Median(results.Latency) > 0) {
+			t.Errorf("%+v", row)
+		}
 	}
-	_, r := measure(t, append(args, "--resume", file)...)
-	last := r.Rows[len(r.Rows)-1]
-	if len(r.Rows) != len(whole.Rows) || r.Rows[0].Median(results.Time) != whole.Rows[0].Median(results.Time) ||
-		last.Median(results.CopyTime) != whole.Rows[len(whole.Rows)-1].Median(results.CopyTime) {
-		t.Errorf("%d rows, the last %+v", len(r.Rows), last)
+	for what, want := range map[string]int{"issue a kernel": 2, "kernel and wait": 2, "kernel to kernel": 2, "event and wait": 2, "event to device": 1, "flag": 1, "message": 3} {
+		if whats[what] != want {
+			t.Errorf("%s: %d rows, want %d", what, whats[what], want)
+		}
+	}
+	if len(r.Rows) != 13 || r.Kind != results.KindLatency {
+		t.Errorf("%d rows of %s", len(r.Rows), r.Kind)
+	}
+	if _, r := measure(t, "latency", "--backend", "host", "--devices", "0", "--budget", "100us"); len(r.Rows) != 4 {
+		t.Errorf("of one device: %+v", r.Rows)
 	}
 }

@@ -87,37 +87,41 @@ func TestBenchPackUnsuited(t *testing.T) {
 	}
 }
 
-func TestBenchPackLists(t *testing.T) {
-	code, out, _ := cli("bench", "pack", "--list", "--suites", "wu", "--match", "V/n=1024")
-	if code != 0 || out != "wu/V/n=1024 8388608\n" {
-		t.Errorf("exit %d: %q", code, out)
-	}
-	code, out, _ = cli("bench", "pack", "--figure", "list")
-	if names := strings.Count(out, "\n"); code != 0 || names != 12 || !strings.HasPrefix(out, "wu-6 ") {
-		t.Errorf("exit %d: %s", code, out)
+func TestBenchLists(t *testing.T) {
+	for args, want := range map[string]string{
+		"pack --list --suites wu --match V/n=1024":      "wu/V/n=1024 8388608\n",
+		"pingpong --list --figure wu-11 --match n=1024": "wu/V-contiguous/n=1024 8388608\n",
+		"pack --figure list":                            "wu-6 ",
+		"pingpong --figure list":                        "wu-9 ",
+	} {
+		if code, out, _ := cli(append([]string{"bench"}, strings.Fields(args)...)...); code != 0 || !strings.HasPrefix(out, want) || strings.HasSuffix(want, "\n") && out != want {
+			t.Errorf("%s: exit %d: %q", args, code, out)
+		}
 	}
 }
 
-// A figure measures its own contenders on its own layouts.
-func TestBenchPackFigure(t *testing.T) {
+// A figure measures its own contenders on its own layouts, a ping-pong over its own path unless told another.
+func TestBenchFigures(t *testing.T) {
 	testdevices.InTurn(t, 3, 8)
 	testdevices.Once(t)
 	for _, tc := range []struct {
-		figure, to string
+		args, to   string
 		contenders []string
-		args       []string
 	}{
-		{"hand-9", datatypes.ToDevice, []string{"copies", "bypass, sequential scan", "bypass, parallel scan"}, nil},
-		{"hand-7", datatypes.ToPinned, []string{"copies", "bypass", "bypass, list pinned"}, []string{"--to", "pinned"}},
-		{"jenkins-4", datatypes.ToPinned, []string{"copies", "tree"}, nil},
+		{"pack --figure hand-9 --most 2000", datatypes.ToDevice, []string{"copies", "bypass, sequential scan", "bypass, parallel scan"}},
+		{"pack --figure hand-7 --most 2000 --to pinned", datatypes.ToPinned, []string{"copies", "bypass", "bypass, list pinned"}},
+		{"pack --figure jenkins-4 --most 2000", datatypes.ToPinned, []string{"copies", "tree"}},
+		{"pingpong --figure jenkins-6 --most 2000", "", []string{"staged, targeted"}},
+		{"pingpong --figure jenkins-6 --most 2000 --paths peer", "", []string{"peer, targeted"}},
+		{"pingpong --figure wu-11 --match n=1024 --no-check", "", []string{"direct"}},
 	} {
-		t.Run(tc.figure, func(t *testing.T) {
-			plot := filepath.Join(t.TempDir(), "p.svg")
-			_, r := measure(t, append([]string{"pack", "--backend", "host", "--budget", "100us", "--figure", tc.figure, "--most", "2000", "--plot", plot}, tc.args...)...)
-			drawn(t, plot)
-			if r.Rows[0].Text("memory") != tc.to || !slices.Equal(contended(r), tc.contenders) || len(r.Rows) != len(r.Groups())*len(tc.contenders) {
-				t.Errorf("to %s, %v, %d rows of %d groups", r.Rows[0].Text("memory"), contended(r), len(r.Rows), len(r.Groups()))
-			}
-		})
+		plot := filepath.Join(t.TempDir(), "p.svg")
+		_, r := measure(t, append(strings.Fields(tc.args), "--backend", "host", "--budget", "100us", "--plot", plot)...)
+		drawn(t, plot)
+		got := contended(r)
+		if len(r.Rows) == 0 || r.Rows[0].Text("memory") != tc.to || !slices.Equal(got[:min(len(got), len(tc.contenders))], tc.contenders) ||
+			tc.to != "" && len(r.Rows) != len(r.Groups())*len(got) {
+			t.Errorf("%s: %v, %d rows of %d groups", tc.args, got, len(r.Rows), len(r.Groups()))
+		}
 	}
 }

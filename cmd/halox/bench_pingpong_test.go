@@ -98,38 +98,6 @@ func TestBenchPingPongOnOneBusyDevice(t *testing.T) {
 	}
 }
 
-func TestBenchPingPongLists(t *testing.T) {
-	code, out, _ := cli("bench", "pingpong", "--list", "--figure", "wu-11", "--match", "n=1024")
-	if code != 0 || out != "wu/V-contiguous/n=1024 8388608\n" {
-		t.Errorf("exit %d: %q", code, out)
-	}
-	code, out, _ = cli("bench", "pingpong", "--figure", "list")
-	if names := strings.Count(out, "\n"); code != 0 || names != 5 || !strings.HasPrefix(out, "wu-9 ") {
-		t.Errorf("exit %d: %s", code, out)
-	}
-}
-
-// A figure measures its own engines over its own path, unless told another.
-func TestBenchPingPongFigure(t *testing.T) {
-	testdevices.InTurn(t, 4, 8)
-	testdevices.Once(t)
-	for _, tc := range []struct {
-		figure, first string // contender
-		args          []string
-	}{
-		{"jenkins-6", "staged, targeted", []string{"--most", "2000"}},
-		{"jenkins-6", "peer, targeted", []string{"--most", "2000", "--paths", "peer"}},
-		{"wu-11", "direct", []string{"--match", "n=1024", "--no-check"}},
-	} {
-		plot := filepath.Join(t.TempDir(), "p.svg")
-		_, r := pings(t, append([]string{"--figure", tc.figure, "--plot", plot}, tc.args...)...)
-		drawn(t, plot)
-		if len(r.Rows) == 0 || contended(r)[0] != tc.first {
-			t.Errorf("figure %s %v: %v, %d rows", tc.figure, tc.args, contended(r), len(r.Rows))
-		}
-	}
-}
-
 // A layout that no engine suits has a row that says why; where there is no other, that is an error.
 func TestBenchPingPongUnsuited(t *testing.T) {
 	testdevices.InTurn(t, 0, 2)

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/halox/halox/internal/bench"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/results"
 )
@@ -139,11 +140,11 @@ func TestBenchInterruptedBeforeItMeasures(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	file := write(t, "e.json", "an older record")
-	for _, bench := range []string{"exchange", "links", "latency", "pack", "pingpong", "sweep", "schemes", "scaling"} {
+	for _, name := range []string{"exchange", "links", "latency", "pack", "pingpong", "sweep", "schemes", "scaling"} {
 		var out, errs strings.Builder
-		code := execute(ctx, []string{"bench", bench, "--backend", "host", "--record", file}, &out, &errs)
+		code := execute(ctx, []string{"bench", name, "--backend", "host", "--record", file}, &out, &errs)
 		if text, err := os.ReadFile(file); code != exitInterrupted || out.String()+errs.String() != "" || err != nil || string(text) != "an older record" {
-			t.Errorf("%s: exit %d: %s%s, %q, %v", bench, code, out.String(), errs.String(), text, err)
+			t.Errorf("%s: exit %d: %s%s, %q, %v", name, code, out.String(), errs.String(), text, err)
 		}
 	}
 }
@@ -157,5 +158,47 @@ func TestBenchInterrupted(t *testing.T) {
 	code := execute(ctx, []string{"bench", "exchange", "--backend", "host", "--devices", "2", "--points", "8", "--radius", "1,2,3,4,5,6", "--fields", "1,2,3,4,5,6", "--record", file}, &out, &errs)
 	if r, err := results.Read(file); code != exitInterrupted || errs.String() != "" || err != nil || !r.Interrupted {
 		t.Errorf("exit %d: %s, %v", code, errs.String(), err)
+	}
+}
+
+// A record that ends anywhere goes on: rows that it has stay, and the new ones are compared with them.
+func TestBenchResumesAnywhere(t *testing.T) {
+	testdevices.InTurn(t, 3, 8)
+	testdevices.Once(t)
+	for _, tc := range []struct {
+		args      string
+		has       results.Metric // each row
+		from, cut int            // cuts of the record that are tried: after each such number of rows
+	}{
+		{"links --devices 0,1 --sizes 64,128 --paths peer --modes one-way --budget 100us", results.Time, 12, 2},
+		{"scaling --devices 1,2 --points 8 --precisions float64 --scheme two-stream --budget 1ms", results.Efficiency, 0, 1},
+		{"scaling --devices 1,2 --points 8 --precisions float64 --scheme fused --exchange-steps 1,3 --budget 1ms", results.Efficiency, 2, 2},
+		{"schemes --devices 2 --points 6 --precisions float64 --budget 1ms", results.OverBaseline, 4, 16},
+	} {
+		args := append(strings.Fields(tc.args), "--backend", "host")
+		_, whole := measure(t, args...)
+		file := filepath.Join(t.TempDir(), "r.json")
+		for rows := tc.from; rows < len(whole.Rows); rows += tc.cut {
+			part := *whole
+			part.Rows, part.Interrupted = whole.Rows[:rows], true
+			if err := part.Write(file); err != nil {
+				t.Fatal(err)
+			}
+			_, r := measure(t, append(args, "--resume", file)...)
+			if len(r.Rows) != len(whole.Rows) || r.Interrupted {
+				t.Errorf("%s: after %d rows: %d, want %d", tc.args, rows, len(r.Rows), len(whole.Rows))
+				continue
+			}
+			for i, row := range r.Rows {
+				if _, ok := row.Get(tc.has); !ok {
+					t.Errorf("%s: after %d rows no %s: %s", tc.args, rows, tc.has, bench.NameOf(row))
+				}
+				for m, kept := range map[results.Metric]bool{results.Step: i < rows, results.CopyTime: true} { // which rows kept bound
+					if old, ok := whole.Rows[i].Get(m); ok && kept && row.Median(m) != old.Median {
+						t.Errorf("%s: after %d rows row %d has another %s", tc.args, rows, i, m)
+					}
+				}
+			}
+		}
 	}
 }

@@ -182,8 +182,7 @@ func TestBenchScaling(t *testing.T) {
 func TestBenchScalingWithGroups(t *testing.T) {
 	testdevices.InTurn(t, 7, 8)
 	testdevices.Once(t)
-	args := []string{"scaling", "--devices", "1,2", "--points", "8", "--precisions", "float64", "--scheme", "fused", "--exchange-steps", "1,3"}
-	r, _ := benched(t, args...)
+	r, _ := benched(t, "scaling", "--devices", "1,2", "--points", "8", "--precisions", "float64", "--scheme", "fused", "--exchange-steps", "1,3")
 	if len(r.Rows) != 2*2*2 {
 		t.Fatalf("%d rows", len(r.Rows))
 	}
@@ -198,58 +197,5 @@ func TestBenchScalingWithGroups(t *testing.T) {
 		if devices == 1 && base != r.Rows[0].Median(results.Step) || row.Text("steps_an_exchange") != []string{"", "3"}[i/2%2] {
 			t.Errorf("row %d: %+v", i, row)
 		}
-	}
-	file := filepath.Join(t.TempDir(), "s.json")
-	if err := r.Write(file); err != nil {
-		t.Fatal(err)
-	}
-	cut(t, file, 4, func(old *results.Record) { old.Rows = old.Rows[2:] }) // those of three steps
-	if again, _ := benched(t, append(args, "--resume", file)...); len(again.Rows) != 2*2*2 {
-		t.Errorf("%d rows after a resumed bench", len(again.Rows))
-	}
-}
-
-// One mode alone begins with one device, too, and a record that ends anywhere goes on.
-func TestBenchScalingResumes(t *testing.T) {
-	testdevices.InTurn(t, 3, 8)
-	testdevices.Once(t)
-	args := []string{"scaling", "--devices", "1,2", "--points", "8", "--precisions", "float64", "--scheme", "two-stream", "--mode", "weak"}
-	if r, _ := benched(t, args...); len(r.Rows) != 2 || r.Rows[0].Text("mode") != "weak" || r.Rows[0].Text("devices") != "1" {
-		t.Errorf("%+v", r.Rows)
-	}
-	args[len(args)-1] = "both"
-	file := filepath.Join(t.TempDir(), "s.json")
-	whole, _ := benched(t, args...)
-	for rows := range len(whole.Rows) {
-		if err := whole.Write(file); err != nil {
-			t.Fatal(err)
-		}
-		cut(t, file, rows, func(*results.Record) {})
-		r, _ := benched(t, append(args, "--resume", file)...)
-		if len(r.Rows) != 4 || r.Interrupted {
-			t.Errorf("after %d rows: %d", rows, len(r.Rows))
-		}
-		for _, row := range r.Rows {
-			if _, ok := row.Get(results.Efficiency); !ok {
-				t.Errorf("after %d rows no efficiency: %s", rows, bench.NameOf(row))
-			}
-		}
-	}
-}
-
-// A record that was interrupted goes on, and rows that were there are compared with the new ones.
-func TestBenchSchemesResumes(t *testing.T) {
-	testdevices.InTurn(t, 3, 8)
-	testdevices.Once(t)
-	args := []string{"schemes", "--devices", "2", "--points", "6", "--precisions", "float64"}
-	whole, _ := benched(t, args...)
-	file := filepath.Join(t.TempDir(), "s.json")
-	if err := whole.Write(file); err != nil {
-		t.Fatal(err)
-	}
-	cut(t, file, 4, func(*results.Record) {})
-	r, _ := benched(t, append(args, "--resume", file)...)
-	if r.Interrupted || len(r.Rows) < 10 || math.IsNaN(r.Rows[9].Median(results.OverBaseline)) {
-		t.Errorf("%+v", r)
 	}
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"math"
 	"os"
 	"path/filepath"
@@ -74,80 +73,51 @@ func TestBenchFilesAreTwo(t *testing.T) {
 func TestBenchRefuses(t *testing.T) {
 	testdevices.InTurn(t, 6, 8)
 	testdevices.Once(t)
-	dir := t.TempDir()
-	folder, records := filepath.Join(dir, "folder.png"), filepath.Join(dir, "folder.json")
-	if err := errors.Join(os.Mkdir(folder, 0o755), os.Mkdir(records, 0o755)); err != nil {
+	records := filepath.Join(t.TempDir(), "folder.json")
+	if err := os.Mkdir(records, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	record := write(t, "r.json", "an older record")
 	for _, tc := range []struct{ args, want string }{
 		{"exchange --paths tunnel", `--paths: there is no "tunnel": take direct, peer, staged`},
 		{"exchange --points 4,0", "--points 0: want 1 to 1048576"},
-		{"exchange --points 9000000000000000000", "--points 9000000000000000000: want"},
-		{"exchange --radius 5000", "--radius 5000: want 1 to 1024"},
-		{"exchange --fields -1", "--fields -1: want 1 to 1024"},
 		{"exchange --devices -1", "--devices -1: want 0 or more"},
 		{"exchange --devices 2000", "2000 host devices: at most 1024 are possible"},
 		{"exchange --backend gpu", `--backend: there is no "gpu": take auto, cuda, host`},
 		{"exchange --record p.yaml", "--record p.yaml: the name must end in .json\n"},
 		{"exchange --record " + records, "cannot be written: it is a folder"},
 		{"exchange --plot p.gif", "must end in .png, .svg, .pdf"},
-		{"exchange --plot " + folder, "cannot be written: it is a folder"},
-		{"links --paths tunnel", "take peer, direct, staged"},
 		{"links --modes sideways", `--modes: there is no "sideways": take one-way`},
-		{"links --sizes 0", `--sizes: "0" is no size`},
 		{"links --devices 0,0", "--devices 0,0: name each device once"},
-		{"links --devices -1", "--devices -1: name each device once"},
 		{"links --resume nowhere.json", "--resume: results: read record"},
 		{"latency --devices 1,1", "--devices 1,1: name each"},
-		{"latency --budget -1s", "--budget -1s: give a positive"},
 		{"ranks --threads 33", "--threads 33: want a multiple of 32 up to 1024"},
-		{"ranks --threads -32", "--threads -32: want a multiple of 32"},
 		{"ranks --vectors 12", "--vectors 12: want a multiple of 8"},
-		{"ranks --compute newton,Copy", `--compute: there is no "Copy": take newton, copy`},
-		{"ranks --apart 2", "--apart 2: want 0 to 1"},
 		{"sweep --stencils 6-point", `--stencils: there is no "6-point": take 5-point`},
 		{"sweep --stencils 5-point --points-3d 8", "--points-3d: none of the stencils 5-point has 3"},
-		{"sweep --stencils 7-point --points-2d 8", "--points-2d: none of the stencils 7-point has 2"},
-		{"sweep --device -1", "--device -1: want 0 or more"},
 		{"schemes --devices 0,1", "--devices 0: want 1 to 1024"},
-		{"schemes --dims 4", "--dims 4: want 2 to 3"},
-		{"schemes --precisions half", `--precisions: there is no "half": take float64, float32`},
-		{"schemes --norms 0,-2", "--norms -2: want 0 or more"},
-		{"schemes --sums exact", `--sums: there is no "exact"`},
-		{"schemes --cut thin", `--cut: there is no "thin": take auto, slabs`},
 		{"schemes --exchange-steps 1,17", "--exchange-steps 17: want 1 to"},
 		{"schemes more", "unknown command"},
 		{"scaling --mode none", `--mode: there is no "none": take strong, weak, both`},
-		{"scaling --order random", `--order: there is no "random"`},
 		{"scaling --scheme baseline --path peer", "--path peer: scheme baseline has a path of its own"},
 		{"scaling --scheme fused,ranks --exchange-steps 2", "--exchange-steps 2: scheme ranks exchanges after each step"},
 		{"scaling --scheme fused --order pairwise", "none of the schemes fused has an order"},
 		{"pack --engines tree,warp", `--engines: there is no "warp": take all, auto, copies`},
-		{"pack --suites=", "--suites names none: take ddtbench, tempi"},
 		{"pack --figure wu-99", `--figure: there is no "wu-99": take wu-6`},
 		{"pack --figure wu-6 --suites wu", "--figure wu-6 has its own --suites: leave --suites out"},
 		{"pack --figure wu-6 --engines tree", "leave --engines out"},
-		{"pack --to host", `--to: there is no "host": take device, pinned`},
 		{"pack --match (vector", "--match: error parsing regexp"},
 		{"pack --suites hacc --match vector", "no layout of hacc fits"},
 		{"pack --suites hacc --least 1000000000000", "no layout of hacc fits"},
 		{"pack --least 9 --most 8", "--least 9 is more than --most 8"},
-		{"pack --least -1", "--least -1"},
-		{"pack --blocks -2", "--blocks -2"},
 		{"pack --suites hacc --over edge", "--over edge: the layouts have no such parameter"},
-		{"pingpong --paths auto", `--paths: there is no "auto": take direct, peer, staged`},
 		{"pingpong --engine warp", `--engine: there is no "warp": take all, auto, copies`},
 		{"pingpong --devices 1", "--devices 1: name two devices"},
 		{"pingpong --devices -1,0", "--devices -1,0: name two devices, counted from 0"},
-		{"pingpong --fragment -1", "--fragment -1: "},
-		{"pingpong --ring -1", "--ring -1: want 0 to 1024"},
 		{"pingpong --busy 1.5", "--busy 1.5: give a fraction from 0 to 1"},
 		{"pingpong --busy nan", "--busy NaN: "},
 		{"pingpong --remote --paths direct", "--remote is for path peer"},
-		{"pingpong --remote --figure jenkins-6", "--remote is for path peer"},
 		{"pingpong --figure wu-6", `--figure: there is no "wu-6": take wu-9, wu-10`},
-		{"pingpong --figure wu-9 --suites wu", "--figure wu-9 has its own --suites"},
 		{"pingpong --figure jenkins-6 --engine tree", "--figure jenkins-6 has its own --engine"},
 	} {
 		args := strings.Fields(tc.args)

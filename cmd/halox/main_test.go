@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -242,7 +241,10 @@ decomposition: [2, 2, 1]
 }
 
 func TestBadUseIsRefused(t *testing.T) {
-	good := write(t, "good.yaml", small)
+	good, folder := write(t, "good.yaml", small), filepath.Join(t.TempDir(), "folder.npy")
+	if err := os.Mkdir(folder, 0o755); err != nil {
+		t.Fatal(err)
+	}
 	bad := write(t, "bad.yaml", strings.Replace(small, "heat", "heet", 1)+"colour: red\n")
 	for _, c := range []struct {
 		name string
@@ -264,6 +266,8 @@ func TestBadUseIsRefused(t *testing.T) {
 		{"more devices than points", []string{"run", good, "--set", "grid.size=[2,1,1]", "--set", "devices.count=3"}, []string{"devices.count"}},
 		{"no such sample", []string{"config", "new", "heat4d"}, []string{"heat4d", "heat3d"}},
 		{"no such command", []string{"fly"}, []string{"fly"}},
+		{"outputs that cannot be written, both", []string{"run", good, "--record", good + "/r.json", "--set", "output.field=" + folder},
+			[]string{"output.field: " + folder + " cannot be written: it is a folder", "output.record: " + good + "/r.json"}},
 		{"an output over the config", []string{"run", good, "--record", good + ".json", "--set", "output.field=" + good}, []string{"output.field"}},
 		{"a start that is no number", []string{"run", good, "--set", "initial=sqrt(-1)"}, []string{"initial", "finite"}},
 		{"a wall that is no number", []string{"run", good, "--set", "boundary.x-={dirichlet: 1/0}"}, []string{"wall", "finite"}},
@@ -340,25 +344,6 @@ func TestDivergingRunFails(t *testing.T) {
 	r, err := results.Read(file)
 	if err != nil || r.Run.Stopped != results.StopError || r.Failure == "" {
 		t.Errorf("record %+v, %v", r, err)
-	}
-}
-
-// What cannot be written is said before the run, all at once.
-func TestOutputsThatCannotBeWritten(t *testing.T) {
-	dir := t.TempDir()
-	file, folder := filepath.Join(dir, "file"), filepath.Join(dir, "folder.npy")
-	if err := errors.Join(os.WriteFile(file, nil, 0o644), os.Mkdir(folder, 0o755)); err != nil {
-		t.Fatal(err)
-	}
-	below := filepath.Join(file, "r.json")
-	code, out, stderr := cli("run", write(t, "c.yaml", small), "--record", below, "--set", "output.field="+folder)
-	if code != exitFailed || out != "" {
-		t.Errorf("exit %d: %s", code, out)
-	}
-	for _, says := range []string{"output.field: " + folder + " cannot be written: it is a folder", "output.record: " + below} {
-		if !strings.Contains(stderr, says) {
-			t.Errorf("%q is not in:\n%s", says, stderr)
-		}
 	}
 }
 

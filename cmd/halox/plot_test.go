@@ -50,6 +50,7 @@ func TestPlotWhatWasMeasured(t *testing.T) {
 		{"history", []string{at("run.json")}},
 		{"two runs", []string{at("run.json"), at("alone.json")}},
 		{"scaling", []string{at("run.json"), at("alone.json"), "--kind", "scaling"}},
+		{"figure of an old record", []string{kept("pack"), "--kind", "wu-7"}}, // which has the driver's copies alone
 		{"old and new", []string{at("exchange.json"), kept("exchange")}},
 	} {
 		out := at(tc.name + ".svg")
@@ -67,17 +68,6 @@ func TestPlotWhatWasMeasured(t *testing.T) {
 	if code != 0 || !strings.Contains(out, "\nalone.json ") || !strings.Contains(out, "step (us)") {
 		t.Errorf("exit %d: %s%s", code, out, errs)
 	}
-}
-
-// A record of the driver's copies alone is drawn as the figures that show these.
-func TestPlotFigureOfAnOldRecord(t *testing.T) {
-	testdevices.InTurn(t, 0, 8)
-	testdevices.Once(t)
-	out := filepath.Join(t.TempDir(), "wu-7.png")
-	if code, _, errs := cli("plot", kept("pack"), "--kind", "wu-7", "-o", out); code != 0 {
-		t.Fatalf("exit %d: %s", code, errs)
-	}
-	drawn(t, out)
 }
 
 func TestPlotLists(t *testing.T) {
@@ -148,6 +138,8 @@ func TestPlotRefuses(t *testing.T) {
 		{"a figure of others", "--kind wu-7 draws records of kind pack; run.json is of kind run", []string{kept("run"), "--kind", "wu-7", "-o", svg}},
 		{"a figure over something", "has its own --x", []string{kept("pack"), "--kind", "wu-7", "--x", "n", "-o", svg}},
 		{"a figure of nothing", "has none of the layouts", []string{kept("pack"), "--kind", "hand-4", "-o", svg}},
+		{"two traces", "trace", []string{empty, empty, "-o", svg}},
+		{"another kind of a trace", "trace", []string{empty, "--kind", "run", "-o", svg}},
 		{"a trace of nothing", "t.json: the trace is empty", []string{empty, "-o", svg}},
 		{"a history of something else", "history has its own X, Y and curves", []string{kept("history"), "--y", "updates", "-o", svg}},
 		{"no such label", `no row has the label "edge"; there are suite`, []string{kept("pack"), "--by", "edge", "-o", svg}},

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/halox/halox/results/plot"
 	"github.com/halox/halox/results/trace"
 )
 
@@ -69,14 +68,6 @@ func TestTraceOfEveryScheme(t *testing.T) {
 			if communication <= 0 || hidden < 0 || hidden > communication || tc.scheme == "baseline" && hidden != 0 {
 				t.Errorf("%v of %v hidden", hidden, communication)
 			}
-			picture := filepath.Join(t.TempDir(), "t.svg")
-			chart, err := plot.Timeline(trace)
-			if err == nil {
-				err = plot.Write(picture, chart)
-			}
-			if err != nil {
-				t.Error(err)
-			}
 		})
 	}
 }
@@ -94,11 +85,6 @@ func TestTraceHasTheShare(t *testing.T) {
 		t.Errorf("plot: exit %d: %s", code, errs)
 	}
 	drawn(t, picture)
-	for _, wrong := range [][]string{{"plot", file, file, "-o", picture}, {"plot", file, "--kind", "run", "-o", picture}} {
-		if code, _, errs := cli(wrong...); code == 0 || !strings.Contains(errs, "trace") {
-			t.Errorf("%v: exit %d: %s", wrong, code, errs)
-		}
-	}
 	var f struct {
 		OtherData struct {
 			Share float64 `json:"hidden_share"`

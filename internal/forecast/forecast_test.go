@@ -1,6 +1,7 @@
 package forecast
 
 import (
+	"errors"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -79,10 +80,6 @@ func TestStepsOfSeveralHosts(t *testing.T) {
 				t.Errorf("%d^3 on %v: %v, want %v", n, c, seconds(got), seconds(want))
 			}
 		}
-	}
-	several := Forecast{Problem: p, Devices: 4}
-	if _, err := several.candidates(map[string][]Sample{"mpi": samples[16:]}); err == nil || !strings.Contains(err.Error(), "no steps of several devices of a host") {
-		t.Errorf("hosts with one device each: %v", err)
 	}
 	samples[len(samples)-1].Network = Network{}
 	if m, err := fit(p, samples); err == nil || !strings.Contains(err.Error(), "joined by no network") {
@@ -210,91 +207,65 @@ func TestSlowLinksWithinHosts(t *testing.T) {
 	}
 }
 
-// A step that takes longer than there are durations takes the longest.
-func TestSecondsAreBounded(t *testing.T) {
+// A step that takes longer than there are durations takes the longest; between two numbers of hosts the efficiency falls evenly.
+func TestSecondsAndBelow(t *testing.T) {
 	for s, want := range map[float64]time.Duration{1.5: 1500 * time.Millisecond, 1e12: math.MaxInt64, math.Inf(1): math.MaxInt64} {
 		if got := seconds(s); got != want {
 			t.Errorf("%g s: %v, want %v", s, got, want)
 		}
 	}
-}
-
-func TestBelow(t *testing.T) {
 	steps := []step{{hosts: 1, efficiency: 1}, {hosts: 2, efficiency: 0.95}, {hosts: 8, efficiency: 0.85}}
-	if n, found := below(steps, 0.9); n != 4 || !found {
-		t.Errorf("%d, %v", n, found)
-	}
-	if n, found := below(steps, 0.5); found {
-		t.Errorf("%d", n)
+	for least, want := range map[float64]int{0.9: 4, 0.5: 0} {
+		if n, found := below(steps, least); found != (want > 0) || found && n != want {
+			t.Errorf("%v: %d, %v", least, n, found)
+		}
 	}
 }
 
+// Networks are found by name or read from a file, as the page describes one; what has no end, no keys, or impossible values is rejected.
 func TestNetworks(t *testing.T) {
 	for _, n := range Names() {
 		if got, err := FindNetwork(n); err != nil || got.Name != n {
 			t.Errorf("%s: %+v, %v", n, got, err)
 		}
 	}
+	page, err := os.ReadFile("../../docs/many-hosts.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, after, _ := strings.Cut(string(page), "```yaml\n")
+	text, _, _ := strings.Cut(after, "```")
+	if n, err := readNetwork([]byte(text)); err != nil || n.Adapters != 4 {
+		t.Errorf("%q: %+v, %v", text, n, err)
+	}
 	got, err := readNetwork([]byte("latency_us: 2.5\nbandwidth_gb_s: 10\nadapters: 2\n"))
-	want := Network{Latency: 2500 * time.Nanosecond, Bandwidth: 10e9, Adapters: 2, Message: 15 * time.Microsecond}
-	if err != nil || got != want {
+	if want := (Network{Latency: 2500 * time.Nanosecond, Bandwidth: 10e9, Adapters: 2, Message: 15 * time.Microsecond}); err != nil || got != want {
 		t.Errorf("%+v, %v", got, err)
 	}
-	for _, bad := range []string{"", "latency_us: 1", "latency_us: -1\nbandwidth_gb_s: 1", "bandwidth_gb_s: .nan", "bandwidth_gb_s: 1\nadapters: 0", "bandwidth_gb_s: .inf", "bandwidth_gb_s: 1e-320",
-		"latency_us: .nan\nbandwidth_gb_s: 1", "message_us: .nan\nbandwidth_gb_s: 1", "message_us: .inf\nbandwidth_gb_s: 1", "bandwidth_gb_s: 1\n---\nbandwidth_gb_s: 2", `name: "\x1b[31mred"` + "\nbandwidth_gb_s: 1",
-		"bandwith_gb_s: 1", "[]"} {
-		if n, err := readNetwork([]byte(bad)); err == nil {
-			t.Errorf("%q: %+v", bad, n)
-		}
-	}
 	for text, want := range map[string]string{
+		"latency_us: 1": "", "latency_us: -1\nbandwidth_gb_s: 1": "", "bandwidth_gb_s: .nan": "", "bandwidth_gb_s: 1\nadapters: 0": "",
+		"bandwidth_gb_s: .inf": "", "bandwidth_gb_s: 1e-320": "", "latency_us: .nan\nbandwidth_gb_s: 1": "", "message_us: .nan\nbandwidth_gb_s: 1": "",
+		"message_us: .inf\nbandwidth_gb_s: 1": "", "bandwidth_gb_s: 1\n---\nbandwidth_gb_s: 2": "", `name: "\x1b[31mred"` + "\nbandwidth_gb_s: 1": "",
 		"latency: 1":                           "line 1: field latency not found",
 		"":                                     "it has no keys with values",
 		"[1]":                                  "cannot unmarshal",
 		"bandwidth_gb_s: 1\nadapters: 1.5":     "adapters: 1.5; only whole numbers",
 		"bandwidth_gb_s: 1\nadapters: .nan":    "adapters: NaN; 1 to 1024 are possible",
 		"latency_us: abc":                      "line 1: cannot unmarshal !!str `abc`",
-		"latency_us: [1]":                      "line 1: cannot unmarshal !!seq",
 		"bandwidth_gb_s: 1\nbandwidth_gb_s: 2": "line 2: mapping key \"bandwidth_gb_s\" already defined",
 		"bandwidth_gb_s: 1\nlatency_us: &a [*a]\n": "line 2: cannot unmarshal !!seq",
 	} {
-		if _, err := readNetwork([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %v, want %q", text, err, want)
+		if n, err := readNetwork([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %+v, %v, want %q", text, n, err, want)
 		}
 	}
-	if _, err := FindNetwork("ethernet"); err == nil {
-		t.Error("a network that there is not")
-	}
-}
-
-// What has no end, or no keys, is refused.
-func TestFilesThatAreNoNetworks(t *testing.T) {
 	large := filepath.Join(t.TempDir(), "large.yaml")
-	if err := os.WriteFile(large, []byte("bandwidth_gb_s: 1"), 0o644); err != nil {
+	if err := errors.Join(os.WriteFile(large, []byte("bandwidth_gb_s: 1"), 0o644), os.Truncate(large, mostBytes+1)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := FindNetwork(large); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Truncate(large, mostBytes+1); err != nil {
-		t.Fatal(err)
-	}
-	for name, want := range map[string]string{large: "it has more than 1048576 bytes", t.TempDir(): "is a directory", os.DevNull: "it has no keys with values"} {
+	for name, want := range map[string]string{large: "it has more than 1048576 bytes", t.TempDir(): "is a directory", os.DevNull: "it has no keys with values", "ethernet": ""} {
 		if n, err := FindNetwork(name); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %+v, %v; want %q", name, n, err, want)
 		}
-	}
-}
-
-// The network that the page describes can be read.
-func TestTheNetworkOfThePage(t *testing.T) {
-	page, err := os.ReadFile("../../docs/many-hosts.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, after, found := strings.Cut(string(page), "```yaml\n")
-	text, _, _ := strings.Cut(after, "```")
-	if n, err := readNetwork([]byte(text)); !found || err != nil || n.Adapters != 4 {
-		t.Errorf("%q: %+v, %v", text, n, err)
 	}
 }

@@ -25,22 +25,30 @@ func TestFiguresHaveLayouts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	check := func(f axes, curve string, shows func(workload string) bool) {
+		seen := map[float64]bool{}
+		for _, w := range all {
+			if !shows(w.String()) {
+				continue
+			}
+			x, ok := layoutOf(w).Float(f.x)
+			if !ok || seen[x] || w.Suite != f.suite {
+				t.Errorf("figure %s, curve %q: %v at %v, %t", f.name, curve, w, x, ok)
+			}
+			seen[x] = true
+		}
+		if len(seen) < 3 {
+			t.Errorf("figure %s, curve %q has %d points", f.name, curve, len(seen))
+		}
+	}
 	for _, f := range packFigures() {
 		for _, c := range f.curves {
-			seen := map[float64]bool{}
-			for _, w := range all {
-				if !c.shows(w.String()) {
-					continue
-				}
-				x, ok := layoutOf(w).Float(f.x)
-				if !ok || seen[x] || w.Suite != f.suite {
-					t.Errorf("figure %s, curve %q: %v at %v, %t", f.name, c.name, w, x, ok)
-				}
-				seen[x] = true
-			}
-			if len(seen) < 3 {
-				t.Errorf("figure %s, curve %q has %d points", f.name, c.name, len(seen))
-			}
+			check(f.axes, c.name, c.shows)
+		}
+	}
+	for _, f := range pingFigures() {
+		for _, l := range f.layouts {
+			check(f.axes, l.name, l.has)
 		}
 	}
 }
@@ -78,17 +86,8 @@ func TestFigureValues(t *testing.T) {
 // newPackRun returns a host device to time packing on.
 func newPackRun(t *testing.T) *packRun {
 	t.Helper()
-	devices, err := streams.HostPlatform(1).Open()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := streams.CloseAll(devices); err != nil {
-			t.Error(err)
-		}
-	})
 	return &packRun{
-		device: devices[0], compiler: kernels.NewCompiler(kernels.Options{Cache: t.TempDir()}), contenders: []contender{byCopies, byTargeted, byTree}, check: true,
+		device: testdevices.Host(t, 1).Devices[0], compiler: kernels.NewCompiler(kernels.Options{Cache: t.TempDir()}), contenders: []contender{byCopies, byTargeted, byTree}, check: true,
 		budget: 10 * time.Microsecond,
 	}
 }

@@ -20,33 +20,6 @@ import (
 	"github.com/halox/halox/results/plot"
 )
 
-// Every curve of every figure has layouts, one for each place on the axis.
-func TestPingFiguresHaveLayouts(t *testing.T) {
-	testdevices.InTurn(t, 0, 4)
-	all, err := workloads.All()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range pingFigures() {
-		for _, set := range f.layouts {
-			seen := map[float64]bool{}
-			for _, w := range all {
-				if !set.has(w.String()) {
-					continue
-				}
-				x, ok := layoutOf(w).Float(f.x)
-				if !ok || seen[x] || w.Suite != f.suite {
-					t.Errorf("figure %s, layouts %q: %v at %v, %t", f.name, set.name, w, x, ok)
-				}
-				seen[x] = true
-			}
-			if len(seen) < 3 {
-				t.Errorf("figure %s, layouts %q have %d points", f.name, set.name, len(seen))
-			}
-		}
-	}
-}
-
 // Figure 9 of Wu et al. shows shares, figure 10 times, with a curve for each matrix and
 // path, and the general one rates. The driver's copies are dashed.
 func TestPingFigureValues(t *testing.T) {
