@@ -98,21 +98,6 @@ func TestBenchPingPongOnOneBusyDevice(t *testing.T) {
 	}
 }
 
-// A layout that no engine suits has a row that says why; where there is no other, that is an error.
-func TestBenchPingPongUnsuited(t *testing.T) {
-	testdevices.InTurn(t, 0, 2)
-	testdevices.Once(t)
-	file := filepath.Join(t.TempDir(), "p.json")
-	code, out, errs := cli("bench", "pingpong", "--backend", "host", "--budget", "100us", "--engine", "tree", "--paths", "staged",
-		"--match", "wu/V/n=1024$", "--no-check", "--fragment", "65536", "--record", file)
-	if code != exitFailed || out != "" || !strings.Contains(errs, "not measured: suite wu, layout V") || !strings.Contains(errs, "by staged, tree: ") || !strings.Contains(errs, "nothing could be measured") {
-		t.Errorf("exit %d: %s%s", code, out, errs)
-	}
-	if r, err := results.Read(file); err != nil || len(r.Rows) != 1 || len(r.Rows[0].Values) > 0 || r.Rows[0].Note == "" {
-		t.Errorf("%+v, %v", r, err)
-	}
-}
-
 // Fragments that a message does not go in are no label of its row, and are said not to apply.
 func TestBenchPingPongWithoutFragments(t *testing.T) {
 	testdevices.InTurn(t, 4, 8)

@@ -114,88 +114,42 @@ func TestBenchSchemesOfSquares(t *testing.T) {
 	}
 }
 
-// What cannot be is left out and said, in the record too; if nothing can be, that is an
-// error, which leaves the record.
-func TestBenchSchemesLeavesOut(t *testing.T) {
-	testdevices.InTurn(t, 2, 8)
-	testdevices.Once(t)
-	r, _ := benched(t, "schemes", "--devices", "1,3", "--points", "2", "--precisions", "float64", "--schemes", "assisted", "--paths", "peer")
-	if len(r.Rows) != 2 || len(r.Rows[0].Values) == 0 || len(r.Rows[1].Values) > 0 || !strings.Contains(r.Rows[1].Note, "no cut of [2 2 2] points into 3 parts") {
-		t.Errorf("%+v", r.Rows)
-	}
-	r, _ = benched(t, "schemes", "--devices", "1", "--points", "100000,6", "--precisions", "float64", "--schemes", "baseline")
-	if len(r.Rows) != 2 || len(r.Rows[0].Values) != 0 || len(r.Rows[1].Values) == 0 || !strings.Contains(r.Rows[0].Note, "a grid of 1e+15 points") {
-		t.Errorf("%+v", r.Rows)
-	}
-	file := filepath.Join(t.TempDir(), "r.json")
-	code, _, errs := cli("bench", "schemes", "--backend", "host", "--devices", "1", "--points", "30000", "--record", file)
-	if code != exitFailed || !strings.Contains(errs, "not measured: scheme baseline") || !strings.Contains(errs, "are needed, and ") || !strings.Contains(errs, "nothing could be measured") {
-		t.Errorf("exit %d: %s", code, errs)
-	}
-	if r, err := results.Read(file); err != nil || len(r.Rows) != 2*len(scheme.All()) || r.Interrupted {
-		t.Errorf("%+v, %v", r, err)
-	}
-	code, _, errs = cli("bench", "schemes", "--backend", "host", "--devices", "2", "--points", "8", "--schemes", "ranks", "--paths", "direct", "--exchange-steps", "4")
-	if code != exitFailed || !strings.Contains(errs, "scheme ranks with --exchange-steps 4: it exchanges after each step") || !strings.Contains(errs, "nothing could be measured") {
-		t.Errorf("exit %d: %s", code, errs)
-	}
-}
-
-// Strong and weak scaling are against one device, and their modes lie on curves of their
-// own.
+// Strong and weak scaling, and those with steps between two exchanges, are against one device, which is measured once. The modes of each
+// scheme lie on curves of their own.
 func TestBenchScaling(t *testing.T) {
 	testdevices.InTurn(t, 1, 8)
 	testdevices.Once(t)
-	r, out := benched(t, "scaling", "--devices", "1,2,4", "--points", "8", "--precisions", "float64", "--scheme", "two-stream,baseline")
-	if len(r.Rows) != 2*2*3 || r.Kind != results.KindScaling || !strings.Contains(out, "path auto") {
-		t.Fatalf("%d rows:\n%s", len(r.Rows), out)
-	}
-	for i, row := range r.Rows {
-		devices, _ := row.Float("devices")
-		base, cells, step := r.Rows[i/3*3].Median(results.Step), 512.0, row.Median(results.Step)
-		speedup := base / step
-		if row.Text("mode") == "weak" {
-			speedup, cells = devices*speedup, devices*cells
+	for args, curves := range map[string]int{
+		"--devices 1,2,4 --scheme two-stream,baseline":        4,
+		"--devices 1,2,4 --scheme fused --exchange-steps 1,3": 4,
+	} {
+		r, out := benched(t, append([]string{"scaling", "--points", "8", "--precisions", "float64"}, strings.Fields(args)...)...)
+		if len(r.Rows) != 3*curves || r.Kind != results.KindScaling || !strings.Contains(out, "path auto") {
+			t.Fatalf("%s: %d rows:\n%s", args, len(r.Rows), out)
 		}
-		near(t, row, results.SpeedUp, speedup)
-		near(t, row, results.Efficiency, speedup/devices)
-		near(t, row, results.Updates, cells/step*1e6)
-		if (row.Text("order") == "") != (row.Text("scheme") == "baseline") || devices > 1 && !strings.Contains(row.Note, "path auto is") {
-			t.Errorf("row %+v", row)
+		alone := map[string]float64{}
+		for i, row := range r.Rows {
+			devices, _ := row.Float("devices")
+			base, cells, step := r.Rows[i/3*3].Median(results.Step), 512.0, row.Median(results.Step)
+			speedup := base / step
+			if row.Text("mode") == "weak" {
+				speedup, cells = devices*speedup, devices*cells
+			}
+			near(t, row, results.SpeedUp, speedup)
+			near(t, row, results.Efficiency, speedup/devices)
+			near(t, row, results.Updates, cells/step*1e6)
+			if (row.Text("order") != "") != (row.Text("scheme") == "two-stream") || devices > 1 && !strings.Contains(row.Note, "path auto is") ||
+				(row.Text("steps_an_exchange") == "3") != (strings.Contains(args, "1,3") && i/3%2 == 1) {
+				t.Errorf("row %d: %+v", i, row)
+			}
+			if once, seen := alone[row.Text("scheme")]; seen && base != once {
+				t.Errorf("%s on one device was measured twice: %v and %v", row.Text("scheme"), base, once)
+			}
+			alone[row.Text("scheme")] = base
 		}
-	}
-	for _, scheme := range []string{"two-stream", "baseline"} {
-		alone := results.NewRow().Label("scheme", scheme).Label("devices", 1)
-		strong, _ := r.Find(alone.Label("mode", "strong"))
-		weak, ok := r.Find(alone.Label("mode", "weak"))
-		if a, b := strong.Median(results.Step), weak.Median(results.Step); !ok || a != b {
-			t.Errorf("%s on one device was measured twice: %v and %v", scheme, a, b)
-		}
-	}
-	chart, err := plot.New("", plot.Options{}, results.Source{Record: r})
-	if err != nil || len(chart.(plot.Panels).Panels[0].Curves) != 4+1 {
-		t.Errorf("%+v, %v", chart, err)
-	}
-}
-
-// Steps between two exchanges have curves of their own, which begin with one device, measured once.
-func TestBenchScalingWithGroups(t *testing.T) {
-	testdevices.InTurn(t, 7, 8)
-	testdevices.Once(t)
-	r, _ := benched(t, "scaling", "--devices", "1,2", "--points", "8", "--precisions", "float64", "--scheme", "fused", "--exchange-steps", "1,3")
-	if len(r.Rows) != 2*2*2 {
-		t.Fatalf("%d rows", len(r.Rows))
-	}
-	for i, row := range r.Rows {
-		devices, _ := row.Float("devices")
-		base := r.Rows[i/2*2].Median(results.Step)
-		want := base / row.Median(results.Step)
-		if row.Text("mode") == "strong" {
-			want /= devices
-		}
-		near(t, row, results.Efficiency, want)
-		if devices == 1 && base != r.Rows[0].Median(results.Step) || row.Text("steps_an_exchange") != []string{"", "3"}[i/2%2] {
-			t.Errorf("row %d: %+v", i, row)
+		chart, err := plot.New("", plot.Options{}, results.Source{Record: r})
+		if err != nil || strings.Contains(args, "baseline") && len(chart.(plot.Panels).Panels[0].Curves) != curves+1 {
+			t.Errorf("%s: %+v, %v", args, chart, err)
 		}
 	}
 }

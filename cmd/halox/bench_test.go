@@ -11,6 +11,7 @@ import (
 	measures "github.com/halox/halox/internal/measure"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/results"
+	"github.com/halox/halox/solvers/scheme"
 )
 
 // A small bench on host devices leaves its table, its record and its plot.
@@ -163,4 +164,47 @@ func count(r *results.Record, labels results.Row) (n int) {
 		}
 	}
 	return n
+}
+
+// What does not fit or suit is left out and said, in the record too; if nothing can be measured, that is an error, which leaves the record.
+func TestBenchLeavesOut(t *testing.T) {
+	testdevices.InTurn(t, 2, 8)
+	testdevices.Once(t)
+	for _, tc := range []struct {
+		args, says string
+		rows       string // of the record: + with numbers, - with the reason
+	}{
+		{"schemes --devices 1,3 --points 2 --precisions float64 --schemes assisted --paths peer", "no cut of [2 2 2] points into 3 parts", "+-"},
+		{"schemes --devices 1 --points 100000,6 --precisions float64 --schemes baseline", "a grid of 1e+15 points", "-+"},
+		{"schemes --devices 1 --points 30000 --precisions float64", "are needed, and ", strings.Repeat("-", len(scheme.All()))},
+		{"schemes --devices 2 --points 8 --schemes ranks --paths direct --exchange-steps 4", "scheme ranks with --exchange-steps 4: it exchanges after each step", ""},
+		{"sweep --stencils 7-point --points-3d 4,50000 --precision float64 --norms no",
+			"not measured: stencil 7-point, precision float64, points 50000, grid 50000x50000x50000: its arrays take 1", "+-"},
+		{"sweep --stencils 7-point --points-3d 50000 --precision float64 --norms no", "its arrays take 1", "-"},
+		{"pingpong --engine tree --paths staged --match wu/V/n=1024$ --no-check --fragment 65536", "by staged, tree: ", "-"},
+	} {
+		file := filepath.Join(t.TempDir(), "r.json")
+		code, _, errs := cli(append([]string{"bench"}, append(strings.Fields(tc.args), "--backend", "host", "--budget", "100us", "--record", file)...)...)
+		nothing := !strings.Contains(tc.rows, "+")
+		if !strings.Contains(errs, tc.says) || nothing != (code == exitFailed) || nothing != strings.Contains(errs, "nothing could be measured") {
+			t.Errorf("%s: exit %d: %s", tc.args, code, errs)
+		}
+		if tc.rows == "" {
+			continue // it is said before there is a record
+		}
+		r, err := results.Read(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows := ""
+		for _, row := range r.Rows {
+			rows += map[bool]string{true: "+", false: "-"}[len(row.Values) > 0]
+			if len(row.Values) == 0 && row.Note == "" {
+				t.Errorf("%s: no reason: %+v", tc.args, row)
+			}
+		}
+		if rows != tc.rows || r.Interrupted {
+			t.Errorf("%s: rows %s, want %s", tc.args, rows, tc.rows)
+		}
+	}
 }

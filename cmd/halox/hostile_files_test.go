@@ -2,53 +2,39 @@ package main
 
 import (
 	"encoding/xml"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 	"unicode"
 )
 
-// A cache that others may write to is not used; that is told once, and the run goes on.
-func TestACacheOfOthers(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("SKIPPED: modes tell nothing there")
-	}
-	folder := filepath.Join(t.TempDir(), "cache")
-	if err := os.Mkdir(folder, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(folder, 0o777); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("HALOX_CACHE", folder)
-	code, out, errs := cli("plan", write(t, "c.yaml", planned))
-	if code != 0 || strings.Count(errs, "is not used: others than its owner may write to it") != 1 {
-		t.Errorf("exit %d: %s%s", code, out, errs)
-	}
-	if files, err := os.ReadDir(folder); err != nil || len(files) != 0 {
-		t.Errorf("%v, %v", files, err)
-	}
-}
-
-// Where nothing can be kept, in no folder or in one that cannot be written, that is told once, and the run goes on.
-func TestACacheThatKeepsNothing(t *testing.T) {
+// A cache that others may write to is not used; where nothing can be kept, in no folder or in one that cannot be written, the run goes
+// on. Each is told once.
+func TestCachesThatAreNotUsed(t *testing.T) {
 	if _, err := os.Stat("/proc/self"); err != nil {
 		t.Skip("SKIPPED: ", err)
 	}
-	config := write(t, "c.yaml", small)
+	config, shared := write(t, "c.yaml", small), filepath.Join(t.TempDir(), "cache")
+	if err := errors.Join(os.Mkdir(shared, 0o755), os.Chmod(shared, 0o777)); err != nil {
+		t.Fatal(err)
+	}
 	for folder, says := range map[string]string{
+		shared:        "is not used: others than its owner may write to it",
 		"/proc/cache": "the cache /proc/cache keeps nothing new for the next run: open /proc/",
 		"":            "nothing is kept for the next run: there is no folder for the user's cache; HALOX_CACHE names one",
 	} {
 		t.Setenv("HALOX_CACHE", folder)
 		t.Setenv("XDG_CACHE_HOME", "")
 		t.Setenv("HOME", "")
-		if code, out, errs := cli("run", config); code != 0 || strings.Count(errs, says) != 1 {
+		if code, out, errs := cli("plan", config); code != 0 || strings.Count(errs, says) != 1 {
 			t.Errorf("%q: exit %d: %s%s", folder, code, out, errs)
 		}
+	}
+	if files, err := os.ReadDir(shared); err != nil || len(files) != 0 {
+		t.Errorf("%v, %v", files, err)
 	}
 }
 

@@ -65,11 +65,11 @@ func TestGridsThatDoNotFit(t *testing.T) {
 	measured(t)
 	file := write(t, "c.yaml", planned)
 	for _, args := range [][]string{{"config", "check"}, {"plan"}, {"run"}} {
-		code, _, errs := cli(append(args, file, "--set", "grid.size=[20000,20000,20000]")...)
-		if code != exitFailed {
-			t.Errorf("%v: exit %d", args, code)
+		code, out, errs := cli(append(args, file, "--set", "grid.size=[20000,20000,20000]")...)
+		if code != exitFailed || strings.Contains(out, "subdomains") != (args[0] == "plan") { // whose tables show why
+			t.Errorf("%v: exit %d: %s", args, code, out)
 		}
-		for _, says := range []string{"out of memory on the host: 116", " TiB are needed, and ", " are available: "} {
+		for _, says := range []string{"out of memory on the host: 116", " TiB are needed, and ", " are available: ", ": use more devices"} {
 			if !strings.Contains(errs, says) {
 				t.Errorf("%v: %q is not in:\n%s", args, says, errs)
 			}
