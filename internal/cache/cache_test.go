@@ -1,11 +1,9 @@
 package cache_test
 
 import (
-	"bytes"
 	"errors"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -25,9 +23,7 @@ func filled(t *testing.T, text string) (cache.Folder, cache.Entry) {
 	t.Helper()
 	folder := fresh(t)
 	e := folder.Entry("entry.json")
-	if err := e.Write([]byte(text)); err != nil {
-		t.Fatal(err)
-	}
+	check(t, e.Write([]byte(text)))
 	holds(t, e, text)
 	return folder, e
 }
@@ -104,9 +100,7 @@ func TestWriteAndRead(t *testing.T) {
 		t.Error(err)
 	}
 	for _, text := range []string{"one", "", "two"} {
-		if err := e.Write([]byte(text), []byte("!")); err != nil {
-			t.Fatal(err)
-		}
+		check(t, e.Write([]byte(text), []byte("!")))
 		holds(t, e, text+"!")
 	}
 	if all, err := os.ReadDir(folder.Path()); err != nil || len(all) != 1 {
@@ -145,37 +139,41 @@ func TestWhatIsNoEntry(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			folder, e := filled(t, "text")
-			if err := folder.Entry("other.json").Write([]byte("other")); err != nil {
-				t.Fatal(err)
-			}
+			check(t, folder.Entry("other.json").Write([]byte("other")))
 			replaced(t, e, c.make, c.why)
 			holds(t, folder.Entry("other.json"), "other")
 		})
 	}
+	_, e := filled(t, "text")
+	if err := e.Write(make([]byte, cache.MaxBytes), []byte{0}); err == nil {
+		t.Error("what is too large was kept")
+	}
+	holds(t, e, "text")
 }
 
 // replaced puts something in the place of an entry and checks that it is refused, and replaced by a write.
 func replaced(t *testing.T, e cache.Entry, make func(string) error, why string) {
 	t.Helper()
-	if err := os.Remove(e.Path()); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.Remove(e.Path()))
 	if err := make(e.Path()); err != nil {
 		t.Skip("SKIPPED: ", err)
 	}
 	refused(t, e, why)
-	if err := e.Write([]byte("new")); err != nil {
+	check(t, e.Write([]byte("new")))
+	holds(t, e, "new")
+}
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
 		t.Fatal(err)
 	}
-	holds(t, e, "new")
 }
 
 func TestAFolderInTheWay(t *testing.T) {
 	folder, e := filled(t, "text")
 	inner := folder.Below("entry").Entry("x.json")
-	if err := inner.Write(nil); err != nil {
-		t.Fatal(err)
-	}
+	check(t, inner.Write(nil))
 	in := folder.Entry("entry")
 	refused(t, in, "it is a folder")
 	if in.Write(nil) == nil {
@@ -191,61 +189,8 @@ func TestAFolderInTheWay(t *testing.T) {
 func TestEntriesStayInTheirFolder(t *testing.T) {
 	folder, _ := filled(t, "text")
 	below := folder.Below("below")
-	if err := below.Entry("x.json").Write(nil); err != nil {
-		t.Fatal(err)
-	}
+	check(t, below.Entry("x.json").Write(nil))
 	refused(t, below.Entry("../entry.json"), "path escapes")
-}
-
-func TestTooLargeToKeep(t *testing.T) {
-	_, e := filled(t, "text")
-	if err := e.Write(make([]byte, cache.MaxBytes), []byte{0}); err == nil {
-		t.Error("it was kept")
-	}
-	holds(t, e, "text")
-}
-
-// TestMain is also the program of the processes that the tests below start.
-func TestMain(m *testing.M) {
-	folder, job := os.Getenv("CACHE_TEST_FOLDER"), os.Getenv("CACHE_TEST_JOB")
-	e := cache.At(folder).Entry("entry.json")
-	switch job {
-	case "":
-		os.Exit(m.Run())
-	case "write": // until it is killed
-		for i := byte(0); ; i++ {
-			if err := e.Write(bytes.Repeat([]byte{'a' + i%26}, size)); err != nil {
-				panic(err)
-			}
-		}
-	}
-}
-
-const size = 1 << 20
-
-// process returns another process that works on the folder.
-func process(folder cache.Folder, job string) *exec.Cmd {
-	c := exec.Command(os.Args[0])
-	c.Env = append(os.Environ(), "CACHE_TEST_FOLDER="+folder.Path(), "CACHE_TEST_JOB="+job)
-	c.Stderr = os.Stderr
-	return c
-}
-
-func TestKilledWriter(t *testing.T) {
-	folder, e := filled(t, strings.Repeat("z", size))
-	for i := range 10 {
-		c := process(folder, "write")
-		if err := c.Start(); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(time.Duration(20+5*i) * time.Millisecond)
-		c.Process.Kill()
-		c.Wait()
-		data, err := e.Read()
-		if err != nil || len(data) != size || bytes.Count(data, data[:1]) != size {
-			t.Fatalf("%d bytes, %v", len(data), err)
-		}
-	}
 }
 
 // machine is a key of stores in the tests below.
@@ -268,9 +213,7 @@ func TestStore(t *testing.T) {
 	}
 	get(s)
 	for _, value := range [][]int{{1, 2}, {3}} {
-		if err := s.Put(value); err != nil {
-			t.Fatal(err)
-		}
+		check(t, s.Put(value))
 		get(s, value...)
 	}
 	get(cache.Remember(folder, "kind", machine{1, []string{"a", "b"}}, positive), 3)
@@ -278,9 +221,7 @@ func TestStore(t *testing.T) {
 	get(cache.Remember(folder, "kind", machine{2, key.Devices}, positive))
 	get(cache.Store[[]int]{})
 	text, err := os.ReadFile(s.Path())
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	for name, text := range map[string]string{
 		"empty":          "",
 		"cut off":        string(text[:len(text)-3]),
@@ -292,9 +233,7 @@ func TestStore(t *testing.T) {
 		"more behind it": string(text) + "}",
 	} {
 		t.Run(name, func(t *testing.T) {
-			if err := os.WriteFile(s.Path(), []byte(text), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			check(t, os.WriteFile(s.Path(), []byte(text), 0o644))
 			get(s)
 		})
 	}
