@@ -2,6 +2,7 @@ package datatype_test
 
 import (
 	"bytes"
+	"errors"
 	"slices"
 	"testing"
 
@@ -15,26 +16,44 @@ import (
 // bytes.
 func checkCommit(t rapid.TB, typ *Type, count int) {
 	t.Helper()
-	l, err := Commit(typ, count)
-	if err != nil {
-		t.Fatalf("%d of %v: %v", count, typ, err)
-	}
+	l := committed(t, typ, count)
 	checkBounds(t, l, typ, count)
 	checkBlocks(t, l, typ, count)
 	const margin = 24
 	origin := margin - l.TrueLB()
 	buffer := typetest.Numbered(l.TrueUB() - l.TrueLB() + 2*margin)
 	want, got := make([]byte, l.Size()), make([]byte, l.Size())
-	if err := Pack(want, buffer, origin, typ, count); err != nil {
-		t.Fatal(err)
-	}
-	if err := l.Pack(got, buffer, origin); err != nil {
+	if err := errors.Join(Pack(want, buffer, origin, typ, count), l.Pack(got, buffer, origin)); err != nil {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(got, want) {
 		t.Fatalf("%d of %v, as %v, pack to\n%v, not\n%v", count, typ, l, got, want)
 	}
+	checkSlices(t, l, buffer, got, origin)
 	checkUnpack(t, l, typ, count, buffer, got, origin)
+}
+
+// checkSlices packs the slices of a layout, one after the other: together they are the whole.
+func checkSlices(t rapid.TB, l *Layout, buffer, want []byte, origin int64) {
+	t.Helper()
+	step := 1 + int64(uint64(l.TrueUB())*7919%uint64(max(1, l.Size())))
+	packed := make([]byte, l.Size())
+	for lo := int64(0); lo < l.Size(); lo += step {
+		hi := min(l.Size(), lo+step)
+		s, err := l.Slice(lo, hi)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.TrueLB() < l.TrueLB() || s.TrueUB() > l.TrueUB() || s.Size() != hi-lo {
+			t.Fatalf("bytes %d to %d of %v are %v", lo, hi, l, s)
+		}
+		if err := s.Pack(packed[lo:hi], buffer, origin); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !bytes.Equal(packed, want) {
+		t.Fatalf("slices of %d bytes of %v pack to\n%v, not\n%v", step, l, packed, want)
+	}
 }
 
 // checkUnpack unpacks into poisoned bytes: those of the layout must come back, all others stay.
@@ -49,10 +68,7 @@ func checkUnpack(t rapid.TB, l *Layout, typ *Type, count int, buffer, packed []b
 		from := origin + b.Displacement
 		copy(want[from:from+b.Length], buffer[from:])
 	}
-	if err := l.Unpack(got, origin, packed); err != nil {
-		t.Fatal(err)
-	}
-	if err := Unpack(byWalk, origin, packed, typ, count); err != nil {
+	if err := errors.Join(l.Unpack(got, origin, packed), Unpack(byWalk, origin, packed, typ, count)); err != nil {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(got, want) || !bytes.Equal(byWalk, want) {
@@ -133,18 +149,8 @@ func checkForm(t rapid.TB, l *Layout, blocks []Block) {
 	}
 }
 
+// Layouts of random types are what their type maps say: a seed names each.
 func TestCommitOfRandomTypes(t *testing.T) {
-	types := 0
-	rapid.Check(t, func(t *rapid.T) {
-		s := typetest.Source(func(lo, hi int) int { return rapid.IntRange(lo, hi).Draw(t, "n") })
-		checkCommit(t, s.Type(t, 4), s.Count(4))
-		types++
-	})
-	t.Logf("%d types", types)
-}
-
-// Many more types than rapid shrinks well: a seed names each.
-func TestCommitOfManyRandomTypes(t *testing.T) {
 	for seed := range uint64(4000) {
 		typ, count := randomType(t, seed)
 		checkCommit(t, typ, count)

@@ -7,15 +7,17 @@ import (
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
 	. "github.com/halox/halox/halo/datatype"
 	"github.com/halox/halox/halo/datatype/typetest"
 )
 
-func committed(t testing.TB, typ *Type, count int) *Layout {
+func committed(t rapid.TB, typ *Type, count int) *Layout {
 	t.Helper()
 	l, err := Commit(typ, count)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("%d of %v: %v", count, typ, err)
 	}
 	return l
 }
@@ -59,8 +61,12 @@ func TestCanonicalForms(t *testing.T) {
 			"4 B at 0, 2 times +8, 4 times +40; 4 B at 20, 4 times +40"},
 	}
 	for _, c := range cases {
-		if got := committed(t, c.typ, c.count).String(); got != c.want {
+		l := committed(t, c.typ, c.count)
+		if got := l.String(); got != c.want {
 			t.Errorf("%s: %s, not %s", c.name, got, c.want)
+		}
+		if one := l.NumBlocks() <= 1; l.Contiguous() != one {
+			t.Errorf("%s: contiguous %t, not %t", c.name, !one, one)
 		}
 	}
 }
@@ -226,31 +232,29 @@ func TestBigTypesCommitFast(t *testing.T) {
 	}
 }
 
-// The last block of a copy may touch the first of the next one.
-func TestCopiesOfListsAreMerged(t *testing.T) {
-	places := make([]int, 200)
-	for i := range places {
-		places[i] = i * (i + 3)
+// Lists stay lists: one in which the last block of a copy touches the first of the next, and one over a grid of many
+// dimensions.
+func TestListsThatStayLists(t *testing.T) {
+	squares, grid := make([]int, 200), []int{0}
+	for i := range squares {
+		squares[i] = i * (i + 3)
 	}
-	list := must(IndexedBlock(1, places, Int16))
-	checkCommit(t, list, 5)
-	if l := committed(t, list, 5); l.Strided() || l.NumBlocks() != 5*200-4 {
-		t.Errorf("%v", l)
-	}
-}
-
-// A list over a grid of many dimensions stays a list.
-func TestManyDimensionsAreListed(t *testing.T) {
-	places := []int{0}
-	for step := 2; len(places) < 1<<12; step *= 3 {
-		for _, place := range places {
-			places = append(places, place+step)
+	for step := 2; len(grid) < 1<<12; step *= 3 {
+		for _, place := range grid {
+			grid = append(grid, place+step)
 		}
 	}
-	typ := must(IndexedBlock(1, places, Byte))
-	checkCommit(t, typ, 2)
-	if l := committed(t, typ, 1); l.Strided() || l.NumBlocks() != 1<<12 {
-		t.Errorf("%v", l)
+	for name, c := range map[string]struct {
+		typ           *Type
+		count, blocks int
+	}{
+		"copies that touch": {must(IndexedBlock(1, squares, Int16)), 5, 5*200 - 4},
+		"many dimensions":   {must(IndexedBlock(1, grid, Byte)), 1, 1 << 12},
+	} {
+		checkCommit(t, c.typ, max(2, c.count))
+		if l := committed(t, c.typ, c.count); l.Strided() || l.NumBlocks() != int64(c.blocks) {
+			t.Errorf("%s: %v", name, l)
+		}
 	}
 }
 
@@ -274,13 +278,6 @@ func TestAlignment(t *testing.T) {
 	}
 }
 
-func TestContiguous(t *testing.T) {
-	vector := must(Vector(2, 1, 2, Byte))
-	if !committed(t, Byte, 0).Contiguous() || !committed(t, Byte, 9).Contiguous() || committed(t, vector, 1).Contiguous() {
-		t.Error("nothing and one block are contiguous, two are not")
-	}
-}
-
 // A tree in which types are shared is as cheap as the number of types in it.
 func TestSharedTypesAreCommittedOnce(t *testing.T) {
 	typ := Byte
@@ -289,20 +286,5 @@ func TestSharedTypesAreCommittedOnce(t *testing.T) {
 	}
 	if got := committed(t, typ, 1).String(); got != "16777216 B at 0" {
 		t.Error(got)
-	}
-}
-
-func BenchmarkCommit(b *testing.B) {
-	cases := map[string]*Type{
-		"type=vector":    must(Vector(1<<20, 1, 3, Float64)),
-		"type=subarray":  must(Subarray([]int{512, 512, 512}, []int{256, 256, 256}, []int{1, 1, 1}, COrder, Float64)),
-		"type=irregular": must(IndexedBlock(1, shuffledPlaces(1_000_000), Float64)),
-	}
-	for name, typ := range cases {
-		b.Run(name, func(b *testing.B) {
-			for b.Loop() {
-				committed(b, typ, 1)
-			}
-		})
 	}
 }

@@ -1,7 +1,6 @@
 package datatype_test
 
 import (
-	"bytes"
 	"strings"
 	"testing"
 	"time"
@@ -91,37 +90,14 @@ func TestPackAllocatesNothing(t *testing.T) {
 	}
 }
 
-// What one type packs another with the same signature may take: a transpose.
-func TestPackThenUnpackToAnotherType(t *testing.T) {
-	column := must(Resized(must(Vector(2, 1, 3, Byte)), 0, 1))
-	packed, got := make([]byte, 6), make([]byte, 6)
-	if err := Pack(packed, []byte("abcdef"), 0, Byte, 6); err != nil {
-		t.Fatal(err)
+func TestSliceRefuses(t *testing.T) {
+	l := committed(t, Int32, 4)
+	for _, c := range [][2]int64{{-1, 4}, {5, 4}, {0, 17}} {
+		if _, err := l.Slice(c[0], c[1]); err == nil {
+			t.Errorf("bytes %d to %d of 16 were accepted", c[0], c[1])
+		}
 	}
-	if err := committed(t, column, 3).Unpack(got, 0, packed); err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(got, []byte("acebdf")) {
-		t.Errorf("%s", got)
-	}
-}
-
-func BenchmarkPack(b *testing.B) {
-	cases := map[string]*Type{
-		"block=8":   must(Vector(1<<17, 1, 64, Float64)),
-		"block=512": must(Vector(1<<11, 64, 128, Float64)),
-		"irregular": must(IndexedBlock(1, shuffledPlaces(1<<17), Float64)),
-	}
-	for name, typ := range cases {
-		l := committed(b, typ, 1)
-		src, dst := make([]byte, l.TrueUB()), make([]byte, l.Size())
-		b.Run(name, func(b *testing.B) {
-			b.SetBytes(l.Size())
-			for b.Loop() {
-				if err := l.Pack(dst, src, 0); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
+	if s, err := l.Slice(4, 4); err != nil || s.Size() != 0 || s.NumBlocks() != 0 {
+		t.Errorf("an empty slice: %v, %v", s, err)
 	}
 }
