@@ -1,6 +1,7 @@
 package results_test
 
 import (
+	"io"
 	"strings"
 	"testing"
 
@@ -25,18 +26,12 @@ func samplePacks() *results.Record {
 
 func comparison(t *testing.T, r *results.Record, contenders ...string) string {
 	t.Helper()
-	var text strings.Builder
-	if err := r.WriteComparison(&text, contenders); err != nil {
-		t.Fatal(err)
-	}
-	return text.String()
+	return shown(t, func(w io.Writer) error { return r.WriteComparison(w, contenders) })
 }
 
-func TestComparisonOfEngines(t *testing.T) {
-	text := comparison(t, samplePacks(), "copies", "units", "tree, primitive", "auto")
-	if want := string(resultstest.Golden(t, "packs.txt", []byte(text))); text != want {
-		t.Errorf("got\n%s\nwant\n%s", text, want)
-	}
+func TestComparisons(t *testing.T) {
+	golden(t, "packs.txt", comparison(t, samplePacks(), "copies", "units", "tree, primitive", "auto"))
+	golden(t, "pings.txt", comparison(t, samplePings(), "direct", "peer", "peer, remote, tree", "staged, units"))
 }
 
 // Without auto nothing is said of it, and a record without rows has no table.
@@ -81,13 +76,6 @@ func samplePings() *results.Record {
 			pingRow(b, "direct", "auto", 8), pingRow(b, "peer", "auto", 5),
 			pingRow(c, "direct", "auto", 1234.5),
 		},
-	}
-}
-
-func TestComparisonOfPaths(t *testing.T) {
-	text := comparison(t, samplePings(), "direct", "peer", "peer, remote, tree", "staged, units")
-	if want := string(resultstest.Golden(t, "pings.txt", []byte(text))); text != want {
-		t.Errorf("got\n%s\nwant\n%s", text, want)
 	}
 }
 

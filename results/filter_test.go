@@ -68,9 +68,7 @@ func TestPlotOfSchemesHoldsTheRest(t *testing.T) {
 		}
 	}
 	chart, err := plot.New("", plot.Options{}, s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	c := chart.(plot.Curves)
 	if len(c.Curves) != 1 || c.Curves[0].Y[0] != 4 || !strings.Contains(c.Note, "devices 4 only") || !strings.Contains(c.Note, "precision float64 only") {
 		t.Errorf("%+v", c)

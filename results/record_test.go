@@ -80,13 +80,8 @@ func finishedRun() *results.Run {
 // The file itself is golden: its keys are what others read.
 func TestRecordFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "not", "yet", "there", "record.json")
-	if err := finished().Write(path); err != nil {
-		t.Fatal(err)
-	}
-	got := resultstest.ReadFile(t, path)
-	if diff := cmp.Diff(string(resultstest.Golden(t, "record.json", got)), string(got)); diff != "" {
-		t.Errorf("record (-want +got):\n%s", diff)
-	}
+	check(t, finished().Write(path))
+	golden(t, "record.json", string(resultstest.ReadFile(t, path)))
 	if names := resultstest.Files(t, filepath.Dir(path)); len(names) != 1 {
 		t.Errorf("the folder holds %v, want the record alone", names)
 	}
@@ -101,13 +96,9 @@ func TestRecordLeavesOutWhatDoesNotApply(t *testing.T) {
 		},
 	}
 	path := filepath.Join(t.TempDir(), "record.json")
-	if err := record.Write(path); err != nil {
-		t.Fatal(err)
-	}
+	check(t, record.Write(path))
 	var file map[string]any
-	if err := json.Unmarshal(resultstest.ReadFile(t, path), &file); err != nil {
-		t.Fatal(err)
-	}
+	check(t, json.Unmarshal(resultstest.ReadFile(t, path), &file))
 	keys := file["run"].(map[string]any)
 	if v, ok := keys["max_norm"]; !ok || v != 0.0 {
 		t.Errorf("max_norm is %v (present %t), want a real zero", v, ok)
@@ -142,19 +133,13 @@ func TestRecordRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := drawRecord(t)
 		first, second := filepath.Join(dir, "first.json"), filepath.Join(dir, "second.json")
-		if err := want.Write(first); err != nil {
-			t.Fatal(err)
-		}
+		check(t, want.Write(first))
 		got, err := results.Read(first)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Fatalf("record (-want +got):\n%s", diff)
 		}
-		if err := got.Write(second); err != nil {
-			t.Fatal(err)
-		}
+		check(t, got.Write(second))
 		a, errA := os.ReadFile(first)
 		b, errB := os.ReadFile(second)
 		if errA != nil || errB != nil || !slices.Equal(a, b) {
@@ -235,9 +220,7 @@ func TestReadRefuses(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			path := filepath.Join(dir, "record.json")
-			if err := os.WriteFile(path, []byte(tc.content), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			check(t, os.WriteFile(path, []byte(tc.content), 0o644))
 			resultstest.WantError(t, readRecord(path), path, tc.want)
 		})
 	}
@@ -248,9 +231,7 @@ func TestReadRefuses(t *testing.T) {
 func TestWriteFailureKeepsTheOldRecord(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "record.json")
-	if err := finished().Write(path); err != nil {
-		t.Fatal(err)
-	}
+	check(t, finished().Write(path))
 	before := resultstest.ReadFile(t, path)
 	bad := finished()
 	bad.Settings = map[string]any{"tolerance": math.Inf(1)}
@@ -265,9 +246,7 @@ func TestWriteFailureKeepsTheOldRecord(t *testing.T) {
 		resultstest.WantError(t, bad.Write(path), path, want)
 	}
 	folder := filepath.Join(dir, "folder")
-	if err := os.MkdirAll(filepath.Join(folder, "full"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.MkdirAll(filepath.Join(folder, "full"), 0o755))
 	resultstest.WantError(t, finished().Write(folder), folder, "write record")
 	if names := resultstest.Files(t, dir); len(names) != 2 {
 		t.Errorf("the folder holds %v, want the record and the folder", names)

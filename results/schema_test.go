@@ -24,9 +24,7 @@ func schema(t *testing.T) *jsonschema.Schema {
 	compiler := jsonschema.NewCompiler()
 	compiler.AssertFormat()
 	s, err := compiler.Compile("record.schema.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	return s
 }
 
@@ -34,9 +32,7 @@ func schema(t *testing.T) *jsonschema.Schema {
 func valid(t *testing.T, s *jsonschema.Schema, path string) {
 	t.Helper()
 	file, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	defer file.Close()
 	v, err := jsonschema.UnmarshalJSON(file)
 	if err == nil {
@@ -100,16 +96,12 @@ func TestSchema(t *testing.T) {
 			Kind   struct{ Enum []results.Kind }
 		}
 	}
-	if err := json.Unmarshal(resultstest.ReadFile(t, "record.schema.json"), &file); err != nil {
-		t.Fatal(err)
-	}
+	check(t, json.Unmarshal(resultstest.ReadFile(t, "record.schema.json"), &file))
 	if file.Properties.Schema.Const != results.SchemaVersion || !slices.Equal(file.Properties.Kind.Enum, results.Kinds()) {
 		t.Errorf("%+v", file)
 	}
 	for _, r := range []*results.Record{finished(), samplePacks(), samplePings(), {Kind: results.KindLinks}} {
-		if err := r.Write(path); err != nil {
-			t.Fatal(err)
-		}
+		check(t, r.Write(path))
 		valid(t, s, path)
 	}
 	for name, text := range map[string]string{
@@ -120,9 +112,7 @@ func TestSchema(t *testing.T) {
 		"a label that is true": `{"schema": 2, "kind": "pack", "halox": {"version": "1"}, "started": "2026-02-03T04:05:06Z", "host": {"os": "l", "arch": "a", "cores": 1}, "devices": [], "rows": [{"labels": {"a": true}, "values": {}}]}`,
 	} {
 		v, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		if s.Validate(v) == nil {
 			t.Errorf("%s: the schema takes it", name)
 		}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 
 	"github.com/halox/halox/results"
 	"github.com/halox/halox/results/internal/resultstest"
@@ -25,35 +26,32 @@ func TestSummary(t *testing.T) {
 		"finished": finished(), "interrupted": interrupted, "failed": failed,
 	} {
 		t.Run(name, func(t *testing.T) {
-			var text strings.Builder
-			if err := record.Summary(&text); err != nil {
-				t.Fatal(err)
-			}
-			got := text.String()
-			if diff := cmp.Diff(string(resultstest.Golden(t, "summary-"+name+".txt", []byte(got))), got); diff != "" {
-				t.Errorf("summary (-want +got):\n%s", diff)
-			}
+			golden(t, "summary-"+name+".txt", shown(t, record.Summary))
 		})
 	}
 }
 
-// Records say the same after they were read back.
-func TestSummaryOfReadRecord(t *testing.T) {
-	path := t.TempDir() + "/record.json"
-	if err := finished().Write(path); err != nil {
-		t.Fatal(err)
+// golden compares a text with a file under testdata.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	if diff := cmp.Diff(string(resultstest.Golden(t, name, []byte(got))), got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", name, diff)
 	}
-	back, err := results.Read(path)
+}
+
+func check(t rapid.TB, err error) {
+	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
-	var before, after strings.Builder
-	if err := errors.Join(finished().Summary(&before), back.Summary(&after)); err != nil {
-		t.Fatal(err)
-	}
-	if before.String() != after.String() {
-		t.Errorf("summary read back:\n%s\nwant:\n%s", after.String(), before.String())
-	}
+}
+
+// shown returns what is written.
+func shown(t *testing.T, write func(w io.Writer) error) string {
+	t.Helper()
+	var text strings.Builder
+	check(t, write(&text))
+	return text.String()
 }
 
 func TestSummaryWriterFails(t *testing.T) {

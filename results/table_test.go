@@ -2,6 +2,7 @@ package results_test
 
 import (
 	"encoding/csv"
+	"io"
 	"strings"
 	"testing"
 
@@ -11,11 +12,7 @@ import (
 
 func table(t *testing.T, format string, all ...results.Source) string {
 	t.Helper()
-	var text strings.Builder
-	if err := results.WriteTable(&text, format, all...); err != nil {
-		t.Fatal(err)
-	}
-	return text.String()
+	return shown(t, func(w io.Writer) error { return results.WriteTable(w, format, all...) })
 }
 
 // Tables of one record and of two machines' are golden in every format.
@@ -24,10 +21,7 @@ func TestTableGolden(t *testing.T) {
 		"one": {resultstest.Read(t, "testdata/pingpong.json")}, "two": {resultstest.Sweep(), resultstest.Elsewhere(resultstest.Sweep())},
 	} {
 		for _, format := range results.Formats() {
-			text := table(t, format, all...)
-			if want := string(resultstest.Golden(t, "table-"+name+"."+format, []byte(text))); text != want {
-				t.Errorf("%s as %s:\n%s\nwant\n%s", name, format, text, want)
-			}
+			golden(t, "table-"+name+"."+format, table(t, format, all...))
 		}
 	}
 }
@@ -60,6 +54,16 @@ func TestTableOfMixedKinds(t *testing.T) {
 	}
 }
 
+// Line breaks in what a record says leave a table's lines whole.
+func TestTableOfLineBreaks(t *testing.T) {
+	all := resultstest.Source(results.KindPack, resultstest.PackRow("wu/V|2/n=1", "pack", "a\nb\tc", 3), resultstest.PackRow("wu/V|2/n=1", "pack", "d", 3))
+	for _, format := range []string{"text", "markdown"} {
+		if text := table(t, format, all); !strings.Contains(text, "a b c") || strings.Contains(text, "\t") {
+			t.Errorf("as %s:\n%s", format, text)
+		}
+	}
+}
+
 func TestTableOfNothing(t *testing.T) {
 	empty := resultstest.Source(results.KindLinks)
 	empty.Interrupted = true
@@ -73,14 +77,4 @@ func TestTableOfNothing(t *testing.T) {
 	}
 	resultstest.WantError(t, results.WriteTable(&strings.Builder{}, "html", empty), `there is no format "html": take text, markdown, csv`)
 	resultstest.WantError(t, results.WriteTable(brokenWriter{}, "text", empty), "write table", "broken pipe")
-}
-
-// Line breaks in what a record says leave a table's lines whole.
-func TestTableOfLineBreaks(t *testing.T) {
-	all := resultstest.Source(results.KindPack, resultstest.PackRow("wu/V|2/n=1", "pack", "a\nb\tc", 3), resultstest.PackRow("wu/V|2/n=1", "pack", "d", 3))
-	for _, format := range []string{"text", "markdown"} {
-		if text := table(t, format, all); !strings.Contains(text, "a b c") || strings.Contains(text, "\t") {
-			t.Errorf("as %s:\n%s", format, text)
-		}
-	}
 }
