@@ -24,12 +24,7 @@ type autoBench struct {
 func newAutoBench(t *testing.T) *autoBench {
 	t.Helper()
 	b := &autoBench{device: testdevices.Host(t, 1).Devices[0], cache: filepath.Join(t.TempDir(), "cache")}
-	s, err := b.device.NewStream(streams.Normal)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Close() })
-	b.stream = s
+	b.stream = Must(b.device.NewStream(streams.Normal))(t)
 	return b
 }
 
@@ -41,10 +36,7 @@ func (b *autoBench) packer(t *testing.T, o Options) *Packer {
 // packerOf returns a packer that knows from others only what is in the folder.
 func (b *autoBench) packerOf(t *testing.T, o Options, engines []engine) *Packer {
 	t.Helper()
-	p, err := newPacker(kernels.NewCompiler(kernels.Options{Cache: b.cache}), b.device, o, engines)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := Must(newPacker(kernels.NewCompiler(kernels.Options{Cache: b.cache}), b.device, o, engines))(t)
 	t.Cleanup(func() {
 		if err := p.Close(); err != nil {
 			t.Error(err)
@@ -66,27 +58,14 @@ func (b *autoBench) teach(t *testing.T, p *Packer, a *task, times ...timed) {
 // column returns a task that packs every third number of some, which all engines suit.
 func (b *autoBench) column(t *testing.T, n int) *task {
 	t.Helper()
-	typ, err := datatype.Vector(n, 1, 3, datatype.Float64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b.task(t, typ)
+	return b.task(t, Must(datatype.Vector(n, 1, 3, datatype.Float64))(t))
 }
 
 func (b *autoBench) task(t *testing.T, typ *datatype.Type) *task {
 	t.Helper()
-	c, err := NewMessageLayout(typ, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	from, err := b.device.Alloc(max(1, c.Layout.TrueUB()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	to, err := b.device.Alloc(max(1, c.Layout.Size()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := Must(NewMessageLayout(typ, 1))(t)
+	from := Must(b.device.Alloc(max(1, c.Layout.TrueUB())))(t)
+	to := Must(b.device.Alloc(max(1, c.Layout.Size())))(t)
 	t.Cleanup(func() { from.Close(); to.Close() })
 	return &task{message: c, packed: to.All(), place: Place{Data: from.All()}}
 }
@@ -100,33 +79,20 @@ func (b *autoBench) auto(t *testing.T, p *Packer, a *task) (Engine, string) {
 // by makes a job, checks that it packs what it should, and returns its engine and why.
 func (b *autoBench) by(t *testing.T, p *Packer, e Engine, a *task) (Engine, string) {
 	t.Helper()
-	j, err := p.Pack(e, a.packed, a.place, a.message)
-	if err != nil {
-		t.Fatal(err)
-	}
+	j := Must(p.Pack(e, a.packed, a.place, a.message))(t)
 	defer j.Close()
 	size := a.message.Layout.Size()
-	source, got := a.place.Data.Memory, make([]byte, size)
-	host, err := b.device.AllocPinned(source.Size())
-	if err != nil {
-		t.Fatal(err)
-	}
+	source, want := a.place.Data.Memory, make([]byte, size)
+	host := Must(b.device.AllocPinned(source.Size()))(t)
 	defer host.Close()
 	for i := range host.Bytes() {
 		host.Bytes()[i] = byte(i * 7)
 	}
-	want := make([]byte, len(got))
-	if err := a.message.Layout.Pack(want, host.Bytes(), 0); err != nil {
-		t.Fatal(err)
-	}
 	packed := a.packed
 	packed.Length = size
-	err = errors.Join(b.stream.Copy(source.All(), host.All()), j.Queue(b.stream))
-	if size > 0 {
-		err = errors.Join(err, b.stream.Copy(host.Span(0, size), packed))
-	}
-	err = errors.Join(err, b.stream.Sync(time.Minute))
-	if copy(got, host.Bytes()); err != nil || !bytes.Equal(got, want) {
+	err := errors.Join(a.message.Layout.Pack(want, host.Bytes(), 0), b.stream.Copy(source.All(), host.All()), j.Queue(b.stream),
+		b.stream.Copy(host.Span(0, size), packed), b.stream.Sync(time.Minute))
+	if err != nil || !bytes.Equal(host.Bytes()[:size], want) {
 		t.Errorf("engine %s packs wrong bytes: %v", j.Engine, err)
 	}
 	return j.Engine, j.Why
@@ -178,14 +144,8 @@ func TestAutoIgnoresABrokenCache(t *testing.T) {
 func TestAutoOfAnotherTypeWithTheLayout(t *testing.T) {
 	b := newAutoBench(t)
 	p := b.packer(t, Options{})
-	made := func(typ *datatype.Type, err error) *task {
-		if err != nil {
-			t.Fatal(err)
-		}
-		return b.task(t, typ)
-	}
-	equal := made(datatype.IndexedBlock(3, []int{0, 3, 10, 25}, datatype.Int32))
-	unequal := made(datatype.Indexed([]int{6, 3, 3}, []int{0, 10, 25}, datatype.Int32))
+	equal := b.task(t, Must(datatype.IndexedBlock(3, []int{0, 3, 10, 25}, datatype.Int32))(t))
+	unequal := b.task(t, Must(datatype.Indexed([]int{6, 3, 3}, []int{0, 10, 25}, datatype.Int32))(t))
 	if p.tuningKey(equal) != p.tuningKey(unequal) {
 		t.Fatal("the layouts differ")
 	}

@@ -15,10 +15,7 @@ import (
 // newTestClock returns a clock of a host device.
 func newTestClock(t *testing.T) *Clock {
 	t.Helper()
-	c, err := NewClock(kernels.NewCompiler(kernels.Options{}), testdevices.Host(t, 1).Devices[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := Must(NewClock(kernels.NewCompiler(kernels.Options{}), testdevices.Host(t, 1).Devices[0]))(t)
 	t.Cleanup(func() {
 		if err := c.Close(); err != nil {
 			t.Error(err)
@@ -30,13 +27,10 @@ func newTestClock(t *testing.T) *Clock {
 // spy makes a job for a clock that takes so long, and notes that it ran.
 func spy(t *testing.T, c *Clock, ran *[]Engine, e Engine, d time.Duration) *Job {
 	t.Helper()
-	k, err := c.timer.Stream.Device().NewKernel(streams.KernelSpec{Name: "spy", Run: func() {
+	k := Must(c.timer.Stream.Device().NewKernel(streams.KernelSpec{Name: "spy", Run: func() {
 		*ran = append(*ran, e)
 		time.Sleep(d)
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}}))(t)
 	j := &Job{Engine: e}
 	if err := j.launch(k, nil); err != nil {
 		t.Fatal(err)
@@ -50,10 +44,7 @@ func TestClockTakesTurns(t *testing.T) {
 	var ran []Engine
 	c := newTestClock(t)
 	long, short := spy(t, c, &ran, Tree, 3*time.Millisecond), spy(t, c, &ran, Units, 300*time.Microsecond)
-	took, err := c.time(time.Millisecond, long, short, long)
-	if err != nil {
-		t.Fatal(err)
-	}
+	took := medians(Must(c.Batches(time.Millisecond, long, short, long))(t))
 	if len(took) != 3 || took[0] < 3*time.Millisecond || took[1] < 300*time.Microsecond || took[1] > took[0] || took[2] < 3*time.Millisecond {
 		t.Errorf("%v", took)
 	}
@@ -69,9 +60,7 @@ func TestClockKeepsToItsBudget(t *testing.T) {
 	for _, budget := range []time.Duration{7 * time.Millisecond, 70 * time.Millisecond} {
 		var ran []Engine
 		c := newTestClock(t)
-		if _, err := c.time(budget, spy(t, c, &ran, Units, time.Millisecond)); err != nil {
-			t.Fatal(err)
-		}
+		Must(c.Batches(budget, spy(t, c, &ran, Units, time.Millisecond)))(t)
 		most := 2 + rounds*(1+int(budget/time.Millisecond)/rounds)
 		if len(ran) > most || len(ran) < 2+2*rounds {
 			t.Errorf("%v: %d runs of a millisecond, at most %d", budget, len(ran), most)
@@ -83,12 +72,9 @@ func TestClockKeepsToItsBudget(t *testing.T) {
 func TestCompareDropsTheSlow(t *testing.T) {
 	var ran []Engine
 	c := newTestClock(t)
-	times, err := c.compare([]*Job{
+	times := Must(c.compare([]*Job{
 		spy(t, c, &ran, Copies, 100*time.Millisecond), spy(t, c, &ran, Units, 4*time.Millisecond), spy(t, c, &ran, Tree, 5*time.Millisecond),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	runs := map[Engine]int{}
 	for _, e := range ran {
 		runs[e]++
@@ -102,16 +88,7 @@ func TestCompareDropsTheSlow(t *testing.T) {
 func TestClockNamesWhatFails(t *testing.T) {
 	broken := errors.New("out of order")
 	j := &Job{Engine: Bypass, queue: func(*streams.Stream) error { return broken }}
-	if _, err := newTestClock(t).time(time.Millisecond, j); !errors.Is(err, broken) || !strings.Contains(err.Error(), "engine bypass") {
+	if _, err := newTestClock(t).Batches(time.Millisecond, j); !errors.Is(err, broken) || !strings.Contains(err.Error(), "engine bypass") {
 		t.Error(err)
 	}
-}
-
-// time returns how long each of the jobs takes: the medians of Batches.
-func (c *Clock) time(budget time.Duration, jobs ...*Job) ([]time.Duration, error) {
-	all, err := c.Batches(budget, jobs...)
-	if err != nil {
-		return nil, err
-	}
-	return medians(all), nil
 }

@@ -72,20 +72,14 @@ func (b *autoBench) sendBlockwise(t *testing.T, p *Packer) {
 	t.Helper()
 	here, there := b.column(t, 40), b.column(t, 40)
 	filled := slices.Repeat([]byte{1, 2, 3, 5, 7}, int(here.place.Data.Length/5+1))[:here.place.Data.Length]
-	host, err := b.device.AllocPinned(int64(len(filled)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	host := Must(b.device.AllocPinned(int64(len(filled))))(t)
 	defer host.Close()
 	copy(host.Bytes(), filled)
 	side := func(a *task) Side { return Side{Packer: p, Place: a.place, Message: a.message} }
-	move, err := NewTransfer(side(there), side(here), TransferOptions{Path: p2p.Staged, Engine: blockwise})
-	if err != nil {
-		t.Fatal(err)
-	}
+	move := Must(NewTransfer(side(there), side(here), TransferOptions{Path: p2p.Staged, Engine: blockwise}))(t)
 	defer move.Close()
 	s := b.stream
-	err = errors.Join(s.Copy(here.place.Data, host.All()), move.Queue(s, s), s.Copy(host.All(), there.place.Data), s.Sync(time.Minute))
+	err := errors.Join(s.Copy(here.place.Data, host.All()), move.Queue(s, s), s.Copy(host.All(), there.place.Data), s.Sync(time.Minute))
 	got, want := make([]byte, 40*8), make([]byte, 40*8)
 	l := here.message.Layout
 	err = errors.Join(err, l.Pack(got, host.Bytes(), 0), l.Pack(want, filled, 0))

@@ -1,10 +1,10 @@
 package packing_test
 
 import (
-	"bytes"
 	"errors"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/halox/halox/halo/datatype"
 	"github.com/halox/halox/halo/datatype/typetest"
@@ -15,51 +15,79 @@ import (
 	"github.com/halox/halox/streams"
 )
 
+const limit = 30 * time.Second
+
 // engineBench is a device with packers of different options.
 type engineBench struct {
-	*treeBench
+	device  *streams.Device
+	stream  *streams.Stream
 	packers []*packing.Packer
 }
 
 func newEngineBench(t *testing.T, set *testdevices.Set, all ...packing.Options) *engineBench {
 	t.Helper()
-	b := &engineBench{treeBench: newTreeBench(t, set)}
+	b := &engineBench{device: set.Devices[0]}
+	b.stream = packing.Must(b.device.NewStream(streams.Normal))(t)
 	for _, o := range all {
-		p := must(packing.New(set.Compiler, b.device, o))(t)
-		t.Cleanup(func() {
-			if err := p.Close(); err != nil {
-				t.Error(err)
-			}
-		})
+		p := packing.Must(packing.New(set.Compiler, b.device, o))(t)
+		t.Cleanup(func() { b.do(t, p.Close()) })
 		b.packers = append(b.packers, p)
 	}
 	return b
 }
 
-// sent is what is packed, at margins of its own, and what the definition makes of it.
+// memory returns device memory that holds the bytes. The caller closes it.
+func (b *engineBench) memory(t testing.TB, values []byte) *streams.Memory {
+	t.Helper()
+	m := packing.Must(b.device.Alloc(int64(len(values))))(t)
+	host := packing.Must(b.device.AllocPinned(m.Size()))(t)
+	defer host.Close()
+	copy(host.Bytes(), values)
+	b.do(t, b.stream.Copy(m.All(), host.All()))
+	return m
+}
+
+func (b *engineBench) read(t testing.TB, m *streams.Memory) []byte {
+	t.Helper()
+	host := packing.Must(b.device.AllocPinned(m.Size()))(t)
+	defer host.Close()
+	b.do(t, b.stream.Copy(host.All(), m.All()))
+	return slices.Clone(host.Bytes())
+}
+
+// do checks what was queued and waits for it.
+func (b *engineBench) do(t testing.TB, errs ...error) {
+	t.Helper()
+	if err := errors.Join(append(errs, b.stream.Sync(limit))...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// sent is what is packed, with margins in which nothing may change, and what the definition makes of it.
 type sent struct {
 	message                *packing.MessageLayout
 	user, packed, unpacked []byte
-	origin                 int64
+	origin, start          int64 // in the user's bytes, and in the packed ones
 }
 
-const poison = 0xa5
+const (
+	poison = 0xa5
+	margin = 32
+)
 
-func newSent(t testing.TB, typ *datatype.Type, count int, odd int64) *sent {
+// newSent lays count elements out so many bytes off words, in the user's bytes and packed.
+func newSent(t testing.TB, typ *datatype.Type, count int, userOff, packedOff int64) *sent {
 	t.Helper()
-	s := &sent{message: must(packing.NewMessageLayout(typ, count))(t)}
+	s := &sent{message: packing.Must(packing.NewMessageLayout(typ, count))(t), start: margin + packedOff}
 	l := s.message.Layout
-	s.origin = margin + odd - l.TrueLB()
-	s.user = typetest.Numbered(l.TrueUB() - l.TrueLB() + odd + 2*margin)
-	s.packed = slices.Repeat([]byte{poison}, int(l.Size()+2*margin))
+	s.origin = margin + userOff - l.TrueLB()
+	s.user = typetest.Numbered(l.TrueUB() - l.TrueLB() + userOff + 2*margin)
+	s.packed = slices.Repeat([]byte{poison}, int(l.Size()+s.start+margin))
 	s.unpacked = slices.Repeat([]byte{poison}, len(s.user))
-	for _, err := range []error{
-		datatype.Pack(s.packed[margin:], s.user, s.origin, typ, count),
-		datatype.Unpack(s.unpacked, s.origin, s.packed[margin:], typ, count),
-	} {
-		if err != nil {
-			t.Fatal(err)
-		}
+	err := errors.Join(datatype.Pack(s.packed[s.start:], s.user, s.origin, typ, count),
+		datatype.Unpack(s.unpacked, s.origin, s.packed[s.start:], typ, count))
+	if err != nil {
+		t.Fatal(err)
 	}
 	return s
 }
@@ -71,7 +99,7 @@ func (b *engineBench) check(t testing.TB, p *packing.Packer, e packing.Engine, s
 	user, packed := b.memory(t, s.user), b.memory(t, slices.Repeat([]byte{poison}, len(s.packed)))
 	defer user.Close()
 	defer packed.Close()
-	buffer := packed.Span(margin, s.message.Layout.Size())
+	buffer := packed.Span(s.start, s.message.Layout.Size())
 	pack, err := p.Pack(e, buffer, packing.Place{Data: user.All(), Origin: s.origin}, s.message)
 	if errors.Is(err, packing.ErrUnsuited) {
 		return false
@@ -82,6 +110,7 @@ func (b *engineBench) check(t testing.TB, p *packing.Packer, e packing.Engine, s
 	defer pack.Close()
 	b.do(t, pack.Queue(b.stream), pack.Queue(b.stream))
 	b.equal(t, e, s, "packed", b.read(t, packed), s.packed)
+	b.equal(t, e, s, "packed from", b.read(t, user), s.user)
 	if s.message.Layout.Overlaps() {
 		return true
 	}
@@ -99,9 +128,6 @@ func (b *engineBench) check(t testing.TB, p *packing.Packer, e packing.Engine, s
 
 func (b *engineBench) equal(t testing.TB, e packing.Engine, s *sent, what string, got, want []byte) {
 	t.Helper()
-	if bytes.Equal(got, want) {
-		return
-	}
 	for i := range got {
 		if got[i] != want[i] {
 			t.Fatalf("engine %s, %d of %v: byte %d of what was %s is %#x, not %#x", e, s.message.Count, s.message.Type, i, what, got[i], want[i])
@@ -129,7 +155,8 @@ func TestEnginesAgreeWithTheTypeMap(t *testing.T) {
 		for _, seed := range testdevices.Again(100, testdevices.Some(400, testdevices.Numbers(int(cases)))) {
 			random := typetest.Seeded(uint64(seed))
 			typ := random.Type(t, 4)
-			s := newSent(t, typ, random(1, 4), int64([]int{0, 1, 4, 8}[random(0, 3)]))
+			off := func() int64 { return []int64{0, 1, 4, 8}[random(0, 3)] }
+			s := newSent(t, typ, random(1, 4), off(), off())
 			for _, p := range b.packers {
 				for _, e := range packing.Engines() {
 					if b.check(t, p, e, s) {
@@ -146,6 +173,20 @@ func TestEnginesAgreeWithTheTypeMap(t *testing.T) {
 	})
 }
 
+// Trees suit every random type, at any address.
+func TestTreeOfRandomTypes(t *testing.T) {
+	testdevices.Each(t, 1, func(t *testing.T, set *testdevices.Set) {
+		b := newEngineBench(t, set, variants...)
+		for seed := range uint64(2000) {
+			random := typetest.Seeded(seed)
+			s := newSent(t, random.Type(t, random(1, 5)), random.Count(4), int64(random(0, 16)), int64(random(0, 16)))
+			if !b.check(t, b.packers[seed%uint64(len(b.packers))], packing.Tree, s) {
+				t.Fatalf("seed %d: no tree", seed)
+			}
+		}
+	})
+}
+
 // FuzzEngines does the same with types of any seed, and with memory that lies anywhere.
 func FuzzEngines(f *testing.F) {
 	for seed := range uint64(20) {
@@ -153,7 +194,7 @@ func FuzzEngines(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, seed uint64, odd, count uint8) {
 		b := newEngineBench(t, testdevices.Host(t, 1), variants...)
-		s := newSent(t, typetest.Seeded(uint64(seed)).Type(t, 5), int(count%6), int64(odd))
+		s := newSent(t, typetest.Seeded(seed).Type(t, 5), int(count%6), int64(odd), int64(odd/16))
 		for _, p := range b.packers {
 			for _, e := range packing.Engines() {
 				b.check(t, p, e, s)
@@ -174,17 +215,18 @@ func maxOf(set *testdevices.Set) int64 {
 func TestEnginesDoTheWorkloads(t *testing.T) {
 	testdevices.Each(t, 1, func(t *testing.T, set *testdevices.Set) {
 		most := maxOf(set) // larger ones have the same shape
-		b := newEngineBench(t, set, packing.Options{})
-		for _, w := range testdevices.Again(10, testdevices.Some(40, must(workloads.All())(t))) {
+		b := newEngineBench(t, set, packing.Options{}, packing.Options{Primitive: true})
+		for _, w := range testdevices.Again(10, testdevices.Some(40, packing.Must(workloads.All())(t))) {
 			if w.Bytes > most || w.Send.Array > 16*most {
 				continue
 			}
 			t.Run(w.String(), func(t *testing.T) {
 				for _, side := range []workloads.Side{w.Send, w.Recv} {
-					s := newSent(t, side.Type, side.Count, 0)
+					s := newSent(t, side.Type, side.Count, 0, 0)
 					for _, e := range append(packing.Engines(), packing.Auto) {
 						b.check(t, b.packers[0], e, s)
 					}
+					b.check(t, b.packers[1], packing.Tree, s)
 				}
 			})
 		}
@@ -193,26 +235,52 @@ func TestEnginesDoTheWorkloads(t *testing.T) {
 
 // Engine targeted packs an indexed_block also if two of its blocks touch.
 func TestTargetedDoesIndexedBlocksThatTouch(t *testing.T) {
-	pair := must(datatype.Contiguous(2, datatype.Int32))(t)
-	gaps := must(datatype.Vector(2, 1, 2, datatype.Int32))(t)
+	pair := packing.Must(datatype.Contiguous(2, datatype.Int32))(t)
+	gaps := packing.Must(datatype.Vector(2, 1, 2, datatype.Int32))(t)
 	for name, c := range map[string]struct {
 		typ   *datatype.Type
 		count int
 		suits bool
 	}{
-		"two that touch":         {must(datatype.IndexedBlock(3, []int{0, 3, 10, 25}, datatype.Int32))(t), 2, true},
-		"of pairs, in bytes":     {must(datatype.HIndexedBlock(2, []int64{0, 16, 100, 36}, pair))(t), 3, true},
-		"backwards":              {must(datatype.IndexedBlock(2, []int{9, 7, 0, -5}, datatype.Float64))(t), 1, true},
-		"of elements with gaps":  {must(datatype.IndexedBlock(3, []int{0, 3, 10, 25}, gaps))(t), 1, false},
-		"blocks of many lengths": {must(datatype.Indexed([]int{1, 2, 3, 1}, []int{0, 5, 9, 20}, datatype.Int32))(t), 1, false},
+		"two that touch":         {packing.Must(datatype.IndexedBlock(3, []int{0, 3, 10, 25}, datatype.Int32))(t), 2, true},
+		"of pairs, in bytes":     {packing.Must(datatype.HIndexedBlock(2, []int64{0, 16, 100, 36}, pair))(t), 3, true},
+		"backwards":              {packing.Must(datatype.IndexedBlock(2, []int{9, 7, 0, -5}, datatype.Float64))(t), 1, true},
+		"of elements with gaps":  {packing.Must(datatype.IndexedBlock(3, []int{0, 3, 10, 25}, gaps))(t), 1, false},
+		"blocks of many lengths": {packing.Must(datatype.Indexed([]int{1, 2, 3, 1}, []int{0, 5, 9, 20}, datatype.Int32))(t), 1, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			testdevices.Each(t, 1, func(t *testing.T, set *testdevices.Set) {
 				b := newEngineBench(t, set, packing.Options{})
-				if got := b.check(t, b.packers[0], packing.Targeted, newSent(t, c.typ, c.count, 0)); got != c.suits {
+				if got := b.check(t, b.packers[0], packing.Targeted, newSent(t, c.typ, c.count, 0, 0)); got != c.suits {
 					t.Errorf("it suits: %v", got)
 				}
 			})
 		})
 	}
+}
+
+// Queuing a job again allocates nothing.
+func TestJobsAllocateNothing(t *testing.T) {
+	testdevices.Each(t, 1, func(t *testing.T, set *testdevices.Set) {
+		b := newEngineBench(t, set, packing.Options{})
+		message := packing.Must(packing.NewMessageLayout(packing.Must(datatype.Vector(4, 1, 2, datatype.Float64))(t), 3))(t)
+		user, packed := b.memory(t, typetest.Numbered(512)), b.memory(t, typetest.Numbered(512))
+		for _, e := range packing.Engines() {
+			job := packing.Must(b.packers[0].Pack(e, packed.All(), packing.Place{Data: user.All()}, message))(t)
+			var err error
+			step := func() {
+				if err == nil {
+					err = job.Queue(b.stream)
+				}
+				if err == nil {
+					err = b.stream.Sync(limit)
+				}
+			}
+			step()
+			if n := testing.AllocsPerRun(100, step); n > 0 || err != nil {
+				t.Errorf("engine %s: %v allocations each time: %v", e, n, err)
+			}
+			b.do(t, job.Close())
+		}
+	})
 }

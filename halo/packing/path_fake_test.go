@@ -13,22 +13,13 @@ import (
 // Where the driver gives no access from one GPU to another, or nobody asked for it,
 // messages go through the host, unless another path is wanted.
 func TestPathWherePeersCannotReach(t *testing.T) {
-	platform, err := streams.CUDAPlatform(cudafake.Build(t, cudafake.Devices(2)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	platform := Must(streams.CUDAPlatform(cudafake.Build(t, cudafake.Devices(2))))(t)
 	defer platform.Close()
-	devices, err := platform.Open(0, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	devices := Must(platform.Open(0, 1))(t)
 	defer streams.CloseAll(devices)
 	var sides []Side
 	for _, d := range devices {
-		m, err := d.Alloc(64)
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := Must(d.Alloc(64))(t)
 		sides = append(sides, Side{Packer: &Packer{device: d}, Place: Place{Data: m.All()}})
 	}
 	check := func(what string, want, path p2p.Path) {
