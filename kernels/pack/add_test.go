@@ -18,7 +18,7 @@ func TestAdds(t *testing.T) {
 		copier := kerneltest.Must(pack.NewBoxCopier(b.Compiler, b.Device))(t)
 		for _, values := range []int{1, 3} { // an element
 			t.Run(fmt.Sprintf("values=%d", values), func(t *testing.T) {
-				adds := []*sums{
+				adds := []sums{
 					newSums[float32](b, "float32", values, 4), newSums[float64](b, "float64", values, 8),
 					newSums[int32](b, "int32", values, 4), newSums[int64](b, "int64", values, 8),
 					newSums[float32](b, "complex64", 2*values, 4), newSums[float64](b, "complex128", 2*values, 8),
@@ -45,7 +45,7 @@ type sums struct {
 }
 
 // newSums adds boxes of whole numbers in rows of 11 elements to boxes in rows of 9.
-func newSums[T float32 | float64 | int32 | int64](b *kerneltest.Bench, number kernels.Number, scalars, size int) *sums {
+func newSums[T float32 | float64 | int32 | int64](b *kerneltest.Bench, number kernels.Number, scalars, size int) sums {
 	const elements = 400
 	c := pack.Copy{
 		Dst:  pack.Place{First: 5, Pitch: 9, Plane: 50},
@@ -65,34 +65,7 @@ func newSums[T float32 | float64 | int32 | int64](b *kerneltest.Bench, number ke
 			}
 		}
 	}
-	return &sums{pack.Add{Copy: c, Number: number}, func() {
-		for i, got := range kerneltest.Get[T](b, c.Dst.Data) {
-			if got != dst[i] {
-				b.T.Fatalf("%s: scalar %d is %v, not %v", number, i, got, dst[i])
-			}
-		}
-	}}
-}
-
-func TestAddRefusals(t *testing.T) {
-	b := kerneltest.NewBench(t, testdevices.Host(t, 1))
-	copier := kerneltest.Must(pack.NewBoxCopier(b.Compiler, b.Device))(t)
-	a := b.Array(domain.Box{Hi: domain.Vec{8, 8, 8}}, 3, nil)
-	whole := pack.Pack(a.Data, a, a.Layout.Owned)
-	small := whole
-	small.Dst.Data.Length = 8
-	for what, add := range map[string]pack.Add{
-		"no number":                 {Copy: whole, Number: "8 bytes"},
-		"elements of half a number": {Copy: whole, Number: "complex128"},
-		"memory too small":          {Copy: small, Number: "float64"},
-	} {
-		if _, err := copier.Adds("adds", add); err == nil {
-			t.Errorf("%s was accepted", what)
-		}
-	}
-	if _, err := copier.Adds("none"); err == nil {
-		t.Error("no addition was accepted")
-	}
+	return sums{pack.Add{Copy: c, Number: number}, func() { holds(b, c.Dst.Data, dst, "%s", number) }}
 }
 
 // A row is put into every row of a box, and nowhere else.
@@ -109,11 +82,7 @@ func TestRepeat(t *testing.T) {
 			k := kerneltest.Must(copier.Copies("repeat", pack.Repeat(field, box, row.All())))(t)
 			b.Do(b.Stream.Launch(k.Kernel))
 			kerneltest.EachPoint(box, func(p domain.Vec) { want[l.Offset(p)] = 1 })
-			for i, v := range kerneltest.Get[float64](b, field.Data) {
-				if v != want[i] {
-					t.Fatalf("size %v: element %d is %v, not %v", size, i, v, want[i])
-				}
-			}
+			holds(b, field.Data, want, "size %v", size)
 			b.Do(k.Close(), row.Close())
 		}
 	})

@@ -2,11 +2,13 @@ package pack_test
 
 import (
 	"fmt"
-	"math/rand/v2"
+	"math"
+	"slices"
 	"testing"
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/internal/testdevices"
+	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/kernels/internal/kerneltest"
 	"github.com/halox/halox/kernels/pack"
 )
@@ -29,33 +31,21 @@ func packAndUnpack(b *kerneltest.Bench, size domain.Vec) {
 		l := kerneltest.Must(domain.NewLayout(box, domain.UniformRadius(3, 1), 8))(b.T)
 		in := kerneltest.Noise(l.Length)
 		field := b.Array(box, 3, in)
-		buffer := kerneltest.Must(b.Device.Alloc(8 * (part.Points() + 2)))(b.T)
-		defer buffer.Close()
-		canary := kerneltest.Noise(part.Points() + 2)
-		kerneltest.Put(b, buffer.All(), canary)
-		span := buffer.Span(8, 8*part.Points())
+		message := kerneltest.Noise(part.Points() + 2) // and a number on either side
+		buffer := kerneltest.Upload(b, message)
+		span := buffer.Memory.Span(8, 8*part.Points())
 		ghost := domain.GhostBox(box, dir, domain.UniformRadius(3, 1))
 		packed := kerneltest.Must(copier.Copies("pack", pack.Pack(span, field, part)))(b.T)
 		unpacked := kerneltest.Must(copier.Copies("unpack", pack.Unpack(field, ghost, span)))(b.T)
 		b.Do(b.Stream.Launch(packed.Kernel), b.Stream.Launch(unpacked.Kernel))
-		got, n := kerneltest.Get[float64](b, buffer.All()), 1
-		if got[0] != canary[0] || got[len(got)-1] != canary[len(got)-1] {
-			b.T.Fatal("pack wrote beside its buffer")
-		}
-		want := append([]float64(nil), in...)
+		want, n := slices.Clone(in), 1
 		shift := ghost.Lo.Sub(part.Lo)
 		kerneltest.EachPoint(part, func(p domain.Vec) {
-			if got[n] != in[l.Offset(p)] {
-				b.T.Fatalf("direction %v: point %v was packed as %v, not %v", dir, p, got[n], in[l.Offset(p)])
-			}
-			want[l.Offset(p.Add(shift))] = in[l.Offset(p)]
+			message[n], want[l.Offset(p.Add(shift))] = in[l.Offset(p)], in[l.Offset(p)]
 			n++
 		})
-		for i, v := range kerneltest.Get[float64](b, field.Data) {
-			if v != want[i] {
-				b.T.Fatalf("direction %v: element %d is %v after unpack, not %v", dir, i, v, want[i])
-			}
-		}
+		holds(b, buffer, message, "direction %v, packed", dir)
+		holds(b, field.Data, want, "direction %v, unpacked", dir)
 		b.Do(packed.Close(), unpacked.Close())
 	}
 }
@@ -66,27 +56,23 @@ func TestCopiesOfAnyElement(t *testing.T) {
 		b := kerneltest.NewBench(t, s)
 		copier := kerneltest.Must(pack.NewBoxCopier(b.Compiler, b.Device))(t)
 		for _, size := range []int{1, 2, 3, 4, 6, 8, 12, 16, 24, 48} {
-			t.Run(fmt.Sprintf("element=%d", size), func(t *testing.T) { copiesOf(t, b, copier, size) })
+			t.Run(fmt.Sprintf("element=%d", size), func(t *testing.T) {
+				on := *b
+				on.T = t
+				copiesOf(&on, copier, size)
+			})
 		}
 	})
 }
 
-func copiesOf(t *testing.T, b *kerneltest.Bench, copier *pack.BoxCopier, size int) {
-	const elements = 4000
-	bytes := int64(elements * size)
-	src, dst := kerneltest.Must(b.Device.Alloc(bytes))(t), kerneltest.Must(b.Device.Alloc(bytes))(t)
-	host := kerneltest.Must(b.Device.AllocPinned(bytes))(t)
-	for i := range host.Bytes() {
-		host.Bytes()[i] = byte(rand.Int())
-	}
-	in := append([]byte(nil), host.Bytes()...)
-	b.Do(b.Stream.Copy(src.All(), host.All()), b.Stream.Copy(dst.All(), host.All()))
-	want := append([]byte(nil), in...)
+func copiesOf(b *kerneltest.Bench, copier *pack.BoxCopier, size int) {
+	in, want := random(4000*int64(size)), random(4000*int64(size))
+	src, dst := kerneltest.Upload(b, in), kerneltest.Upload(b, want)
 	var copies []pack.Copy
 	for i := range int64(5) { // from boxes 13 elements apart to boxes 701 elements apart
 		c := pack.Copy{
-			Dst:         pack.Place{Data: dst.All(), First: 701 * i, Pitch: 11, Plane: 70 + i},
-			Src:         pack.Place{Data: src.All(), First: 13 * i, Pitch: 17 + i, Plane: 230},
+			Dst:         pack.Place{Data: dst, First: 701 * i, Pitch: 11, Plane: 70 + i},
+			Src:         pack.Place{Data: src, First: 13 * i, Pitch: 17 + i, Plane: 230},
 			Size:        domain.Vec{1 + 2*int(i), 5, 4},
 			ElementSize: size,
 		}
@@ -99,32 +85,59 @@ func copiesOf(t *testing.T, b *kerneltest.Bench, copier *pack.BoxCopier, size in
 			}
 		}
 	}
-	k := kerneltest.Must(copier.Copies("copies", copies...))(t)
-	b.Do(b.Stream.Launch(k.Kernel), b.Stream.Copy(host.All(), dst.All()))
-	for i, v := range host.Bytes() {
-		if v != want[i] {
-			t.Fatalf("byte %d is %d, not %d", i, v, want[i])
-		}
-	}
-	b.Do(k.Close(), src.Close(), dst.Close(), host.Close())
+	k := kerneltest.Must(copier.Copies("copies", copies...))(b.T)
+	b.Do(b.Stream.Launch(k.Kernel))
+	holds(b, dst, want, "copied")
+	b.Do(k.Close())
 }
 
+// Copies, additions and rows that do not lie in their memory, also beyond 64 bits, or have no points are refused.
 func TestRefusals(t *testing.T) {
 	b := kerneltest.NewBench(t, testdevices.Host(t, 1))
-	box := domain.Box{Hi: domain.Vec{8, 8, 8}}
-	a := b.Array(box, 3, nil)
 	copier := kerneltest.Must(pack.NewBoxCopier(b.Compiler, b.Device))(t)
-	small := kerneltest.Must(b.Device.Alloc(8))(t)
-	check := func(what string, err error) {
-		t.Helper()
+	a := b.Array(domain.Box{Hi: domain.Vec{8, 8, 8}}, 3, nil)
+	m := kerneltest.Must(b.Device.Alloc(1 << 10))(t)
+	whole := pack.Pack(a.Data, a, a.Layout.Owned)
+	small := whole
+	small.Dst.Data.Length = 8
+	at := pack.Place{Data: m.All(), Pitch: 8, Plane: 64}
+	far := pack.Place{Data: m.All(), Pitch: 1 << 62, Plane: 8}
+	last := pack.Place{Data: m.All(), First: math.MaxInt64}
+	large := domain.Vec{1 << 32, 1 << 32, 2}
+	copies := func(all ...pack.Copy) error {
+		_, err := copier.Copies("copies", all...)
+		return err
+	}
+	adds := func(all ...pack.Add) error {
+		_, err := copier.Adds("adds", all...)
+		return err
+	}
+	row := func(n int) error {
+		_, err := copier.NewRow(make([]byte, 8), n)
+		return err
+	}
+	beyond := kernels.Array{Data: m.All(), Layout: domain.Layout{Owned: domain.Box{Hi: domain.Vec{1, 1, 1}}, ElementSize: 8, Length: 1 << 61}}
+	for name, err := range map[string]error{
+		"no copy":                   copies(),
+		"a buffer too small":        copies(pack.Pack(m.Span(0, 8), a, a.Layout.Owned)),
+		"an empty box":              copies(pack.Pack(m.Span(0, 8), a, domain.Box{})),
+		"rows":                      copies(pack.Copy{Dst: far, Src: at, Size: domain.Vec{1, 5, 1}, ElementSize: 1}),
+		"elements":                  copies(pack.Copy{Dst: at, Src: at, Size: domain.Vec{2, 1, 1}, ElementSize: 1 << 62}),
+		"a first":                   copies(pack.Copy{Dst: at, Src: last, Size: domain.Vec{1, 1, 1}, ElementSize: 4}),
+		"less than none":            copies(pack.Copy{Dst: at, Src: at, Size: domain.Vec{-1, -1, 1}, ElementSize: 1}),
+		"a dense box":               copies(pack.Copy{Dst: pack.Dense(m.All(), large), Src: at, Size: large, ElementSize: 1}),
+		"points and bytes":          copies(pack.Copy{Dst: at, Src: at, Size: domain.Vec{1 << 32, 1, 1}, ElementSize: 1 << 32}),
+		"no addition":               adds(),
+		"no number":                 adds(pack.Add{Copy: whole, Number: "8 bytes"}),
+		"elements of half a number": adds(pack.Add{Copy: whole, Number: "complex128"}),
+		"memory too small":          adds(pack.Add{Copy: small, Number: "float64"}),
+		"a row of -1 elements":      row(-1),
+		"a row of no elements":      row(0),
+		"a row beyond 64 bits":      row(math.MaxInt),
+		"an array beyond 64 bits":   beyond.Holds(beyond.Layout.Owned),
+	} {
 		if err == nil {
-			t.Errorf("%s was accepted", what)
+			t.Errorf("%s: accepted", name)
 		}
 	}
-	_, err := copier.Copies("pack", pack.Pack(small.All(), a, box))
-	check("a buffer too small", err)
-	_, err = copier.Copies("pack", pack.Pack(small.All(), a, domain.Box{}))
-	check("an empty box", err)
-	_, err = copier.Copies("none")
-	check("no copy", err)
 }

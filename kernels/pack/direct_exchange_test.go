@@ -1,7 +1,6 @@
 package pack_test
 
 import (
-	"bytes"
 	"fmt"
 	"testing"
 
@@ -73,9 +72,7 @@ func directExchange(t *testing.T, s *testdevices.Set, each int) {
 		for i, b := range r.all {
 			b.Do()
 			kerneltest.Check(t, exchanges[i].Err())
-			if got := getBytes(b, r.memory[i].All()); !bytes.Equal(got, want[i]) {
-				t.Fatalf("device %d: other bytes than plain copies leave", i)
-			}
+			holds(b, r.memory[i].All(), want[i], "device %d", i)
 		}
 	}
 	for i := range exchanges {
@@ -100,7 +97,7 @@ func (r *ring) box(i, side, n int) pack.Copy {
 func (r *ring) fill() (all [][]byte) {
 	for i, b := range r.all {
 		all = append(all, random(3*ringPart))
-		setBytes(b, r.memory[i], all[i])
+		kerneltest.Put(b, r.memory[i].All(), all[i])
 	}
 	return all
 }

@@ -3,6 +3,7 @@
 package pack
 
 import (
+	"errors"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -22,16 +23,9 @@ func fakeFunctions(t *testing.T, d *streams.Device, bytes int, names ...string) 
 	for _, name := range names {
 		sizes[name] = bytes
 	}
-	module, err := d.LoadModule(cudafake.Image(sizes))
-	if err != nil {
-		t.Fatal(err)
-	}
+	module := kerneltest.Must(d.LoadModule(cudafake.Image(sizes)))(t)
 	for _, name := range names {
-		f, err := module.Function(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		found = append(found, f)
+		found = append(found, kerneltest.Must(module.Function(name))(t))
 	}
 	return found
 }
@@ -45,21 +39,27 @@ type fakeList struct {
 
 func newFakeList(t *testing.T, d *streams.Device, blocks int) fakeList {
 	t.Helper()
-	f := fakeList{list: make([]Block, blocks)}
+	f := fakeList{
+		list:    make([]Block, blocks),
+		strided: kerneltest.Must(d.Alloc(int64(blocks) * 3000))(t),
+		packed:  kerneltest.Must(d.Alloc(int64(blocks) * 3000))(t),
+		stream:  kerneltest.Must(d.NewStream(streams.Normal))(t),
+	}
 	rng := rand.New(rand.NewPCG(1, 2))
 	for i := range f.list {
 		f.list[i] = Block{int64(i) * 3000, 1 + rng.Int64N(3000)}
 	}
-	var errs [3]error
-	f.strided, errs[0] = d.Alloc(int64(blocks) * 3000)
-	f.packed, errs[1] = d.Alloc(int64(blocks) * 3000)
-	f.stream, errs[2] = d.NewStream(streams.Normal)
-	for _, err := range errs {
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
 	return f
+}
+
+// fakeUnitPacker returns a packer of a fake GPU, whose kernel does nothing.
+func fakeUnitPacker(t *testing.T) (*cudafake.Fake, *UnitPacker) {
+	t.Helper()
+	fake, device := kerneltest.FakeGPU(t)
+	units := fakeFunctions(t, device, int(unsafe.Sizeof(unitsArgs{})), "units")[0]
+	p := kerneltest.Must((&UnitPacker{device: device, units: units}).withStages())(t)
+	t.Cleanup(func() { p.Close() })
+	return fake, p
 }
 
 // packUnits makes a table, packs it twice and closes all.
@@ -95,16 +95,11 @@ func packUnits(p *UnitPacker, f fakeList, o UnitOptions, look func(*UnitTable)) 
 // The first copy of a table brings it to the GPU part by part, each with a launch;
 // the second is one launch of all.
 func TestUnitsReachGPU(t *testing.T) {
-	fake, device := kerneltest.FakeGPU(t)
-	p, err := (&UnitPacker{device: device, units: fakeFunctions(t, device, int(unsafe.Sizeof(unitsArgs{})), "units")[0]}).withStages()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.Close()
-	f := newFakeList(t, device, 1000)
+	fake, p := fakeUnitPacker(t)
+	f := newFakeList(t, p.device, 1000)
 	before := fake.Live()
 	const part = 100
-	err = packUnits(p, f, UnitOptions{Part: part, MaxBlocks: 7}, func(table *UnitTable) {
+	err := packUnits(p, f, UnitOptions{Part: part, MaxBlocks: 7}, func(table *UnitTable) {
 		c := cutter{list: f.list, most: 1024}
 		units, shorts := c.cut(make([]unit, 0, 10_000), nil)
 		first := int64(0)
@@ -132,9 +127,7 @@ func TestUnitsReachGPU(t *testing.T) {
 			t.Error("the table differs from what was cut")
 		}
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kerneltest.Check(t, err)
 	if live := fake.Live(); live != before {
 		t.Errorf("left behind: %+v, not %+v", live, before)
 	}
@@ -143,41 +136,21 @@ func TestUnitsReachGPU(t *testing.T) {
 // download returns the values in memory of a GPU.
 func download[T any](t *testing.T, s *streams.Stream, m *streams.Memory) []T {
 	t.Helper()
-	host, err := s.Device().AllocPinned(m.Size())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer host.Close()
-	if err := s.Copy(host.All(), m.All()); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Sync(time.Minute); err != nil {
-		t.Fatal(err)
-	}
-	return slices.Clone(streams.View[T](host.Bytes()))
+	return kerneltest.Get[T](&kerneltest.Bench{T: t, Device: s.Device(), Stream: s}, m.All())
 }
 
-// Whatever call fails, it is told, and nothing stays behind.
+// Whichever call fails, the error is returned and nothing stays behind.
 func TestUnitsThatFailOnGPU(t *testing.T) {
-	fake, device := kerneltest.FakeGPU(t)
-	p, err := (&UnitPacker{device: device, units: fakeFunctions(t, device, int(unsafe.Sizeof(unitsArgs{})), "units")[0]}).withStages()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.Close()
-	f := newFakeList(t, device, 300)
+	fake, p := fakeUnitPacker(t)
+	f := newFakeList(t, p.device, 300)
 	before := fake.Live()
-	for _, call := range []string{"cuMemAlloc", "cuEventCreate", "cuMemcpyHtoDAsync", "cuEventRecord", "cuLaunchKernelEx"} {
-		for skip := range 3 {
-			if call == "cuEventCreate" && skip > 0 {
-				continue // there is one
-			}
-			if call == "cuMemAlloc" && skip > 1 {
-				continue // there are two
-			}
+	for call, times := range map[string]int{ // how often a table calls it
+		"cuMemAlloc": 2, "cuEventCreate": 1, "cuMemcpyHtoDAsync": 3, "cuEventRecord": 3, "cuLaunchKernelEx": 3,
+	} {
+		for skip := range times {
 			fake.Fail(call, int(cuda.CodeOutOfMemory), skip, 1)
 			if err := packUnits(p, f, UnitOptions{Part: 100}, func(*UnitTable) {}); err == nil {
-				t.Errorf("%s failed after %d, and nobody said so", call, skip)
+				t.Errorf("%s failed after %d without an error", call, skip)
 			}
 			fake.Fail(call, 0, 0, 0)
 			if live := fake.Live(); live != before {
@@ -210,17 +183,9 @@ func TestBlocksReachGPU(t *testing.T) {
 		"parallel":   {f.list, BlockOptions{Scan: Parallel, Chunk: 1 << 30}, "listed_blocks", 0, 1},
 		"equal":      {equal, BlockOptions{Equal: true, Chunk: 128 << 10}, "equal_blocks", 16, 3},
 	} {
-		table, err := p.Table(c.list, c.options)
-		if err != nil {
-			t.Fatal(err)
-		}
-		k, err := table.Kernel(Passage{Packed: f.packed.All(), Strided: f.strided.All(), Unpack: true})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := f.stream.Launch(k); err != nil {
-			t.Fatal(err)
-		}
+		table := kerneltest.Must(p.Table(c.list, c.options))(t)
+		k := kerneltest.Must(table.Kernel(Passage{Packed: f.packed.All(), Strided: f.strided.All(), Unpack: true}))(t)
+		kerneltest.Check(t, f.stream.Launch(k))
 		launches := fake.Launches()
 		got := launches[len(launches)-1]
 		arg := *(*blocksArgs)(unsafe.Pointer(unsafe.SliceData(got.Arg)))
@@ -230,12 +195,7 @@ func TestBlocksReachGPU(t *testing.T) {
 		if c.options.Equal != (arg.length == 1000) || c.options.Equal != (arg.chunks == 0) || arg.bytes != table.extent.size || arg.list == 0 {
 			t.Errorf("%s: %+v", name, arg)
 		}
-		if err := k.Close(); err != nil {
-			t.Error(err)
-		}
-		if err := table.Close(); err != nil {
-			t.Error(err)
-		}
+		kerneltest.Check(t, errors.Join(k.Close(), table.Close()))
 		if live := fake.Live(); live != before {
 			t.Errorf("%s: left behind: %+v, not %+v", name, live, before)
 		}

@@ -1,7 +1,6 @@
 package pack_test
 
 import (
-	"bytes"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -109,28 +108,125 @@ type queue func(s *streams.Stream) error
 // listTable makes a copy of a list of blocks on a device ready, by one of the two engines.
 type listTable func(p pack.Passage) (queue, error)
 
-// blockTable is a table of the host bypass.
-func blockTable(t *pack.BlockTable) listTable {
-	return func(p pack.Passage) (queue, error) {
-		k, err := t.Kernel(p)
-		return func(s *streams.Stream) error { return s.Launch(k) }, err
-	}
-}
-
-// unitTable is a table of work units.
-func unitTable(t *pack.UnitTable) listTable {
-	return func(p pack.Passage) (queue, error) {
-		u, err := t.Copy(p)
-		return func(s *streams.Stream) error { return u.Queue(s) }, err
-	}
-}
-
 func (t listTable) pack(dst, src streams.Span, origin int64) (queue, error) {
 	return t(pack.Passage{Packed: dst, Strided: src, Origin: origin})
 }
 
 func (t listTable) unpack(dst streams.Span, origin int64, src streams.Span) (queue, error) {
 	return t(pack.Passage{Packed: src, Strided: dst, Origin: origin, Unpack: true})
+}
+
+// makeTable makes the table of a list, which is closed at the end of the test of the bench.
+type makeTable func(b *kerneltest.Bench, list []pack.Block) (listTable, error)
+
+// byBlocks is the engine of the host bypass.
+func byBlocks(o pack.BlockOptions) makeTable {
+	return func(b *kerneltest.Bench, list []pack.Block) (listTable, error) {
+		table, err := kerneltest.Must(pack.NewBlockPacker(b.Compiler, b.Device))(b.T).Table(list, o)
+		if err != nil {
+			return nil, err
+		}
+		b.T.Cleanup(func() { table.Close() })
+		return func(p pack.Passage) (queue, error) {
+			k, err := table.Kernel(p)
+			return func(s *streams.Stream) error { return s.Launch(k) }, err
+		}, nil
+	}
+}
+
+// byUnits is the engine of work units.
+func byUnits(o pack.UnitOptions) makeTable {
+	return func(b *kerneltest.Bench, list []pack.Block) (listTable, error) {
+		packer := kerneltest.Must(pack.NewUnitPacker(b.Compiler, b.Device))(b.T)
+		b.T.Cleanup(func() { packer.Close() })
+		table, err := packer.Table(list, o)
+		if err != nil {
+			return nil, err
+		}
+		b.T.Cleanup(func() { table.Close() })
+		return func(p pack.Passage) (queue, error) {
+			u, err := table.Copy(p)
+			return func(s *streams.Stream) error { return u.Queue(s) }, err
+		}, nil
+	}
+}
+
+// listEngines are both engines without options.
+var listEngines = map[string]makeTable{"blocks": byBlocks(pack.BlockOptions{}), "units": byUnits(pack.UnitOptions{})}
+
+// eachListEngine runs f with each engine on each backend.
+func eachListEngine(t *testing.T, devices int, f func(b *kerneltest.Bench, s *testdevices.Set, table makeTable)) {
+	testdevices.EachKernel(t, devices, func(t *testing.T, s *testdevices.Set) {
+		for name, table := range listEngines {
+			t.Run(name, func(t *testing.T) { f(kerneltest.NewBench(t, s), s, table) })
+		}
+	})
+}
+
+// listWay is an engine with options, and with those for blocks of one length.
+type listWay struct {
+	name       string
+	any, equal makeTable
+}
+
+func blocksWay(name string, o pack.BlockOptions) listWay {
+	equal := o
+	equal.Equal = true
+	return listWay{name, byBlocks(o), byBlocks(equal)}
+}
+
+func TestBlocks(t *testing.T) {
+	checkLists(t, 12,
+		blocksWay("default", pack.BlockOptions{}),
+		blocksWay("in pinned memory", pack.BlockOptions{Pinned: true}),
+		blocksWay("sequential scan", pack.BlockOptions{Scan: pack.Sequential}),
+		blocksWay("parallel scan", pack.BlockOptions{Scan: pack.Parallel}),
+		blocksWay("parallel scan, small chunks", pack.BlockOptions{Scan: pack.Parallel, Chunk: 256, MaxBlocks: 3}),
+		blocksWay("small chunks", pack.BlockOptions{Chunk: 128}),
+		blocksWay("large chunks", pack.BlockOptions{Chunk: 64 << 10}),
+		blocksWay("a thread per block", pack.BlockOptions{Lanes: 1}),
+		blocksWay("a warp per block", pack.BlockOptions{Lanes: 32}),
+		blocksWay("all on a block", pack.BlockOptions{Lanes: 256, Chunk: 1152}),
+		blocksWay("one thread block", pack.BlockOptions{MaxBlocks: 1}),
+		blocksWay("two thread blocks", pack.BlockOptions{MaxBlocks: 2, Pinned: true}),
+	)
+}
+
+func TestUnits(t *testing.T) {
+	checkLists(t, 10,
+		listWay{name: "default", any: byUnits(pack.UnitOptions{})},
+		listWay{name: "1 KiB", any: byUnits(pack.UnitOptions{Unit: 1024})},
+		listWay{name: "2 KiB", any: byUnits(pack.UnitOptions{Unit: 2048})},
+		listWay{name: "4 KiB", any: byUnits(pack.UnitOptions{Unit: 4096})},
+		listWay{name: "parts of 7", any: byUnits(pack.UnitOptions{Part: 7})},
+		listWay{name: "a unit per part", any: byUnits(pack.UnitOptions{Unit: 4096, Part: 1})},
+		listWay{name: "one thread block", any: byUnits(pack.UnitOptions{MaxBlocks: 1, Part: 100})},
+	)
+}
+
+// checkLists checks each list on each backend, with some of the ways at a time: on CPUs with one of so many.
+func checkLists(t *testing.T, onCPU int, ways ...listWay) {
+	lists := blockLists()
+	testdevices.EachKernel(t, 1, func(t *testing.T, s *testdevices.Set) {
+		every := 2
+		if testdevices.OnCPU(s.Devices[0]) {
+			every = onCPU
+		}
+		for _, l := range lists {
+			for i, w := range ways {
+				if !testdevices.Turn(i+len(l.blocks), every, 2) {
+					continue
+				}
+				t.Run(l.name+"/"+w.name, func(t *testing.T) {
+					b := kerneltest.NewBench(t, s)
+					checkList(b, l, w.any, offsetsFor(i)...)
+					if w.equal != nil && l.equalBlocks() {
+						checkList(b, l, w.equal, offsetsFor(i)...)
+					}
+				})
+			}
+		}
+	})
 }
 
 // random returns so many bytes.
@@ -142,50 +238,32 @@ func random(n int64) []byte {
 	return b
 }
 
-// bytesAt returns memory of the device with the content.
-func bytesAt(b *kerneltest.Bench, content []byte) *streams.Memory {
-	b.T.Helper()
-	m := kerneltest.Must(b.Device.Alloc(int64(len(content))))(b.T)
-	b.T.Cleanup(func() { m.Close() })
-	setBytes(b, m, content)
-	return m
-}
-
-func setBytes(b *kerneltest.Bench, m *streams.Memory, content []byte) {
-	b.T.Helper()
-	putBytes(b, m.All(), content)
-}
-
-func bytesOf(b *kerneltest.Bench, m *streams.Memory) []byte {
-	b.T.Helper()
-	return getBytes(b, m.All())
-}
-
 // offsets are where the packed and the strided span begin in their memories, so that
 // all alignments are met.
 var offsets = [][2]int64{{0, 0}, {8, 0}, {4, 16}, {1, 3}, {128, 129}}
 
 // checkList packs and unpacks a list, twice each, with its memories at some of the
 // offsets, and compares all bytes with those of a plain loop.
-func checkList(b *kerneltest.Bench, l blockList, table listTable, offsets ...[2]int64) {
+func checkList(b *kerneltest.Bench, l blockList, of makeTable, offsets ...[2]int64) {
 	b.T.Helper()
+	table := kerneltest.Must(of(b, l.blocks))(b.T)
 	for _, at := range offsets {
 		packed, strided := random(at[0]+l.size()+77), random(at[1]+l.bytes+77)
-		buffer, memory := bytesAt(b, packed), bytesAt(b, strided)
-		here, there := buffer.Span(at[0], l.size()), memory.Span(at[1], l.bytes)
+		buffer, memory := kerneltest.Upload(b, packed), kerneltest.Upload(b, strided)
+		here, there := buffer.Memory.Span(at[0], l.size()), memory.Memory.Span(at[1], l.bytes)
 		pack := kerneltest.Must(table.pack(here, there, l.origin))(b.T)
 		b.Do(pack(b.Stream), pack(b.Stream))
 		copyList(l, packed[at[0]:], strided[at[1]:], false)
-		same(b, "packed", at, bytesOf(b, buffer), packed)
+		holds(b, buffer, packed, "packed at offsets %v", at)
 		if l.twice {
 			continue
 		}
-		fresh := random(buffer.Size())
-		setBytes(b, buffer, fresh)
+		fresh := random(buffer.Length)
+		kerneltest.Put(b, buffer, fresh)
 		unpack := kerneltest.Must(table.unpack(there, l.origin, here))(b.T)
 		b.Do(unpack(b.Stream), unpack(b.Stream))
 		copyList(l, fresh[at[0]:], strided[at[1]:], true)
-		same(b, "unpacked", at, bytesOf(b, memory), strided)
+		holds(b, memory, strided, "unpacked at offsets %v", at)
 	}
 }
 
@@ -206,15 +284,12 @@ func copyList(l blockList, packed, strided []byte, unpack bool) {
 	}
 }
 
-// same ends the test at the first byte that differs.
-func same(b *kerneltest.Bench, what string, offsets [2]int64, got, want []byte) {
+// holds ends the test at the first element in memory that is not as wanted.
+func holds[T comparable](b *kerneltest.Bench, memory streams.Span, want []T, what string, args ...any) {
 	b.T.Helper()
-	if bytes.Equal(got, want) {
-		return
-	}
-	for i := range want {
-		if got[i] != want[i] {
-			b.T.Fatalf("%s at offsets %v: byte %d is %d, not %d", what, offsets, i, got[i], want[i])
+	for i, got := range kerneltest.Get[T](b, memory) {
+		if got != want[i] {
+			b.T.Fatalf("%s: element %d is %v, not %v", fmt.Sprintf(what, args...), i, got, want[i])
 		}
 	}
 }
@@ -228,115 +303,162 @@ func offsetsFor(n int) [][2]int64 {
 	return offsets[n%len(offsets):][:1]
 }
 
-// eachList runs f with each list on each backend.
-func eachList(t *testing.T, f func(b *kerneltest.Bench, l blockList)) {
-	lists := blockLists()
-	testdevices.EachKernel(t, 1, func(t *testing.T, s *testdevices.Set) {
-		for _, l := range lists {
-			t.Run(l.name, func(t *testing.T) { f(kerneltest.NewBench(t, s), l) })
+// An engine refuses lists, options and memories that it cannot work with.
+func TestListRefusals(t *testing.T) {
+	b := kerneltest.NewBench(t, testdevices.Host(t, 1))
+	refused := func(name string, err error) {
+		t.Helper()
+		if err == nil {
+			t.Errorf("%s: accepted", name)
 		}
-	})
-}
-
-// checkListRefusals looks at what no engine takes.
-func checkListRefusals(t *testing.T, b *kerneltest.Bench, table func(list []pack.Block) (listTable, error)) {
-	for name, list := range map[string][]pack.Block{
-		"a negative length":           {{Displacement: 0, Length: 8}, {Displacement: 8, Length: -1}},
-		"an end beyond 64 bits":       {{Displacement: math.MaxInt64 - 3, Length: 8}},
-		"too many bytes in one block": {{Displacement: 0, Length: 1 << 44}},
-		"too many bytes in all":       {{Displacement: 0, Length: 1<<44 - 1}, {Displacement: 0, Length: 1}},
+	}
+	two := []pack.Block{{Length: 8}, {Length: 9}}
+	for name, table := range map[string]makeTable{
+		"another scan":        byBlocks(pack.BlockOptions{Scan: "quick"}),
+		"odd chunks":          byBlocks(pack.BlockOptions{Chunk: 1000}),
+		"huge chunks":         byBlocks(pack.BlockOptions{Chunk: 2 << 30}),
+		"three lanes":         byBlocks(pack.BlockOptions{Lanes: 3}),
+		"512 lanes":           byBlocks(pack.BlockOptions{Lanes: 512}),
+		"-1 thread blocks":    byBlocks(pack.BlockOptions{MaxBlocks: -1}),
+		"equal blocks":        byBlocks(pack.BlockOptions{Equal: true}),
+		"units of 3 KiB":      byUnits(pack.UnitOptions{Unit: 3072}),
+		"huge parts":          byUnits(pack.UnitOptions{Part: 5000}),
+		"-1 units per part":   byUnits(pack.UnitOptions{Part: -1}),
+		"-1 blocks for units": byUnits(pack.UnitOptions{MaxBlocks: -1}),
 	} {
-		if _, err := table(list); err == nil {
-			t.Errorf("%s was accepted", name)
-		} else {
-			t.Log(name, "-", err)
-		}
+		_, err := table(b, two)
+		refused(name, err)
 	}
 	memory := kerneltest.Must(b.Device.Alloc(1000))(t)
-	some := kerneltest.Must(table([]pack.Block{{Displacement: 100, Length: 50}, {Displacement: -100, Length: 10}}))(t)
-	huge := kerneltest.Must(table([]pack.Block{{Displacement: math.MaxInt64 - 100, Length: 10}, {Displacement: math.MinInt64, Length: 10}}))(t)
-	for name, c := range map[string]struct {
-		table           listTable
-		packed, strided streams.Span
-		origin          int64
-	}{
-		"a buffer too short":         {some, memory.Span(0, 59), memory.Span(100, 900), 200},
-		"a block before the start":   {some, memory.Span(0, 60), memory.Span(100, 900), 99},
-		"a block beyond the end":     {some, memory.Span(0, 60), memory.Span(100, 900), 751},
-		"an origin beyond 64 bits":   {huge, memory.Span(0, 60), memory.Span(100, 900), 1000},
-		"an origin below 64 bits":    {huge, memory.Span(0, 60), memory.Span(100, 900), -1},
-		"a span beyond its memory":   {some, memory.Span(0, 60), memory.Span(100, 901), 200},
-		"a buffer beyond its memory": {some, memory.Span(990, 60), memory.Span(100, 900), 200},
-		"no buffer":                  {some, streams.Span{}, memory.Span(100, 900), 200},
-		"no memory":                  {some, memory.Span(0, 60), streams.Span{}, 200},
-		"a span before its memory":   {some, memory.Span(0, 60), streams.Span{Memory: memory, Offset: -1, Length: 950}, 200},
-	} {
-		if _, err := c.table.pack(c.packed, c.strided, c.origin); err == nil {
-			t.Errorf("pack: %s was accepted", name)
-		} else {
-			t.Log(name, "-", err)
+	for engine, table := range listEngines {
+		for name, list := range map[string][]pack.Block{
+			"a negative length":           {{Displacement: 0, Length: 8}, {Displacement: 8, Length: -1}},
+			"an end beyond 64 bits":       {{Displacement: math.MaxInt64 - 3, Length: 8}},
+			"too many bytes in one block": {{Displacement: 0, Length: 1 << 44}},
+			"too many bytes in all":       {{Displacement: 0, Length: 1<<44 - 1}, {Displacement: 0, Length: 1}},
+		} {
+			_, err := table(b, list)
+			refused(engine+", "+name, err)
 		}
-		if _, err := c.table.unpack(c.strided, c.origin, c.packed); err == nil {
-			t.Errorf("unpack: %s was accepted", name)
+		some := kerneltest.Must(table(b, []pack.Block{{Displacement: 100, Length: 50}, {Displacement: -100, Length: 10}}))(t)
+		huge := kerneltest.Must(table(b, []pack.Block{{Displacement: math.MaxInt64 - 100, Length: 10}, {Displacement: math.MinInt64, Length: 10}}))(t)
+		for name, c := range map[string]struct {
+			table           listTable
+			packed, strided streams.Span
+			origin          int64
+		}{
+			"a buffer too short":         {some, memory.Span(0, 59), memory.Span(100, 900), 200},
+			"a block before the start":   {some, memory.Span(0, 60), memory.Span(100, 900), 99},
+			"a block beyond the end":     {some, memory.Span(0, 60), memory.Span(100, 900), 751},
+			"an origin beyond 64 bits":   {huge, memory.Span(0, 60), memory.Span(100, 900), 1000},
+			"an origin below 64 bits":    {huge, memory.Span(0, 60), memory.Span(100, 900), -1},
+			"a span beyond its memory":   {some, memory.Span(0, 60), memory.Span(100, 901), 200},
+			"a buffer beyond its memory": {some, memory.Span(990, 60), memory.Span(100, 900), 200},
+			"no buffer":                  {some, streams.Span{}, memory.Span(100, 900), 200},
+			"no memory":                  {some, memory.Span(0, 60), streams.Span{}, 200},
+			"a span before its memory":   {some, memory.Span(0, 60), streams.Span{Memory: memory, Offset: -1, Length: 950}, 200},
+		} {
+			_, err := c.table.pack(c.packed, c.strided, c.origin)
+			refused(engine+", pack: "+name, err)
+			_, err = c.table.unpack(c.strided, c.origin, c.packed)
+			refused(engine+", unpack: "+name, err)
 		}
-	}
-	if _, err := some.pack(memory.Span(0, 60), memory.Span(100, 900), 100); err != nil {
-		t.Errorf("what just fits was refused: %v", err)
-	}
-	if _, err := some.pack(memory.Span(0, 60), memory.Span(100, 900), 750); err != nil {
-		t.Errorf("what just fits was refused: %v", err)
+		for _, origin := range []int64{100, 750} {
+			kerneltest.Must(some.pack(memory.Span(0, 60), memory.Span(100, 900), origin))(t) // just fits
+		}
 	}
 }
 
-// checkZeroCopy packs into pinned memory and into that of another device.
-func checkZeroCopy(t *testing.T, table func(b *kerneltest.Bench, list []pack.Block) listTable) {
+// The engines pack into pinned memory and into that of another device.
+func TestListsToPinnedAndPeer(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	l := scattered("", rng, lengthsOf(700, func(int) int64 { return 1 + rng.Int64N(300) }), 9, 1)
-	testdevices.EachKernel(t, 2, func(t *testing.T, s *testdevices.Set) {
-		b := kerneltest.NewBench(t, s)
-		strided, packed := random(l.bytes), make([]byte, l.size())
-		memory := bytesAt(b, strided)
+	eachListEngine(t, 2, func(b *kerneltest.Bench, s *testdevices.Set, of makeTable) {
+		on := kerneltest.Must(of(b, l.blocks))(b.T)
+		strided, packed, want := random(l.bytes), make([]byte, l.size()), make([]byte, l.bytes)
 		copyList(l, packed, strided, false)
-		buffers := []*streams.Memory{kerneltest.Must(b.Device.AllocPinned(l.size()))(t)}
-		if len(s.Devices) > 1 {
-			peer := s.Devices[1]
-			if ok := kerneltest.Must(b.Device.CanAccess(peer))(t); ok {
-				b.Do(b.Device.EnablePeer(peer))
-				buffers = append(buffers, kerneltest.Must(peer.Alloc(l.size()))(t))
-			}
-		}
-		for _, buffer := range buffers {
-			on := table(b, l.blocks)
-			b.Do(kerneltest.Must(on.pack(buffer.All(), memory.All(), l.origin))(t)(b.Stream))
-			same(b, "packed", [2]int64{}, bytesOf(b, buffer), packed)
-			setBytes(b, memory, make([]byte, l.bytes))
-			b.Do(kerneltest.Must(on.unpack(memory.All(), l.origin, buffer.All()))(t)(b.Stream))
-			want := make([]byte, l.bytes)
-			copyList(l, packed, want, true)
-			same(b, "unpacked", [2]int64{}, bytesOf(b, memory), want)
-			setBytes(b, memory, strided)
+		copyList(l, packed, want, true)
+		for _, where := range []string{"pinned", "peer"} {
+			b.T.Run(where, func(t *testing.T) {
+				b := kerneltest.NewBench(t, s)
+				memory := kerneltest.Upload(b, strided)
+				buffer := kerneltest.Must(memoryOf(t, s, where)(l.size()))(t)
+				b.Do(kerneltest.Must(on.pack(buffer.All(), memory, l.origin))(t)(b.Stream))
+				holds(b, buffer.All(), packed, "packed")
+				kerneltest.Put(b, memory, make([]byte, l.bytes))
+				b.Do(kerneltest.Must(on.unpack(memory, l.origin, buffer.All()))(t)(b.Stream))
+				holds(b, memory, want, "unpacked")
+			})
 		}
 	})
 }
 
-// checkAllocations queues a copy again and again.
-func checkAllocations(t *testing.T, table func(b *kerneltest.Bench, list []pack.Block) listTable) {
+// Queuing a copy again allocates nothing.
+func TestListsAllocateNothing(t *testing.T) {
 	b := kerneltest.NewBench(t, testdevices.Host(t, 1))
 	l := scattered("", rand.New(rand.NewPCG(5, 6)), lengthsOf(700, func(i int) int64 { return int64(i%90)*8 + 8 }), 9, 1)
-	memory, buffer := bytesAt(b, random(l.bytes)), bytesAt(b, random(l.size()))
-	pack := kerneltest.Must(table(b, l.blocks).pack(buffer.All(), memory.All(), l.origin))(t)
-	b.Do(pack(b.Stream))
-	b.Do(pack(b.Stream))
-	var err error
-	step := func() {
-		if err == nil {
-			err = pack(b.Stream)
+	memory, buffer := kerneltest.Upload(b, random(l.bytes)), kerneltest.Upload(b, random(l.size()))
+	for name, of := range listEngines {
+		pack := kerneltest.Must(kerneltest.Must(of(b, l.blocks))(t).pack(buffer, memory, l.origin))(t)
+		b.Do(pack(b.Stream))
+		var err error
+		step := func() {
+			if err == nil {
+				err = pack(b.Stream)
+			}
+			if err == nil {
+				err = b.Stream.Sync(kerneltest.Limit)
+			}
 		}
-		if err == nil {
-			err = b.Stream.Sync(kerneltest.Limit)
+		if n := testing.AllocsPerRun(100, step); n > 0 || err != nil {
+			t.Errorf("%s: %v allocations each time: %v", name, n, err)
 		}
 	}
-	if n := testing.AllocsPerRun(100, step); n > 0 || err != nil {
-		t.Errorf("%v allocations each time: %v", n, err)
+}
+
+// While one copy cuts the list on one stream, others of the same table wait for it on
+// theirs.
+func TestUnitsOnSeveralStreams(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 8))
+	l := scattered("", rng, lengthsOf(5000, func(int) int64 { return 1 + rng.Int64N(500) }), 9, 1)
+	testdevices.EachKernel(t, 1, func(t *testing.T, s *testdevices.Set) {
+		b := kerneltest.NewBench(t, s)
+		table := kerneltest.Must(byUnits(pack.UnitOptions{Part: 50})(b, l.blocks))(t)
+		strided, packed := random(l.bytes), make([]byte, l.size())
+		memory := kerneltest.Upload(b, strided)
+		copyList(l, packed, strided, false)
+		const many = 4
+		var buffers []streams.Span
+		errs := make(chan error, many)
+		for range many {
+			buffer := kerneltest.Upload(b, random(l.size()))
+			buffers = append(buffers, buffer)
+			stream := kerneltest.Must(b.Device.NewStream(streams.Normal))(t)
+			pack := kerneltest.Must(table.pack(buffer, memory, l.origin))(t)
+			go func() {
+				err := pack(stream)
+				if err == nil {
+					err = stream.Sync(kerneltest.Limit)
+				}
+				errs <- err
+			}()
+		}
+		for range many {
+			b.Do(<-errs)
+		}
+		for _, buffer := range buffers {
+			holds(b, buffer, packed, "packed")
+		}
+	})
+}
+
+func TestUnitsOnTheStreamOfAnotherDevice(t *testing.T) {
+	set := testdevices.Host(t, 2)
+	b := kerneltest.NewBench(t, set)
+	memory := kerneltest.Must(b.Device.Alloc(16))(t)
+	table := kerneltest.Must(byUnits(pack.UnitOptions{})(b, []pack.Block{{Length: 8}}))(t)
+	pack := kerneltest.Must(table.pack(memory.Span(0, 8), memory.Span(8, 8), 0))(t)
+	if err := pack(kerneltest.Must(set.Devices[1].NewStream(streams.Normal))(t)); err == nil {
+		t.Error("a stream of another device was accepted")
 	}
 }

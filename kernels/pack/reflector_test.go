@@ -37,11 +37,7 @@ func reflects[T rows.Float](t *testing.T, b *kerneltest.Bench, real kernels.Real
 				wall := p.Add(in)
 				values[l.Offset(p)] = T(2*values[l.Offset(wall)]) - values[l.Offset(wall.Add(in))]
 			})
-			for i, got := range kerneltest.Get[T](b, a.Data) {
-				if got != values[i] {
-					t.Fatalf("side %v: element %d is %v, not %v", side, i, got, values[i])
-				}
-			}
+			holds(b, a.Data, values, "side %v", side)
 		}
 	}
 }

@@ -1,13 +1,14 @@
 package pack
 
 import (
-	"bytes"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/kernels/internal/kerneltest"
 )
 
 // column is a run of rows of 8 bytes from one place of a field to another, rows of 128
@@ -32,6 +33,18 @@ func apply(memory []byte, copies []stridedCopy) {
 			copy(memory[to:to+width], memory[from:from+width])
 		}
 	}
+}
+
+// sameBytes reports whether two ways to copy leave the same bytes in memory of so many.
+func sameBytes(bytes int, a, b []stridedCopy) bool {
+	first := make([]byte, bytes)
+	for i := range first {
+		first[i] = byte(i * 31 >> 3)
+	}
+	second := slices.Clone(first)
+	apply(first, a)
+	apply(second, b)
+	return slices.Equal(first, second)
 }
 
 // spot is struct Spot of strided_copy.cuh.
@@ -78,16 +91,12 @@ func TestTwins(t *testing.T) {
 		"none":                         {nil, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			memory := make([]byte, 1<<15)
-			for i := range memory {
-				memory[i] = byte(i * 31 >> 3)
+			apart, joined := stridedCopies(c.runs, false), joinTwins(c.runs)
+			if len(joined) != c.want {
+				t.Errorf("%d runs, not %d", len(joined), c.want)
 			}
-			want := bytes.Clone(memory)
-			apply(want, stridedCopies(c.runs, false))
-			joined := joinTwins(c.runs)
-			apply(memory, stridedCopies(joined, false))
-			if len(joined) != c.want || !bytes.Equal(memory, want) {
-				t.Errorf("%d runs, not %d; the same bytes: %v", len(joined), c.want, bytes.Equal(memory, want))
+			if !sameBytes(1<<15, stridedCopies(joined, false), apart) {
+				t.Error("other bytes")
 			}
 		})
 	}
@@ -122,15 +131,8 @@ func TestStretches(t *testing.T) {
 			r := run{dst: start, src: 100<<10 + 3*start, length: length}
 			r.over(Dim{3, length, 11008})
 			r.over(Dim{2, 3 * length, 33024})
-			memory := make([]byte, 200<<10)
-			for i := range memory {
-				memory[i] = byte(i * 31 >> 3)
-			}
-			want := bytes.Clone(memory)
-			apply(want, stridedCopies([]run{r}, false))
 			all := stridedCopies([]run{r}, true)
-			apply(memory, all)
-			if !bytes.Equal(memory, want) {
+			if !sameBytes(200<<10, all, stridedCopies([]run{r}, false)) {
 				t.Errorf("%d bytes at %d: other bytes", length, start)
 			}
 			word := start | uint64(length) | 16
@@ -185,10 +187,8 @@ func TestStoresFillSectors(t *testing.T) {
 		"no room between two rows":   {15, 1, 1, 8},
 	} {
 		t.Run(name, func(t *testing.T) {
-			layout, err := domain.NewLayout(domain.Box{Hi: domain.Vec{c.points, 4, 4}}, domain.UniformRadius(3, c.width), 8)
-			if err != nil {
-				t.Fatal(err)
-			}
+			box := domain.Box{Hi: domain.Vec{c.points, 4, 4}}
+			layout := kerneltest.Must(domain.NewLayout(box, domain.UniformRadius(3, c.width), 8))(t)
 			send := domain.SendBox(layout.Owned, domain.Direction{-1, 0, 0}, layout.Width)
 			ghost := domain.GhostBox(layout.Owned, domain.Direction{1, 0, 0}, layout.Width)
 			before, after := layout.Padding(ghost, sector)

@@ -16,20 +16,8 @@ import (
 func fakeTreePacker(t *testing.T) (*cudafake.Fake, *TreePacker) {
 	t.Helper()
 	fake, device := kerneltest.FakeGPU(t)
-	size := int(unsafe.Sizeof(treeArgs{}))
-	module, err := device.LoadModule(cudafake.Image(map[string]int{"narrow": size, "wide": size}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	m := &TreePacker{device: device}
-	for i, name := range []string{"narrow", "wide"} {
-		f, err := module.Function(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		m.pack[i], m.unpack[i] = f, f
-	}
-	return fake, m
+	f := [2]streams.Function(fakeFunctions(t, device, int(unsafe.Sizeof(treeArgs{})), "narrow", "wide"))
+	return fake, &TreePacker{device: device, pack: f, unpack: f}
 }
 
 // columnTree is so many words of 8 bytes, 16 bytes apart.
@@ -41,31 +29,17 @@ func columnTree(words int64) Tree {
 // launchTree launches a tree with the shape of a column, bound to any memory, on the fake.
 func launchTree(t *testing.T, m *TreePacker, tree Tree, l Passage, blocks int) {
 	t.Helper()
-	stream, err := m.device.NewStream(streams.Normal)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stream := kerneltest.Must(m.device.NewStream(streams.Normal))(t)
 	defer stream.Close()
-	memory, err := m.device.Alloc(1 << 16)
-	if err != nil {
-		t.Fatal(err)
-	}
+	memory := kerneltest.Must(m.device.Alloc(1 << 16))(t)
 	defer memory.Close()
-	table, err := m.Table(tree)
-	if err != nil {
-		t.Fatal(err)
-	}
+	table := kerneltest.Must(m.Table(tree))(t)
 	defer table.Close()
 	table.tree.Hi, table.tree.Size = min(tree.Hi, 1<<14), min(tree.Size, 1<<14) // the fake touches nothing
 	l.Strided, l.Packed = memory.Span(0, 1<<15), memory.Span(1<<15+l.Packed.Offset, 1<<14)
-	k, err := table.Kernel(l, blocks)
-	if err != nil {
-		t.Fatal(err)
-	}
+	k := kerneltest.Must(table.Kernel(l, blocks))(t)
 	defer k.Close()
-	if err := stream.Launch(k); err != nil {
-		t.Fatal(err)
-	}
+	kerneltest.Check(t, stream.Launch(k))
 }
 
 // What reaches a GPU: the nodes' shared memory, blocks by the primitives and up to the limit, ids as wide as needed,

@@ -133,9 +133,7 @@ func memoryOf(t *testing.T, s *testdevices.Set, which string) func(bytes int64) 
 	if ok := kerneltest.Must(s.Devices[0].CanAccess(s.Devices[1]))(t); !ok {
 		t.Skip("SKIPPED: the peer cannot be reached")
 	}
-	if err := s.Devices[0].EnablePeer(s.Devices[1]); err != nil {
-		t.Fatal(err)
-	}
+	kerneltest.Check(t, s.Devices[0].EnablePeer(s.Devices[1]))
 	return s.Devices[1].Alloc
 }
 
@@ -151,15 +149,14 @@ func treePack(b *kerneltest.Bench, tree pack.Tree, spots []spot, alloc func(int6
 		values[i], before[i] = byte(i*31>>2), byte(i*17)
 	}
 	fill := func(m *streams.Memory, err error) func(v []byte) streams.Span {
+		kerneltest.Must(m, err)(b.T)
+		b.T.Cleanup(func() { m.Close() })
 		return func(v []byte) streams.Span {
-			b.T.Cleanup(func() { m.Close() })
-			kerneltest.Must(m, err)(b.T)
-			putBytes(b, m.All(), v)
+			kerneltest.Put(b, m.Span(0, int64(len(v))), v)
 			return m.All()
 		}
 	}
-	user := fill(b.Device.Alloc(size))(values)
-	packed := fill(alloc(size))(before)
+	user, packed := fill(b.Device.Alloc(size))(values), fill(alloc(size))(before)
 	l.Strided, l.Packed = user, packed.Memory.Span(l.Origin, tree.Size)
 	b.Do(b.Stream.Launch(kerneltest.Must(table.Kernel(l, blocks))(b.T)))
 	want, back := bytes.Clone(before), bytes.Clone(before)
@@ -168,39 +165,11 @@ func treePack(b *kerneltest.Bench, tree pack.Tree, spots []spot, alloc func(int6
 		copy(want[l.Origin+s.offset:], from)
 		copy(back[l.Origin+s.displacement:], from)
 	}
-	if got := getBytes(b, packed); !bytes.Equal(got, want) {
-		b.T.Fatalf("packed\n%v, not\n%v", got, want)
-	}
+	holds(b, packed, want, "packed")
 	l.Unpack = true
 	l.Packed, l.Strided = fill(b.Device.AllocPinned(size))(want[l.Origin:]), fill(alloc(size))(before)
 	b.Do(b.Stream.Launch(kerneltest.Must(table.Kernel(l, blocks))(b.T)))
-	if got := getBytes(b, l.Strided); !bytes.Equal(got, back) {
-		b.T.Fatalf("unpacked\n%v, not\n%v", got, back)
-	}
-}
-
-// putBytes fills the start of a span.
-func putBytes(b *kerneltest.Bench, dst streams.Span, values []byte) {
-	b.T.Helper()
-	if dst.Memory.Pinned() {
-		copy(dst.Memory.Bytes()[dst.Offset:], values)
-		return
-	}
-	host := kerneltest.Must(b.Device.AllocPinned(int64(len(values))))(b.T)
-	defer host.Close()
-	copy(host.Bytes(), values)
-	b.Do(b.Stream.Copy(dst.Memory.Span(dst.Offset, host.Size()), host.All()))
-}
-
-func getBytes(b *kerneltest.Bench, src streams.Span) []byte {
-	b.T.Helper()
-	if src.Memory.Pinned() {
-		return bytes.Clone(src.Memory.Bytes()[src.Offset : src.Offset+src.Length])
-	}
-	host := kerneltest.Must(b.Device.AllocPinned(src.Length))(b.T)
-	defer host.Close()
-	b.Do(b.Stream.Copy(host.All(), src))
-	return bytes.Clone(host.Bytes())
+	holds(b, l.Strided, back, "unpacked")
 }
 
 // A tree without data needs no memory and does nothing.

@@ -75,9 +75,13 @@ func (b *Bench) Do(errs ...error) {
 	}
 }
 
-// Put copies values to the device of a bench.
+// Put copies values to the device of a bench, or into pinned memory.
 func Put[T any](b *Bench, dst streams.Span, values []T) {
 	b.T.Helper()
+	if dst.Memory.Pinned() {
+		copy(pinned[T](dst), values)
+		return
+	}
 	host := Must(b.Device.AllocPinned(dst.Length))(b.T)
 	copy(streams.View[T](host.Bytes()), values)
 	b.Do(b.Stream.Copy(dst, host.All()), b.Stream.Sync(Limit), host.Close())
@@ -92,9 +96,17 @@ func Upload[T any](b *Bench, values []T) streams.Span {
 	return m.All()
 }
 
+// pinned returns the values in pinned memory.
+func pinned[T any](s streams.Span) []T {
+	return streams.View[T](s.Memory.Bytes()[s.Offset:][:s.Length])
+}
+
 // Get copies values from there.
 func Get[T any](b *Bench, src streams.Span) []T {
 	b.T.Helper()
+	if src.Memory.Pinned() {
+		return append([]T(nil), pinned[T](src)...)
+	}
 	host := Must(b.Device.AllocPinned(src.Length))(b.T)
 	b.Do(b.Stream.Copy(host.All(), src))
 	values := append([]T(nil), streams.View[T](host.Bytes())...)
