@@ -22,15 +22,9 @@ import (
 type calls struct{ Memory, Wrong uint64 }
 
 // runCalls runs a program once with memory of each device, and returns what it leaves.
-func runCalls(t *testing.T, w *ranks.World, m []*streams.Memory) (data []calls) {
+func runCalls(t *testing.T, w *ranks.World, m []*streams.Memory) []calls {
 	t.Helper()
-	for i := range w.Devices() {
-		data = append(data, calls{Memory: m[i].Address()})
-	}
-	if err := ranks.Run(t.Context(), w, data); err != nil {
-		t.Fatal(err)
-	}
-	return data
+	return run(t, w, func(i int) calls { return calls{Memory: m[i].Address()} })
 }
 
 func number(b []byte, at int) int32       { return int32(binary.NativeEndian.Uint32(b[4*at:])) }
@@ -277,14 +271,7 @@ func TestNewWindow(t *testing.T) {
 			}
 		}
 		for range 2 {
-			var data []ring
-			for i := range m {
-				data = append(data, ring{m[i].Address(), int64(made.Slot()), 0})
-			}
-			if err := ranks.Run(t.Context(), w, data); err != nil {
-				t.Fatal(err)
-			}
-			for _, d := range data {
+			for _, d := range run(t, w, func(i int) ring { return ring{m[i].Address(), int64(made.Slot()), 0} }) {
 				if d.Wrong != 0 || wrong.Load() != 0 {
 					t.Errorf("rank %d; on the host %d", int64(d.Wrong)-1, wrong.Load())
 				}
@@ -302,7 +289,7 @@ func TestNewWindow(t *testing.T) {
 // What cannot be run is refused with the reason.
 func TestRefusals(t *testing.T) {
 	s := testdevices.Host(t, 2)
-	fine := ranks.Program{Name: "p", Source: source(), Kernel: "ring", Threads: 32, Host: func(*ranks.Rank) {}}
+	fine := program(func(*ranks.Rank) {})
 	for _, c := range []struct {
 		want string
 		edit func(p *ranks.Program, o *ranks.Options, devices *[]*streams.Device)
@@ -349,7 +336,7 @@ func TestDataOfOtherTypes(t *testing.T) {
 }
 
 func refuseData(t *testing.T, s *testdevices.Set, allowed bool) {
-	w := opened(t, s, ranks.Program{Name: "p", Source: source(), Kernel: "ring", Threads: 32, Host: func(*ranks.Rank) {}}, ranks.Options{Ranks: 1})
+	w := opened(t, s, program(func(*ranks.Rank) {}), ranks.Options{Ranks: 1})
 	wrong := func(err error, want string) {
 		if allowed && err != nil || !allowed && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%v, want %q", err, want)

@@ -155,7 +155,7 @@ func TestOddChannels(t *testing.T) {
 // Channels that cannot be are refused with the reason.
 func TestChannelRefusals(t *testing.T) {
 	s := testdevices.Host(t, 1)
-	w := opened(t, s, ranks.Program{Name: "p", Kernel: "ring", Threads: 32, Host: func(*ranks.Rank) {}}, ranks.Options{Ranks: 3})
+	w := opened(t, s, program(func(*ranks.Rank) {}), ranks.Options{Ranks: 3})
 	for _, c := range []struct {
 		from, to, slots, bytes int
 		want                   string

@@ -103,7 +103,7 @@ func joined[T ranks.Numeric](op ranks.Op, values []T) T {
 }
 
 // checkCall compares what a rank has after a round with the oracle, all bits of it.
-func checkCall[T ranks.Numeric](t *testing.T, round, rank, each, all int, got []T) {
+func checkCall[T ranks.Numeric](t *testing.T, round, rank, each, all int, got []byte) {
 	t.Helper()
 	c := callOf(round, each, all)
 	first, size := 0, all
@@ -113,7 +113,7 @@ func checkCall[T ranks.Numeric](t *testing.T, round, rank, each, all int, got []
 	if c.kind == 0 && rank != first+c.root {
 		return
 	}
-	for i, v := range got[:c.n] {
+	for i, v := range streams.View[T](got)[:c.n] {
 		given := make([]T, size)
 		for k := range given {
 			given[k] = give[T](hash(hash(uint32(first+k), uint32(round)), uint32(i)))
@@ -127,6 +127,12 @@ func checkCall[T ranks.Numeric](t *testing.T, round, rank, each, all int, got []
 		}
 	}
 }
+
+// collectiveTypes are the types of the values of rounds, by turns.
+var collectiveTypes = [3]struct {
+	call  func(r *ranks.Rank, to, apart []byte, t int) bool
+	check func(t *testing.T, round, rank, each, all int, got []byte)
+}{{callOnHost[float64], checkCall[float64]}, {callOnHost[float32], checkCall[float32]}, {callOnHost[int64], checkCall[int64]}}
 
 // Collectives of all kinds, one after the other, between ranks that pause, give what the order of batch says, with all
 // bits, for any number of ranks and devices. Their counts of parts wrap around.
@@ -166,16 +172,7 @@ func testCollectives(t *testing.T, s *testdevices.Set, each, threads int, first 
 			if pause := hash(uint32(r.Index(ranks.All)), uint32(t)); pause%4 == 0 {
 				time.Sleep(time.Duration(pause/4) % rest)
 			}
-			ok := false
-			switch t % 3 {
-			case 0:
-				ok = callOnHost[float64](r, to, apart, t)
-			case 1:
-				ok = callOnHost[float32](r, to, apart, t)
-			case 2:
-				ok = callOnHost[int64](r, to, apart, t)
-			}
-			if !ok {
+			if !collectiveTypes[t%3].call(r, to, apart, t) {
 				return
 			}
 		}
@@ -183,26 +180,15 @@ func testCollectives(t *testing.T, s *testdevices.Set, each, threads int, first 
 	ranks.SetFirstCount(w, first)
 	results, scratch = memory(t, w, room*int64(each*rounds)), memory(t, w, room*int64(each))
 	for range 2 {
-		data := make([]collectiveCalls, len(w.Devices()))
-		for i := range data {
-			data[i] = collectiveCalls{results[i].Address(), scratch[i].Address(), int64(rounds), rest.Nanoseconds()}
-		}
-		if err := ranks.Run(t.Context(), w, data); err != nil {
-			t.Fatal(err)
-		}
+		run(t, w, func(i int) collectiveCalls {
+			return collectiveCalls{results[i].Address(), scratch[i].Address(), int64(rounds), rest.Nanoseconds()}
+		})
 		for i, d := range w.Devices() {
 			all := download(t, d, results[i])
 			for local := range each {
 				for round := range rounds {
 					got := all[room*int64(local*rounds+round):][:room]
-					switch round % 3 {
-					case 0:
-						checkCall(t, round, w.First()+i*each+local, each, w.Size(), streams.View[float64](got))
-					case 1:
-						checkCall(t, round, w.First()+i*each+local, each, w.Size(), streams.View[float32](got))
-					case 2:
-						checkCall(t, round, w.First()+i*each+local, each, w.Size(), streams.View[int64](got))
-					}
+					collectiveTypes[round%3].check(t, round, w.First()+i*each+local, each, w.Size(), got)
 				}
 			}
 		}

@@ -316,7 +316,7 @@ func TestRankThatDoesNotEnd(t *testing.T) {
 // Windows are of existing memory, of an existing communicator.
 func TestRejectedWindows(t *testing.T) {
 	s := testdevices.Host(t, 1)
-	p := ranks.Program{Name: "p", Source: source(), Kernel: "ring", Threads: 32, Host: func(*ranks.Rank) {}}
+	p := program(func(*ranks.Rank) {})
 	w := opened(t, s, p, ranks.Options{Ranks: 1})
 	m, freed := memory(t, w, 1024)[0], memory(t, w, 64)[0]
 	if err := freed.Close(); err != nil {

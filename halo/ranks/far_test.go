@@ -84,14 +84,7 @@ func TestBarrierCoversThirds(t *testing.T) {
 				if processes() > 1 {
 					stride *= int64(len(w.Devices()))
 				}
-				data := make([]third, len(m))
-				for i := range data {
-					data[i] = third{m[i].Address(), slot, rounds, stride, 0}
-				}
-				if err := ranks.Run(t.Context(), w, data); err != nil {
-					t.Fatal(err)
-				}
-				for i, d := range data {
+				for i, d := range run(t, w, func(i int) third { return third{m[i].Address(), slot, rounds, stride, 0} }) {
 					if d.Wrong != 0 || wrong.Load() != 0 {
 						t.Errorf("device %d: round %d; on the host %d", i, int64(d.Wrong)-1, int64(wrong.Load())-1)
 					}
@@ -151,14 +144,7 @@ func TestBarrierAfterBarrier(t *testing.T) {
 		p := ranks.Program{Name: "twice", Source: farSource(), Kernel: "twice", Threads: 64, Host: func(r *ranks.Rank) { twiceOnHost(m)(r) }}
 		w := opened(t, s, p, ranks.Options{Ranks: 1})
 		m = memory(t, w, 2*slot)
-		data := make([]twice, len(m))
-		for i := range data {
-			data[i] = twice{m[i].Address(), slot, 12, 0, 0}
-		}
-		if err := ranks.Run(t.Context(), w, data); err != nil {
-			t.Fatal(err)
-		}
-		for i, d := range data {
+		for i, d := range run(t, w, func(i int) twice { return twice{m[i].Address(), slot, 12, 0, 0} }) {
 			if d.Wrong != 0 {
 				t.Errorf("device %d: round %d", i, d.Wrong)
 			}
@@ -259,18 +245,14 @@ func TestSameBits(t *testing.T) {
 		w := opened(t, s, p, ranks.Options{Ranks: each})
 		const room = 2*cells + 4
 		m = memory(t, w, 8*room*int64(each))
-		data := make([]diffusion, len(m))
-		for i, d := range s.Devices {
+		data := run(t, w, func(i int) diffusion {
 			first := make([]float64, room*each)
 			for k := range each {
 				copy(first[room*k:][:cells], ring[cells*(w.First()+i*each+k):])
 			}
-			upload(t, d, m[i], first)
-			data[i] = diffusion{Memory: m[i].Address(), Cells: cells, Steps: steps}
-		}
-		if err := ranks.Run(t.Context(), w, data); err != nil {
-			t.Fatal(err)
-		}
+			upload(t, s.Devices[i], m[i], first)
+			return diffusion{Memory: m[i].Address(), Cells: cells, Steps: steps}
+		})
 		sum := joined(ranks.Sum, sums)
 		for i, d := range s.Devices {
 			if data[i].Sum != sum {
@@ -292,7 +274,7 @@ func TestSameBits(t *testing.T) {
 // A barrier covers puts where two of three devices reach each other by a proxy alone, and the third reaches both
 // directly: what the one has put to the other before it, the third gets after it.
 func TestBarrierCoversMixedLinks(t *testing.T) {
-	run := func(t *testing.T, s *testdevices.Set, rounds int) {
+	covers := func(t *testing.T, s *testdevices.Set, rounds int) {
 		const slot = 1 << 17
 		if len(s.Devices) < 3 {
 			t.Skip("SKIPPED: fewer than three GPUs")
@@ -303,21 +285,14 @@ func TestBarrierCoversMixedLinks(t *testing.T) {
 		}
 		w := opened(t, s, ranks.Program{Name: "third", Source: farSource(), Kernel: "third", Threads: 64}, ranks.Options{Ranks: 1})
 		m := memory(t, w, 2*slot)
-		data := make([]third, len(m))
-		for i := range data {
-			data[i] = third{m[i].Address(), slot, int64(rounds), 1, 0}
-		}
-		if err := ranks.Run(t.Context(), w, data); err != nil {
-			t.Fatal(err)
-		}
-		for i, d := range data {
+		for i, d := range run(t, w, func(i int) third { return third{m[i].Address(), slot, int64(rounds), 1, 0} }) {
 			if d.Wrong != 0 {
 				t.Errorf("device %d saw something else in round %d", i, d.Wrong-1)
 			}
 		}
 	}
-	t.Run("backend=cuda", func(t *testing.T) { run(t, testdevices.GPUs(t), 1000) })
+	t.Run("backend=cuda", func(t *testing.T) { covers(t, testdevices.GPUs(t), 1000) })
 	t.Run("backend=cuda-on-cpu", func(t *testing.T) {
-		run(t, testdevices.CPUBesideThreads(t, 3), len(testdevices.Again(3, testdevices.Numbers(20))))
+		covers(t, testdevices.CPUBesideThreads(t, 3), len(testdevices.Again(3, testdevices.Numbers(20))))
 	})
 }

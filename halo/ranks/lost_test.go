@@ -158,9 +158,9 @@ func misled(t *testing.T, s *testdevices.Set) {
 
 // different has processes with programs that differ, and one that cannot run: all are refused, with the reason.
 func different(t *testing.T, s *testdevices.Set) {
-	program := ranks.Program{Name: "p", Source: source(), Kernel: "ring", Threads: 32, Host: func(*ranks.Rank) {}}
+	plain := program(func(*ranks.Rank) {})
 	second := together.Rank == 1
-	changed := program.Source
+	changed := plain.Source
 	changed.Defines = append(slices.Clone(changed.Defines), "MORE")
 	for _, c := range []struct {
 		want string
@@ -174,7 +174,7 @@ func different(t *testing.T, s *testdevices.Set) {
 		{"has no version for host devices", func(p *ranks.Program, _ *ranks.Options) { p.Host = nil }},
 		{"33 threads a rank", func(p *ranks.Program, _ *ranks.Options) { p.Threads = 33 }},
 	} {
-		p, o := program, ranks.Options{Processes: together}
+		p, o := plain, ranks.Options{Processes: together}
 		if second {
 			c.edit(&p, &o)
 		}
@@ -183,7 +183,7 @@ func different(t *testing.T, s *testdevices.Set) {
 			t.Errorf("%v, want %q", err, c.want)
 		}
 	}
-	w := opened(t, s, program, ranks.Options{Ranks: 1 + together.Rank})
+	w := opened(t, s, plain, ranks.Options{Ranks: 1 + together.Rank})
 	if w.Ranks() != 1 || w.Size() != together.Size() || w.First() != together.Rank {
 		t.Errorf("%d ranks on each of %d devices, of which %d is the first", w.Ranks(), w.Size(), w.First())
 	}
@@ -261,7 +261,7 @@ func oneRefused(t *testing.T, w *ranks.World) {
 // together.
 func apart(others, second string, make func(t *testing.T, w *ranks.World, second bool) error) func(t *testing.T, s *testdevices.Set) {
 	return func(t *testing.T, s *testdevices.Set) {
-		w := opened(t, s, ranks.Program{Name: "p", Source: source(), Kernel: "ring", Threads: 32, Host: func(*ranks.Rank) {}}, ranks.Options{Ranks: 2})
+		w := opened(t, s, program(func(*ranks.Rank) {}), ranks.Options{Ranks: 2})
 		begun := time.Now()
 		err := make(t, w, together.Rank == 1)
 		if err == nil || !strings.Contains(err.Error(), "p: "+others) || !strings.Contains(err.Error(), "p: "+second) || !strings.Contains(err.Error(), together.Name(1)) {

@@ -21,14 +21,9 @@ type messages struct {
 func runMessages(t *testing.T, w *ranks.World, m []*streams.Memory, rounds, bytes int64, wrong *atomic.Uint64) {
 	t.Helper()
 	for range 2 {
-		data := make([]messages, len(w.Devices()))
-		for i := range data {
-			data[i] = messages{Memory: m[i].Address(), Rounds: rounds, Bytes: bytes}
-		}
-		if err := ranks.Run(t.Context(), w, data); err != nil {
-			t.Fatal(err)
-		}
-		for i, d := range data {
+		for i, d := range run(t, w, func(i int) messages {
+			return messages{Memory: m[i].Address(), Rounds: rounds, Bytes: bytes}
+		}) {
 			if d.Wrong != 0 || wrong.Load() != 0 {
 				t.Errorf("device %d: check %d of messages.cu; on the host %d", i, d.Wrong, wrong.Load())
 			}

@@ -102,14 +102,7 @@ func TestProxyDoesWhatIsLeft(t *testing.T) {
 		last := len(m) - 1
 		for range 2 {
 			upload(t, s.Devices[last], m[last], make([]byte, bytes))
-			data := make([]proxied, len(m))
-			for i := range data {
-				data[i] = proxied{Memory: m[i].Address(), Bytes: bytes}
-			}
-			if err := ranks.Run(t.Context(), w, data); err != nil {
-				t.Fatal(err)
-			}
-			for i, d := range data {
+			for i, d := range run(t, w, func(i int) proxied { return proxied{Memory: m[i].Address(), Bytes: bytes} }) {
 				if d.Wrong != 0 {
 					t.Errorf("device %d: a proxy serves none, or a window is mapped that a proxy serves", i)
 				}

@@ -50,6 +50,11 @@ func opened(t *testing.T, s *testdevices.Set, p ranks.Program, o ranks.Options) 
 	return w
 }
 
+// program is a program of CPU devices with a source that compiles.
+func program(host func(r *ranks.Rank)) ranks.Program {
+	return ranks.Program{Name: "p", Source: source(), Kernel: "ring", Threads: 32, Host: host}
+}
+
 // memory allocates as many bytes on each device for the length of the test.
 func memory(t *testing.T, w *ranks.World, bytes int64) (all []*streams.Memory) {
 	t.Helper()
@@ -74,6 +79,19 @@ func hash(a, b uint32) uint32 {
 	h *= 0xc2b2ae3d
 	h ^= h >> 13
 	return h
+}
+
+// run runs a program once, with the data that of returns for each device, and returns what it leaves of them.
+func run[T any](t *testing.T, w *ranks.World, of func(device int) T) []T {
+	t.Helper()
+	data := make([]T, len(w.Devices()))
+	for i := range data {
+		data[i] = of(i)
+	}
+	if err := ranks.Run(t.Context(), w, data); err != nil {
+		t.Fatal(err)
+	}
+	return data
 }
 
 // puts is struct Puts of litmus.cu.
@@ -111,14 +129,9 @@ func TestPuts(t *testing.T) {
 					ranks.SetFirstCount(w, 1<<64-5)
 					slots, sources := memory(t, w, 2*slot*int64(c.ranks)), memory(t, w, slot*int64(c.ranks))
 					for range 2 {
-						var data []puts
-						for i, m := range slots {
-							data = append(data, puts{m.Address(), sources[i].Address(), slot, int64(c.rounds), int64(c.rest), 0, 0})
-						}
-						if err := ranks.Run(t.Context(), w, data); err != nil {
-							t.Fatal(err)
-						}
-						for i, d := range data {
+						for i, d := range run(t, w, func(i int) puts {
+							return puts{slots[i].Address(), sources[i].Address(), slot, int64(c.rounds), int64(c.rest), 0, 0}
+						}) {
 							if d.Errors != 0 {
 								t.Errorf("device %d: %d wrong bytes, the first in round %d", i, d.Errors, d.First-1)
 							}
