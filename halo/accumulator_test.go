@@ -2,7 +2,6 @@ package halo_test
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -11,7 +10,6 @@ import (
 	"github.com/halox/halox/halo"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/p2p"
-	"github.com/halox/halox/streams"
 )
 
 var paths = []p2p.Path{p2p.Peer, p2p.Staged, p2p.Direct}
@@ -21,32 +19,23 @@ var paths = []p2p.Path{p2p.Peer, p2p.Staged, p2p.Direct}
 func TestAccumulatorAddsEveryImage(t *testing.T) {
 	testdevices.Each(t, 5, func(t *testing.T, set *testdevices.Set) {
 		rapid.Check(t, func(t *rapid.T) {
-			var open streams.Resources
-			defer open.Close()
-			p := drawPlace(t, set)
+			p := drawPlace(t, set, 9)
 			var specs []halo.Spec
 			for i := range rapid.IntRange(1, 3).Draw(t, "fields") {
 				specs = append(specs, drawNumbers(t, i, p))
 			}
-			plan, err := halo.NewPlan(p, set.Links, rapid.SampledFrom(paths).Draw(t, "path"), specs...)
-			if err != nil {
-				t.Fatal(err)
-			}
+			plan := must(halo.NewPlan(p, set.Links, rapid.SampledFrom(paths).Draw(t, "path"), specs...))(t)
 			var fields []*halo.Field
 			var want []*picture
 			for i, s := range specs {
-				f := openField(t, &open, p, s)
+				f := openField(t, p, s)
 				before := take(t, f)
 				before.each(func(rank, v int, at domain.Vec) { before.set(rank, v, at, scatter(i, rank, v, at)) })
 				before.put(t)
 				fields, want = append(fields, f), append(want, twiceAdded(before))
 			}
-			reverse, err := halo.NewAccumulator(plan, set.Compiler, fields...)
-			if err != nil {
-				t.Fatal(err)
-			}
-			open.Add(reverse)
-			at := openStreams(t, &open, p)
+			reverse := open(halo.NewAccumulator(plan, set.Compiler, fields...))(t)
+			at := openStreams(t, p)
 			done(t, at, reverse.Exchange(at), reverse.Start(at), reverse.Wait(at))
 			for i, f := range fields {
 				same(t, take(t, f), want[i])
@@ -63,19 +52,16 @@ func TestAccumulatorOfContiguousFaces(t *testing.T) {
 		s := halo.Spec{Name: "u", Element: halo.Int32, Width: domain.UniformRadius(3, 2)}
 		for _, path := range paths {
 			t.Run(fmt.Sprintf("path=%s", path), func(t *testing.T) {
-				var open streams.Resources
-				defer open.Close()
 				plan := must(halo.NewPlan(p, set.Links, path, s))(t)
 				if !plan.Messages[0].Contiguous {
 					t.Fatal("the face is not contiguous")
 				}
-				f := openField(t, &open, p, s)
+				f := openField(t, p, s)
 				before := take(t, f)
 				before.each(func(rank, v int, at domain.Vec) { before.set(rank, v, at, scatter(0, rank, v, at)) })
 				before.put(t)
-				reverse := must(halo.NewAccumulator(plan, set.Compiler, f))(t)
-				open.Add(reverse)
-				at := openStreams(t, &open, p)
+				reverse := open(halo.NewAccumulator(plan, set.Compiler, f))(t)
+				at := openStreams(t, p)
 				done(t, at, reverse.Exchange(at), reverse.Exchange(at))
 				same(t, take(t, f), twiceAdded(before))
 			})
@@ -101,25 +87,12 @@ func twiceAdded(before *picture) *picture {
 func TestAccumulatorIsTheAdjoint(t *testing.T) {
 	testdevices.Each(t, 4, func(t *testing.T, set *testdevices.Set) {
 		rapid.Check(t, func(t *rapid.T) {
-			var open streams.Resources
-			defer open.Close()
-			p := drawPlace(t, set)
+			p := drawPlace(t, set, 9)
 			s := drawNumbers(t, 0, p)
-			plan, err := halo.NewPlan(p, set.Links, rapid.SampledFrom(paths).Draw(t, "path"), s)
-			if err != nil {
-				t.Fatal(err)
-			}
-			f, g := openField(t, &open, p, s), openField(t, &open, p, s)
-			forward, err := halo.NewExchanger(plan, set.Compiler, f)
-			if err != nil {
-				t.Fatal(err)
-			}
-			open.Add(forward)
-			reverse, err := halo.NewAccumulator(plan, set.Compiler, g)
-			if err != nil {
-				t.Fatal(err)
-			}
-			open.Add(reverse)
+			plan := must(halo.NewPlan(p, set.Links, rapid.SampledFrom(paths).Draw(t, "path"), s))(t)
+			f, g := openField(t, p, s), openField(t, p, s)
+			forward := open(halo.NewExchanger(plan, set.Compiler, f))(t)
+			reverse := open(halo.NewAccumulator(plan, set.Compiler, g))(t)
 			u, ghosts := take(t, f), take(t, g)
 			u.each(func(rank, v int, at domain.Vec) {
 				owned := u.owned(rank).Contains(at)
@@ -133,7 +106,7 @@ func TestAccumulatorIsTheAdjoint(t *testing.T) {
 			})
 			u.put(t)
 			ghosts.put(t)
-			at := openStreams(t, &open, p)
+			at := openStreams(t, p)
 			done(t, at, forward.Exchange(at), reverse.Exchange(at))
 			eu, rg := take(t, f), take(t, g)
 			var left, right float64
@@ -159,13 +132,10 @@ func TestAccumulatorKeepsItsOrder(t *testing.T) {
 		s := halo.Spec{Name: "u", Element: halo.Float32, Width: domain.UniformRadius(3, 2), Connectivity: halo.Corners}
 		for _, path := range paths {
 			t.Run(fmt.Sprintf("path=%s", path), func(t *testing.T) {
-				var open streams.Resources
-				defer open.Close()
 				plan := must(halo.NewPlan(p, set.Links, path, s))(t)
-				f := openField(t, &open, p, s)
-				reverse := must(halo.NewAccumulator(plan, set.Compiler, f))(t)
-				open.Add(reverse)
-				at := openStreams(t, &open, p)
+				f := openField(t, p, s)
+				reverse := open(halo.NewAccumulator(plan, set.Compiler, f))(t)
+				at := openStreams(t, p)
 				before := take(t, f)
 				before.each(func(rank, v int, at domain.Vec) { before.set(rank, v, at, 1/(1+scatter(3, rank, v, at))) })
 				var first *picture
@@ -181,35 +151,4 @@ func TestAccumulatorKeepsItsOrder(t *testing.T) {
 			})
 		}
 	})
-}
-
-func TestAccumulatorRefusals(t *testing.T) {
-	set := testdevices.Host(t, 2)
-	p := place(t, set, []int{4, 4, 4}, [3]bool{}, domain.Vec{1, 1, 2})
-	var open streams.Resources
-	defer open.Close()
-	for _, c := range []struct {
-		name, says string
-		change     func(s *halo.Spec)
-	}{
-		{"elements that are no numbers", "no number", func(s *halo.Spec) { s.Element = halo.Bytes(8) }},
-		{"another element", "float32", func(s *halo.Spec) { s.Element = halo.Float32 }},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			s := star(3)
-			c.change(&s)
-			planned := s
-			if s.Element == halo.Float32 {
-				planned = star(3)
-			}
-			plan, err := halo.NewPlan(p, set.Links, p2p.Auto, planned)
-			if err != nil {
-				t.Fatal(err)
-			}
-			_, err = halo.NewAccumulator(plan, set.Compiler, openField(t, &open, p, s))
-			if err == nil || !strings.Contains(err.Error(), c.says) {
-				t.Errorf("got %v, want an error with %q", err, c.says)
-			}
-		})
-	}
 }

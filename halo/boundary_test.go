@@ -87,27 +87,14 @@ func wallValue(p *picture, w *boundary.Condition, value int) float64 {
 func TestBoundaryAgreesWithGeometry(t *testing.T) {
 	testdevices.Each(t, 4, func(t *testing.T, set *testdevices.Set) {
 		rapid.Check(t, func(t *rapid.T) {
-			var open streams.Resources
-			defer open.Close()
-			p := drawPlace(t, set)
+			p := drawPlace(t, set, 9)
 			s := drawNumbers(t, 0, p)
 			s.Connectivity = halo.Corners
-			f := openField(t, &open, p, s)
+			f := openField(t, p, s)
 			walls := drawFaces(t, f)
-			plan, err := halo.NewPlan(p, set.Links, p2p.Auto, s)
-			if err != nil {
-				t.Fatal(err)
-			}
-			x, err := halo.NewExchanger(plan, set.Compiler, f)
-			if err != nil {
-				t.Fatal(err)
-			}
-			open.Add(x)
-			w, err := boundary.New(set.Compiler, f, walls)
-			if err != nil {
-				t.Fatal(err)
-			}
-			open.Add(w)
+			plan := must(halo.NewPlan(p, set.Links, p2p.Auto, s))(t)
+			x := open(halo.NewExchanger(plan, set.Compiler, f))(t)
+			w := open(boundary.New(set.Compiler, f, walls))(t)
 			start := take(t, f)
 			start.each(func(rank, v int, at domain.Vec) {
 				start.set(rank, v, at, -12345)
@@ -116,7 +103,7 @@ func TestBoundaryAgreesWithGeometry(t *testing.T) {
 				}
 			})
 			start.put(t)
-			at := openStreams(t, &open, p)
+			at := openStreams(t, p)
 			done(t, at, x.Exchange(at), w.Set(at))
 			got, want := take(t, f), start.copyOf()
 			parts, _ := want.parts()
@@ -141,21 +128,12 @@ func TestBoundaryAgreesWithGeometry(t *testing.T) {
 func TestStoresAgreeWithGeometry(t *testing.T) {
 	set := testdevices.Host(t, 4)
 	rapid.Check(t, func(t *rapid.T) {
-		var open streams.Resources
-		defer open.Close()
-		p := drawPlace(t, set)
+		p := drawPlace(t, set, 9)
 		s := drawNumbers(t, 0, p)
-		f := openField(t, &open, p, s)
+		f := openField(t, p, s)
 		walls := drawFaces(t, f)
-		plan, err := halo.NewPlan(p, set.Links, p2p.Auto, s)
-		if err != nil {
-			t.Fatal(err)
-		}
-		w, err := boundary.New(set.Compiler, f, walls)
-		if err != nil {
-			t.Fatal(err)
-		}
-		open.Add(w)
+		plan := must(halo.NewPlan(p, set.Links, p2p.Auto, s))(t)
+		w := open(boundary.New(set.Compiler, f, walls))(t)
 		got := take(t, f)
 		parts, _ := got.parts()
 		got.each(func(rank, v int, at domain.Vec) {
@@ -165,7 +143,7 @@ func TestStoresAgreeWithGeometry(t *testing.T) {
 			}
 		})
 		got.put(t)
-		at := openStreams(t, &open, p)
+		at := openStreams(t, p)
 		for rank, s := range at {
 			done(t, []*streams.Stream{s}, w.SetFixed(rank, s))
 		}
@@ -214,15 +192,12 @@ func TestStoresAgreeWithGeometry(t *testing.T) {
 // A face without a wall keeps its ghosts.
 func TestBoundaryLeavesOtherFacesAlone(t *testing.T) {
 	testdevices.Each(t, 1, func(t *testing.T, set *testdevices.Set) {
-		var open streams.Resources
-		defer open.Close()
-		f := openField(t, &open, place(t, set, []int{4, 3}, [3]bool{}, domain.Vec{1, 1, 1}), star(2))
-		w := must(boundary.New(set.Compiler, f, boundary.Faces{{Kind: boundary.Dirichlet, Values: []float64{7}}}))(t)
-		open.Add(w)
+		f := openField(t, place(t, set, []int{4, 3}, [3]bool{}, domain.Vec{1, 1, 1}), star(2))
+		w := open(boundary.New(set.Compiler, f, boundary.Faces{{Kind: boundary.Dirichlet, Values: []float64{7}}}))(t)
 		want := take(t, f)
 		want.each(func(rank, v int, at domain.Vec) { want.set(rank, v, at, scatter(0, rank, v, at)) })
 		want.put(t)
-		at := openStreams(t, &open, f.Placement)
+		at := openStreams(t, f.Placement)
 		done(t, at, w.Set(at))
 		want.each(func(rank, v int, at domain.Vec) {
 			if at[0] < 0 {
@@ -243,19 +218,14 @@ func TestBoundaryAtTheEndsOfTheRange(t *testing.T) {
 			{halo.Int32, math.MinInt32}, {halo.Int32, math.MaxInt32}, {halo.Int64, math.MinInt64},
 			{halo.Float32, math.MaxFloat32}, {halo.Float32, math.Inf(-1)}, {halo.Float64, math.MaxFloat64},
 		} {
-			var open streams.Resources
 			s := star(2)
 			s.Element = c.element
-			f := openField(t, &open, place(t, set, []int{1, 3}, [3]bool{}, domain.Vec{1, 1, 1}), s)
-			w := must(boundary.New(set.Compiler, f, boundary.Faces{{Kind: boundary.Dirichlet, Values: []float64{c.value}}}))(t)
-			open.Add(w)
-			at := openStreams(t, &open, f.Placement)
+			f := openField(t, place(t, set, []int{1, 3}, [3]bool{}, domain.Vec{1, 1, 1}), s)
+			w := open(boundary.New(set.Compiler, f, boundary.Faces{{Kind: boundary.Dirichlet, Values: []float64{c.value}}}))(t)
+			at := openStreams(t, f.Placement)
 			done(t, at, w.Set(at))
 			if got := take(t, f).get(0, 0, domain.Vec{-1, 2, 0}); got != c.value {
 				t.Errorf("a wall of %s holds %v, not %v", c.element, got, c.value)
-			}
-			if err := open.Close(); err != nil {
-				t.Error(err)
 			}
 		}
 	})
@@ -264,9 +234,7 @@ func TestBoundaryAtTheEndsOfTheRange(t *testing.T) {
 // Goroutines that share a large face find what one does, and a uniform face is asked for one value, each time.
 func TestProfilesOfLargeFaces(t *testing.T) {
 	testdevices.Each(t, 1, func(t *testing.T, set *testdevices.Set) {
-		var open streams.Resources
-		defer open.Close()
-		f := openField(t, &open, place(t, set, []int{301, 173, 3}, [3]bool{true, false, false}, domain.Vec{1, 1, 1}), star(3))
+		f := openField(t, place(t, set, []int{301, 173, 3}, [3]bool{true, false, false}, domain.Vec{1, 1, 1}), star(3))
 		var walls boundary.Faces
 		asked := 0 // of z+; z- is shared
 		walls[4] = boundary.Condition{Kind: boundary.Dirichlet, Profile: func() boundary.Profile {
@@ -284,9 +252,8 @@ func TestProfilesOfLargeFaces(t *testing.T) {
 				values[0] = -t
 			}
 		}}
-		w := must(boundary.New(set.Compiler, f, walls))(t)
-		open.Add(w)
-		at := openStreams(t, &open, f.Placement)
+		w := open(boundary.New(set.Compiler, f, walls))(t)
+		at := openStreams(t, f.Placement)
 		for step := range int64(3) {
 			now := 0.25 * float64(step)
 			done(t, at, w.Move(0, at[0], step, now))
@@ -308,8 +275,6 @@ func TestProfilesOfLargeFaces(t *testing.T) {
 
 func TestBoundaryRefusals(t *testing.T) {
 	set := testdevices.Host(t, 2)
-	var open streams.Resources
-	defer open.Close()
 	p := place(t, set, []int{4, 4, 4}, [3]bool{false, true, false}, domain.Vec{1, 1, 2})
 	wide, whole, bytes, single := star(3), star(3), star(3), star(3)
 	single.Element = halo.Float32
@@ -341,7 +306,7 @@ func TestBoundaryRefusals(t *testing.T) {
 		{"no kernel", "no kernel", star(3), boundary.Condition{Kind: boundary.Custom}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			_, err := boundary.New(set.Compiler, openField(t, &open, p, c.spec), boundary.Faces{c.left})
+			_, err := boundary.New(set.Compiler, openField(t, p, c.spec), boundary.Faces{c.left})
 			if err == nil || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("got %v, want an error with %q", err, c.says)
 			}

@@ -1,7 +1,6 @@
 package halo_test
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/halox/halox/domain"
@@ -9,7 +8,6 @@ import (
 	"github.com/halox/halox/halo/boundary"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/p2p"
-	"github.com/halox/halox/streams"
 )
 
 // What is closed, or was never there, is refused before it comes near a device, which
@@ -18,10 +16,8 @@ func TestClosedThingsAreRefused(t *testing.T) {
 	testdevices.Each(t, 2, func(t *testing.T, set *testdevices.Set) {
 		p := place(t, set, []int{4, 4}, [3]bool{}, domain.Vec{1, 2, 1})
 		plan := must(halo.NewPlan(p, set.Links, p2p.Auto, star(2)))(t)
-		var open streams.Resources
-		defer open.Close()
-		at := openStreams(t, &open, p)
-		live, gone := openField(t, &open, p, star(2)), openField(t, &open, p, star(2))
+		at := openStreams(t, p)
+		live, gone := openField(t, p, star(2)), openField(t, p, star(2))
 		one := func(domain.Vec) float64 { return 1 }
 		if err := halo.FillPoints(gone, one); err != nil { // it has a stage that closes with it
 			t.Fatal(err)
@@ -30,7 +26,7 @@ func TestClosedThingsAreRefused(t *testing.T) {
 		walls := must(boundary.New(set.Compiler, live, wall))(t)
 		sum := must(halo.NewReduction(live, set.Compiler, halo.Sum))(t)
 		reverse := must(halo.NewAccumulator(plan, set.Compiler, live))(t)
-		lost := openField(t, &open, p, star(2)) // closed before what was made for it
+		lost := openField(t, p, star(2)) // closed before what was made for it
 		lostWalls := must(boundary.New(set.Compiler, lost, wall))(t)
 		lostSum := must(halo.NewReduction(lost, set.Compiler, halo.Sum))(t)
 		lostExchange := must(halo.NewExchanger(plan, set.Compiler, lost))(t)
@@ -69,54 +65,9 @@ func TestClosedThingsAreRefused(t *testing.T) {
 			{"a component of a closed field", closed, errorOf(gone.Component(0))},
 			{"a closed reverse exchange", "is closed", reverse.Exchange(at)},
 		} {
-			if c.err == nil || !strings.Contains(c.err.Error(), c.says) {
-				t.Errorf("%s: got %v, want an error with %q", c.name, c.err, c.says)
-			}
+			refuses(t, c.name, c.err, c.says)
 		}
 		done(t, at, halo.FillPoints(live, one), set.Devices[0].Err())
 		done(t, at, lostWalls.Close(), lostSum.Close(), lostExchange.Close(), lostReverse.Close())
 	})
-}
-
-func TestStreamsThatDoNotSuit(t *testing.T) {
-	set := testdevices.Host(t, 2)
-	p := place(t, set, []int{4, 4}, [3]bool{}, domain.Vec{1, 2, 1})
-	var open streams.Resources
-	defer open.Close()
-	f := openField(t, &open, p, star(2))
-	at := openStreams(t, &open, p)
-	walls := must(boundary.New(set.Compiler, f, boundary.Faces{}))(t)
-	for says, at := range map[string][]*streams.Stream{
-		"0 streams for 2 subdomains":     nil,
-		"3 streams for 2 subdomains":     {at[0], at[1], at[0]},
-		"no stream for subdomain 1":      {at[0], nil},
-		"stream for subdomain 0 is one ": {at[1], at[0]},
-	} {
-		if err := walls.Set(at); err == nil || !strings.Contains(err.Error(), says) {
-			t.Errorf("got %v, want an error with %q", err, says)
-		}
-	}
-}
-
-// A copy between fields that differ in more than their names is refused.
-func TestCopyToRefusals(t *testing.T) {
-	set := testdevices.Host(t, 2)
-	var open streams.Resources
-	defer open.Close()
-	p := place(t, set, []int{4, 4}, [3]bool{}, domain.Vec{1, 2, 1})
-	src := openField(t, &open, p, star(2))
-	whole, named := star(2), star(2)
-	whole.Element, named.Name = halo.Int64, "v"
-	for name, dst := range map[string]*halo.Field{
-		"another element":    openField(t, &open, p, whole),
-		"fewer subdomains":   openField(t, &open, place(t, set, []int{4, 4}, [3]bool{}, domain.Vec{1, 1, 1}), star(2)),
-		"an equal placement": openField(t, &open, place(t, set, []int{4, 4}, [3]bool{}, domain.Vec{1, 2, 1}), star(2)),
-	} {
-		if err := halo.CopyTo(dst, src); err == nil || !strings.Contains(err.Error(), "another Spec or placement") {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-	if err := halo.CopyTo(openField(t, &open, p, named), src); err != nil {
-		t.Errorf("another name: %v", err)
-	}
 }

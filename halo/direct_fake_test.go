@@ -27,15 +27,12 @@ func fakeGPUs(t *testing.T) *testdevices.Set {
 func TestNoMessagesAreNoKernel(t *testing.T) {
 	set := fakeGPUs(t)
 	p := place(t, set, []int{8, 6, 8}, [3]bool{}, domain.Vec{1, 1, 1})
-	var open streams.Resources
-	defer open.Close()
-	f := openField(t, &open, p, star(3))
-	x := must(halo.NewExchanger(must(halo.NewPlan(p, set.Links, p2p.Direct, star(3)))(t), set.Compiler, f))(t)
-	open.Add(x)
+	f := openField(t, p, star(3))
+	x := open(halo.NewExchanger(must(halo.NewPlan(p, set.Links, p2p.Direct, star(3)))(t), set.Compiler, f))(t)
 	if x.IsDirect() {
 		t.Error("the exchange is one kernel a GPU")
 	}
-	at := openStreams(t, &open, p)
+	at := openStreams(t, p)
 	done(t, at, x.Exchange(at), x.Start(at), x.Wait(at))
 }
 
@@ -46,19 +43,16 @@ func TestDirectExchangeIsChecked(t *testing.T) {
 	p := place(t, set, []int{8, 6, 8}, [3]bool{true, true, true}, domain.Vec{1, 1, 2})
 	s := star(3)
 	s.Connectivity = halo.Corners
-	var open streams.Resources
-	defer open.Close()
-	f := openField(t, &open, p, s)
+	f := openField(t, p, s)
 	plan := must(halo.NewPlan(p, set.Links, p2p.Direct, s))(t)
 	if len(plan.Messages) != 4 {
 		t.Errorf("%d messages: each GPU has one for itself and one for the other", len(plan.Messages))
 	}
-	x := must(halo.NewExchanger(plan, set.Compiler, f))(t)
-	open.Add(x)
+	x := open(halo.NewExchanger(plan, set.Compiler, f))(t)
 	if !x.IsDirect() {
 		t.Fatal("the exchange is no kernel a GPU")
 	}
-	at := openStreams(t, &open, p)
+	at := openStreams(t, p)
 	done(t, at, x.ExchangeRank(0, at[0]), x.ExchangeRank(1, at[1]), x.Exchange(at), x.Start(at), x.Wait(at))
 	done(t, at, x.BeginRank(0, at[0]), x.BeginRank(1, at[1]), x.EndRank(1, at[1]), x.EndRank(0, at[0]))
 	refuses(t, "half of a rank before the first", x.BeginRank(-1, at[0]), "rank -1 of 2")

@@ -1,6 +1,7 @@
 package halo_test
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 	"slices"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
+	"github.com/halox/halox/halo/boundary"
 	"github.com/halox/halox/halo/halotest"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/p2p"
@@ -21,24 +23,20 @@ import (
 const testLimit = 30 * time.Second
 
 // place cuts a grid and gives subdomain i to device i of the set, around.
-func place(t rapid.TB, set *testdevices.Set, size []int, periodic [3]bool, parts domain.Vec) *halo.Placement {
-	g, err := domain.NewGrid(size, periodic)
-	if err != nil {
-		t.Fatal(err)
-	}
-	d, err := domain.Decompose(g, parts)
-	if err != nil {
-		t.Fatal(err)
-	}
+func place(t tb, set *testdevices.Set, size []int, periodic [3]bool, parts domain.Vec) *halo.Placement {
+	return placeOn(t, set, cut(t, size, periodic, parts))
+}
+
+func placeOn(t tb, set *testdevices.Set, d *domain.Decomposition) *halo.Placement {
 	var devices []*streams.Device
 	for i := range d.Subdomains {
 		devices = append(devices, set.Devices[i%len(set.Devices)])
 	}
-	p, err := halo.Place(d, devices)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
+	return must(halo.Place(d, devices))(t)
+}
+
+func cut(t tb, size []int, periodic [3]bool, parts domain.Vec) *domain.Decomposition {
+	return must(domain.Decompose(must(domain.NewGrid(size, periodic))(t), parts))(t)
 }
 
 // drawSpec draws a field that fits the placement.
@@ -85,32 +83,45 @@ func byStart(x *halo.Exchanger, at []*streams.Stream) error {
 }
 
 // byTransfers returns what carries out an exchange message by message, as schemes of
-// several threads do. A sender waits for its receiver on the device.
-func byTransfers(t rapid.TB, plan *halo.Plan) way {
-	group := streams.NewWorkerGroup(1, testLimit)
-	var ready []*streams.Event
-	for _, d := range plan.Placement.Devices {
-		e, err := d.NewEvent()
-		if err != nil {
-			t.Fatal(err)
+// several threads do. Within a process a sender waits for its receiver on the device.
+func byTransfers(t tb, plan *halo.Plan) way {
+	ready := make([]*streams.Event, len(plan.Placement.Devices))
+	for rank, d := range plan.Placement.Devices {
+		if d != nil {
+			ready[rank] = must(d.NewEvent())(t)
 		}
-		ready = append(ready, e)
 	}
-	return func(x *halo.Exchanger, at []*streams.Stream) error {
+	return func(x *halo.Exchanger, at []*streams.Stream) (err error) {
 		for rank, s := range at {
-			if err := s.Record(ready[rank]); err != nil {
-				return err
+			if s != nil {
+				err = errors.Join(err, s.Record(ready[rank]))
 			}
 		}
+		for _, m := range plan.Messages {
+			if at[m.From] != nil && at[m.To] != nil {
+				err = errors.Join(err, at[m.From].Wait(ready[m.To]))
+			}
+		}
+		return errors.Join(err, transfers(plan)(x, at))
+	}
+}
+
+// transfers returns what sends and receives all messages, with no wait for receivers.
+func transfers(plan *halo.Plan) way {
+	group := streams.NewWorkerGroup(1, testLimit)
+	return func(x *halo.Exchanger, at []*streams.Stream) error {
 		for i, m := range plan.Messages {
-			if err := at[m.From].Wait(ready[m.To]); err != nil {
-				return err
+			if at[m.From] == nil {
+				continue
 			}
 			if err := x.Transfer(i).Send(at[m.From]); err != nil {
 				return err
 			}
 		}
 		for i, m := range plan.Messages {
+			if at[m.To] == nil {
+				continue
+			}
 			if err := x.Transfer(i).Receive(group, at[m.To]); err != nil {
 				return err
 			}
@@ -131,32 +142,19 @@ func inTurn(first, n int) func(round, rank int) bool {
 func TestExchangeAgreesWithGeometry(t *testing.T) {
 	testdevices.Each(t, 5, func(t *testing.T, set *testdevices.Set) {
 		rapid.Check(t, func(t *rapid.T) {
-			dims := rapid.IntRange(2, 3).Draw(t, "dims")
-			var periodic [3]bool
-			size, parts := make([]int, dims), domain.Vec{1, 1, 1}
-			for a := range dims {
-				size[a] = rapid.IntRange(1, 12).Draw(t, "size")
-				periodic[a] = rapid.Bool().Draw(t, "periodic")
-				parts[a] = rapid.IntRange(1, min(3, size[a])).Draw(t, "parts")
-			}
 			c := halotest.Case{
-				Placement: place(t, set, size, periodic, parts), Links: set.Links, Compiler: set.Compiler,
-				Path: rapid.SampledFrom([]p2p.Path{p2p.Peer, p2p.Staged, p2p.Direct}).Draw(t, "path"),
+				Placement: drawPlace(t, set, 12), Links: set.Links, Compiler: set.Compiler,
+				Path: rapid.SampledFrom(paths).Draw(t, "path"),
 			}
 			for i := range rapid.IntRange(1, 3).Draw(t, "fields") {
 				c.Specs = append(c.Specs, drawSpec(t, i, c.Placement))
 			}
-			plan, err := halo.NewPlan(c.Placement, c.Links, c.Path, c.Specs...)
-			if err != nil {
-				t.Fatal(err)
-			}
+			plan := must(halo.NewPlan(c.Placement, c.Links, c.Path, c.Specs...))(t)
 			c.Exchange = rapid.SampledFrom([]way{nil, byStart, byTransfers(t, plan)}).Draw(t, "way")
 			if n := len(c.Placement.Subdomains); rapid.Bool().Draw(t, "somebody late") {
 				c.Late = inTurn(rapid.IntRange(0, n-1).Draw(t, "late"), n)
 			}
-			if err := c.Run(); err != nil {
-				t.Fatal(err)
-			}
+			done(t, nil, c.Run())
 		})
 	})
 }
@@ -164,6 +162,39 @@ func TestExchangeAgreesWithGeometry(t *testing.T) {
 // star is a field of doubles with one layer of ghosts.
 func star(dims int) halo.Spec {
 	return halo.Spec{Name: "u", Element: halo.Float64, Width: domain.UniformRadius(dims, 1)}
+}
+
+// exchangeCase is a grid, its cut and the fields on it.
+type exchangeCase struct {
+	name     string
+	size     []int
+	periodic [3]bool
+	parts    domain.Vec
+	specs    []halo.Spec
+}
+
+// exchangeCases checks exchanges along all paths and in the named ways, and has each subdomain late once.
+func exchangeCases(t *testing.T, set *testdevices.Set, cases []exchangeCase, by ...string) {
+	for _, c := range cases {
+		for _, path := range paths {
+			trial := halotest.Case{
+				Placement: place(t, set, c.size, c.periodic, c.parts), Links: set.Links, Compiler: set.Compiler,
+				Path: path, Specs: c.specs,
+			}
+			n := len(trial.Placement.Subdomains)
+			trial.Rounds, trial.Late = n+1, inTurn(0, n)
+			plan := must(halo.NewPlan(trial.Placement, set.Links, path, c.specs...))(t)
+			ways := map[string]way{"exchange": nil, "start": byStart, "transfers": byTransfers(t, plan)}
+			for _, by := range by {
+				trial.Exchange = ways[by]
+				t.Run(fmt.Sprintf("%s/path=%s/by=%s", c.name, path, by), func(t *testing.T) {
+					if err := trial.Run(); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+		}
+	}
 }
 
 // The cases that a draw may miss: every direction, messages one way only, where
@@ -180,13 +211,7 @@ func TestExchangeCases(t *testing.T) {
 	thin.Connectivity = halo.Corners
 	around := [3]bool{true, true, true}
 	testdevices.Each(t, 5, func(t *testing.T, set *testdevices.Set) {
-		for _, c := range []struct {
-			name     string
-			size     []int
-			periodic [3]bool
-			parts    domain.Vec
-			specs    []halo.Spec
-		}{
+		exchangeCases(t, set, []exchangeCase{
 			{"every direction", []int{7, 5, 4}, around, domain.Vec{3, 2, 2}, []halo.Spec{all}},
 			{"its own neighbour", []int{3, 4, 5}, around, domain.Vec{1, 1, 1}, []halo.Spec{all}},
 			{"a ring of two", []int{5, 6, 4}, around, domain.Vec{1, 2, 1}, []halo.Spec{all}},
@@ -199,25 +224,7 @@ func TestExchangeCases(t *testing.T) {
 			{"packed downwards", []int{4, 5, 6}, [3]bool{}, domain.Vec{2, 1, 1}, []halo.Spec{down}},
 			{"rows that end in ghosts", []int{4, 5, 6}, [3]bool{true, false, false}, domain.Vec{1, 1, 2}, []halo.Spec{star(3)}},
 			{"many arrays", []int{4, 5, 6}, [3]bool{}, domain.Vec{2, 1, 2}, []halo.Spec{soa, staggered}},
-		} {
-			for _, path := range []p2p.Path{p2p.Peer, p2p.Direct, p2p.Staged} {
-				trial := halotest.Case{
-					Placement: place(t, set, c.size, c.periodic, c.parts), Links: set.Links, Compiler: set.Compiler,
-					Path: path, Specs: c.specs,
-				}
-				n := len(trial.Placement.Subdomains)
-				trial.Rounds, trial.Late = n+1, inTurn(0, n)
-				plan := must(halo.NewPlan(trial.Placement, set.Links, path, c.specs...))(t)
-				for by, exchange := range map[string]way{"exchange": nil, "start": byStart, "transfers": byTransfers(t, plan)} {
-					trial.Exchange = exchange
-					t.Run(fmt.Sprintf("%s/path=%s/by=%s", c.name, path, by), func(t *testing.T) {
-						if err := trial.Run(); err != nil {
-							t.Error(err)
-						}
-					})
-				}
-			}
-		}
+		}, "exchange", "start", "transfers")
 	})
 }
 
@@ -259,25 +266,6 @@ func TestPlan(t *testing.T) {
 				t.Errorf("%d messages, %d contiguous, %d bytes over %q", len(plan.Messages), contiguous, plan.Bytes(), plan.Path())
 			}
 		})
-	}
-}
-
-// All that one subdomain sends to another, or to itself, is one message: of 62 directions between subdomains of 4 slabs whose grid is periodic along x and
-// y, 10 pairs.
-func TestOneMessageToEachNeighbour(t *testing.T) {
-	set := testdevices.Host(t, 4)
-	p := place(t, set, []int{8, 6, 16}, [3]bool{true, true, false}, domain.Vec{1, 1, 4})
-	s := star(3)
-	s.Connectivity = halo.Edges
-	for _, path := range []p2p.Path{p2p.Direct, p2p.Peer, p2p.Staged} {
-		plan := must(halo.NewPlan(p, set.Links, path, s))(t)
-		pairs := map[[2]int]bool{}
-		for _, m := range plan.Messages {
-			pairs[[2]int{m.From, m.To}] = true
-		}
-		if len(plan.Messages) != 10 || len(pairs) != 10 {
-			t.Errorf("path %s: %d messages between %d pairs", path, len(plan.Messages), len(pairs))
-		}
 	}
 }
 
@@ -338,22 +326,26 @@ func TestWhatIsJoined(t *testing.T) {
 // Bad use gets an error that says what to change.
 func TestRefusals(t *testing.T) {
 	set := testdevices.Host(t, 2)
-	var open streams.Resources
-	defer open.Close()
 	size, parts := []int{8, 8, 2}, domain.Vec{1, 1, 2}
 	p, good := place(t, set, size, [3]bool{}, parts), star(3)
 	plan := must(halo.NewPlan(p, set.Links, p2p.Auto, good))(t)
-	f := openField(t, &open, p, good)
+	f := openField(t, p, good)
 	x := must(halo.NewExchanger(plan, set.Compiler, f))(t)
-	at := openStreams(t, &open, p)
-	spec := func(change func(s *halo.Spec)) error {
+	at := openStreams(t, p)
+	changed := func(change func(s *halo.Spec)) halo.Spec {
 		s := good
 		change(&s)
-		return errorOf(halo.NewField(p, s))
+		return s
 	}
-	narrow := good
-	narrow.Element = halo.Float32
-	g, other := openField(t, &open, p, narrow), openField(t, &open, place(t, set, size, [3]bool{}, parts), good)
+	spec := func(change func(s *halo.Spec)) error { return errorOf(halo.NewField(p, changed(change))) }
+	g := openField(t, p, changed(func(s *halo.Spec) { s.Element = halo.Float32 }))
+	opaque := openField(t, p, changed(func(s *halo.Spec) { s.Element = halo.Bytes(8) }))
+	named := openField(t, p, changed(func(s *halo.Spec) { s.Name = "v" }))
+	other := openField(t, place(t, set, size, [3]bool{}, parts), good)
+	alone := openField(t, place(t, set, size, [3]bool{}, domain.Vec{1, 1, 1}), good)
+	sum := open(halo.NewReduction(f, set.Compiler, halo.Sum))(t)
+	walls := open(boundary.New(set.Compiler, f, boundary.Faces{}))(t)
+	all, swapped := p.Grid.Box(), []*streams.Stream{at[1], at[0]}
 	for name, c := range map[string]struct {
 		says string
 		err  error
@@ -368,18 +360,38 @@ func TestRefusals(t *testing.T) {
 		"a field of another element":   {"float32", errorOf(halo.NewExchanger(plan, set.Compiler, g))},
 		"a field of another placement": {"another placement", errorOf(halo.NewExchanger(plan, set.Compiler, other))},
 		"too few fields":               {"0 fields", errorOf(halo.NewExchanger(plan, set.Compiler))},
-		"Wait before Start":            {"call Start", x.Wait(at)},
-		"too few streams":              {"1 streams for 2", x.Start(at[:1])},
-		"a stream of another device": {"stream for subdomain 0 is one of device host 1",
-			x.Start([]*streams.Stream{at[1], at[0]})},
-		"Start":                  {"", x.Start(at)},
-		"Start twice":            {"call Wait", x.Start(at)},
-		"Wait":                   {"", x.Wait(at)},
-		"Close":                  {"", x.Close()},
-		"a closed exchanger":     {"closed", x.Start(at)},
-		"too few values":         {"3 elements", halo.Read(make([]int64, 3), f, p.Grid.Box())},
-		"values of another size": {"4 bytes", halo.Read(make([]float32, p.Grid.Points()), f, p.Grid.Box())},
-		"no such component":      {"component 1", errorOf(f.Component(1))},
+		"accumulate another element":   {"float32", errorOf(halo.NewAccumulator(plan, set.Compiler, g))},
+		"accumulate no numbers": {"no number", errorOf(halo.NewAccumulator(
+			must(halo.NewPlan(p, set.Links, p2p.Auto, opaque.Spec))(t), set.Compiler, opaque))},
+		"no such operation":        {"sum, min, max or l2", errorOf(halo.NewReduction(f, set.Compiler, "mean"))},
+		"a sum of no numbers":      {`"8 bytes" is no number`, errorOf(halo.NewReduction(opaque, set.Compiler, halo.Sum))},
+		"a sum on too few streams": {"1 streams for 2", sum.Queue(at[:1])},
+		"a sum on other devices":   {"stream for subdomain 0 is one of device host 1", sum.Queue(swapped)},
+		"walls on no streams":      {"0 streams for 2 subdomains", walls.Set(nil)},
+		"walls on too many":        {"3 streams for 2 subdomains", walls.Set([]*streams.Stream{at[0], at[1], at[0]})},
+		"walls on a nil stream":    {"no stream for subdomain 1", walls.Set([]*streams.Stream{at[0], nil})},
+		"walls on other devices":   {"stream for subdomain 0 is one ", walls.Set(swapped)},
+		"copy another element":     {"another Spec or placement", halo.CopyTo(g, f)},
+		"copy fewer subdomains":    {"another Spec or placement", halo.CopyTo(alone, f)},
+		"copy an equal placement":  {"another Spec or placement", halo.CopyTo(other, f)},
+		"copy another name":        {"", halo.CopyTo(named, f)},
+		"write too few values":     {"3 elements", halo.Write(f, all, make([]float64, 3))},
+		"write another size":       {"4 bytes", halo.Write(f, all, make([]float32, all.Points()))},
+		"write outside":            {"[1,9)", halo.Write(f, all.Shift(domain.Vec{1, 0, 0}), make([]float64, all.Points()))},
+		"read too few values":      {"3 elements", halo.Read(make([]int64, 3), f, all)},
+		"read another size":        {"4 bytes", halo.Read(make([]float32, all.Points()), f, all)},
+		"no such component":        {"component 1", errorOf(f.Component(1))},
+		"measure no devices":       {"no devices", errorOf(halo.Measure(t.Context(), nil, set.Links, set.Compiler, ""))},
+		"a model of no devices": {"no devices",
+			errorOf(halo.LinkModel(t.Context(), nil, set.Links, set.Compiler, "", t.TempDir()))},
+		"Wait before Start":          {"call Start", x.Wait(at)},
+		"too few streams":            {"1 streams for 2", x.Start(at[:1])},
+		"a stream of another device": {"stream for subdomain 0 is one of device host 1", x.Start(swapped)},
+		"Start":                      {"", x.Start(at)},
+		"Start twice":                {"call Wait", x.Start(at)},
+		"Wait":                       {"", x.Wait(at)},
+		"Close":                      {"", x.Close()},
+		"a closed exchanger":         {"closed", x.Start(at)},
 	} {
 		if c.says != "" {
 			refuses(t, name, c.err, c.says)
@@ -397,27 +409,20 @@ func TestAnExchangeMakesNothing(t *testing.T) {
 	a.Connectivity, b.Name, b.Components = halo.Corners, "v", 3
 	t.Setenv("HALOX_CACHE", t.TempDir())
 	c := typed(particle(t), halo.Edges)
-	for _, path := range []p2p.Path{p2p.Peer, p2p.Direct, p2p.Staged} {
+	for _, path := range paths {
 		t.Run("path="+string(path), func(t *testing.T) {
 			plan := must(halo.NewPlan(p, set.Links, path, a, b, c))(t)
-			var open streams.Resources
-			defer open.Close()
 			var fields []*halo.Field
 			for _, s := range plan.Specs {
-				fields = append(fields, openField(t, &open, p, s))
+				fields = append(fields, openField(t, p, s))
 			}
-			x := must(halo.NewExchanger(plan, set.Compiler, fields...))(t)
-			open.Add(x)
-			at := openStreams(t, &open, p)
+			x := open(halo.NewExchanger(plan, set.Compiler, fields...))(t)
+			at := openStreams(t, p)
 			before := runtime.NumGoroutine()
 			n := testing.AllocsPerRun(20, func() {
-				if err := x.Exchange(at); err != nil {
-					t.Fatal(err)
-				}
+				done(t, nil, x.Exchange(at))
 				for _, s := range at { // or the queues fill up
-					if err := s.Sync(testLimit); err != nil {
-						t.Fatal(err)
-					}
+					done(t, nil, s.Sync(testLimit))
 				}
 			})
 			if n > 0 {

@@ -124,10 +124,7 @@ func FuzzExchange(f *testing.F) {
 		for i := range 1 + d.upTo(2) {
 			c.Specs = append(c.Specs, d.spec(t, i, c.Placement))
 		}
-		plan, err := halo.NewPlan(c.Placement, c.Links, c.Path, c.Specs...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		plan := must(halo.NewPlan(c.Placement, c.Links, c.Path, c.Specs...))(t)
 		c.Exchange = []way{nil, byStart, byTransfers(t, plan)}[d.upTo(2)]
 		if err := c.Run(); err != nil {
 			t.Fatalf("%v over %+v: %v", c.Specs, c.Placement.Grid, err)
@@ -241,10 +238,7 @@ func (d *dice) anyPlace(t *testing.T, set *testdevices.Set) *halo.Placement {
 	for i := range cut.Subdomains {
 		devices = append(devices, set.Devices[i%len(set.Devices)])
 	}
-	p, err := halo.Place(cut, devices)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must(halo.Place(cut, devices))(t)
 	return p
 }
 

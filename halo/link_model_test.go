@@ -3,7 +3,6 @@ package halo_test
 import (
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/halox/halox/halo"
@@ -11,24 +10,13 @@ import (
 	"github.com/halox/halox/p2p"
 )
 
-func TestMeasureOfNoDevices(t *testing.T) {
-	set := testdevices.Host(t, 1)
-	_, err1 := halo.Measure(t.Context(), nil, set.Links, set.Compiler, "")
-	_, err2 := halo.LinkModel(t.Context(), nil, set.Links, set.Compiler, "", t.TempDir())
-	for _, err := range []error{err1, err2} {
-		if err == nil || !strings.Contains(err.Error(), "no devices") {
-			t.Error(err)
-		}
-	}
-}
-
 // Every path of every link gets a time that does not fall with the size.
 func TestMeasure(t *testing.T) {
 	testdevices.Each(t, 3, func(t *testing.T, set *testdevices.Set) {
 		r := must(halo.Measure(t.Context(), set.Devices, set.Links, set.Compiler, ""))(t)
 		for _, from := range set.Devices {
 			for _, to := range set.Devices {
-				for _, path := range []p2p.Path{p2p.Peer, p2p.Direct, p2p.Staged} {
+				for _, path := range paths {
 					link := set.Links.Between(from, to)
 					want := link != nil && (link.Usable || path == p2p.Staged) || from == to && path == p2p.Direct
 					for _, packed := range []bool{false, true} {
@@ -70,9 +58,7 @@ func TestLinkModelIsMeasuredOnce(t *testing.T) {
 			t.Error("they were measured twice")
 		}
 		files, _ := filepath.Glob(filepath.Join(folder, "links-*.json"))
-		if err := os.WriteFile(files[0], []byte("{"), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		done(t, nil, os.WriteFile(files[0], []byte("{"), 0o644))
 		rates()
 	})
 }

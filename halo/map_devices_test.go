@@ -20,19 +20,6 @@ func closed(n int) (d []*streams.Device) {
 	return d
 }
 
-func cut(t testing.TB, size []int, periodic [3]bool, parts domain.Vec) *domain.Decomposition {
-	t.Helper()
-	g, err := domain.NewGrid(size, periodic)
-	if err != nil {
-		t.Fatal(err)
-	}
-	d, err := domain.Decompose(g, parts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return d
-}
-
 var oneLayer = halo.Spec{Name: "u", Element: halo.Float64, Width: domain.UniformRadius(2, 1)}
 
 // islands is what messages cost where devices of one island are near each other.

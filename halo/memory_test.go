@@ -28,7 +28,7 @@ func TestADryRunHoldsWhatFieldsAndExchangersDo(t *testing.T) {
 			"components": {{Name: "u", Element: halo.Float64, Width: domain.UniformRadius(3, 2), Connectivity: halo.Corners}, {Name: "v", Element: halo.Float32, Components: 3, SoA: true, Width: domain.UniformRadius(3, 1), Stagger: [3]bool{true, false, false}}},
 			"typed":      {typed(particle(t), halo.Faces), star(3)},
 		} {
-			for _, path := range []p2p.Path{p2p.Peer, p2p.Staged, p2p.Direct} {
+			for _, path := range paths {
 				p := place(t, set, []int{9, 8, 7}, [3]bool{true, false, false}, domain.Vec{1, 2, 2})
 				plan := must(halo.NewPlan(p, set.Links, path, specs...))(t)
 				peaks(p)
@@ -74,17 +74,19 @@ func peaks(p *halo.Placement) (all []streams.Held) {
 // held returns the most that fields, which are filled and read, and an exchanger take of the devices.
 func held(t *testing.T, p *halo.Placement, plan *halo.Plan, set *testdevices.Set, specs []halo.Spec) []streams.Held {
 	t.Helper()
-	var open streams.Resources
+	var all streams.Resources
 	var fields []*halo.Field
 	for _, s := range specs {
-		fields = append(fields, openField(t, &open, p, s))
+		f := must(halo.NewField(p, s))(t)
+		fields = append(fields, f)
+		all.Add(f)
 	}
 	if !specs[0].IsTyped() {
 		done(t, nil, halo.FillPoints(fields[0], func(domain.Vec) float64 { return 1 }))
 		must(halo.ReadAll[float64](fields[0]))(t)
 	}
-	open.Add(must(halo.NewExchanger(plan, set.Compiler, fields...))(t))
-	done(t, nil, open.Close())
+	all.Add(must(halo.NewExchanger(plan, set.Compiler, fields...))(t))
+	done(t, nil, all.Close())
 	return peaks(p)
 }
 
@@ -103,10 +105,9 @@ func TestMemoryOfStagedFaces(t *testing.T) {
 	} {
 		plan := must(halo.NewPlan(p, set.Links, p2p.Staged, c.specs...))(t)
 		dry := p.DryRun()
-		var open streams.Resources
 		var fields []*halo.Field
 		for _, s := range c.specs {
-			fields = append(fields, openField(t, &open, dry, s))
+			fields = append(fields, openField(t, dry, s))
 		}
 		must(halo.NewExchanger(plan.On(dry), set.Compiler, fields...))(t)
 		if now := dry.Devices[1].Held(); now.Pinned != c.pinned {

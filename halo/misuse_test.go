@@ -26,23 +26,20 @@ func refuses(t *testing.T, name string, err error, says string) {
 }
 
 // stack is two subdomains with a field and its exchange.
-func stack(t *testing.T, set *testdevices.Set, open *streams.Resources) (*halo.Placement, *halo.Field, *halo.Exchanger, []*streams.Stream) {
+func stack(t *testing.T, set *testdevices.Set) (*halo.Placement, *halo.Field, *halo.Exchanger, []*streams.Stream) {
 	t.Helper()
 	p := place(t, set, []int{4, 4, 6}, [3]bool{}, domain.Vec{1, 1, 2})
-	f := openField(t, open, p, star(3))
+	f := openField(t, p, star(3))
 	plan := must(halo.NewPlan(p, set.Links, p2p.Auto, star(3)))(t)
-	x := must(halo.NewExchanger(plan, set.Compiler, f))(t)
-	open.Add(x)
-	return p, f, x, openStreams(t, open, p)
+	x := open(halo.NewExchanger(plan, set.Compiler, f))(t)
+	return p, f, x, openStreams(t, p)
 }
 
 // After a Start that queued only a part, nobody is told that ghosts have come.
 func TestAFailedStartCannotBeWaitedFor(t *testing.T) {
 	set := testdevices.Host(t, 2)
-	var open streams.Resources
-	defer open.Close()
-	p, f, x, at := stack(t, set, &open)
-	broken := openStreams(t, &open, p)
+	p, f, x, at := stack(t, set)
+	broken := openStreams(t, p)
 	done(t, at, x.Exchange(at), broken[1].Close())
 	if err := x.Start(broken); err == nil {
 		t.Fatal("a closed stream was taken")
@@ -56,15 +53,13 @@ func TestAFailedStartCannotBeWaitedFor(t *testing.T) {
 // A field that is under way stays open, and so does the one that it is a component of.
 func TestAFieldUnderWayIsNotClosed(t *testing.T) {
 	set := testdevices.Host(t, 2)
-	var open streams.Resources
-	defer open.Close()
 	p := place(t, set, []int{4, 4, 6}, [3]bool{}, domain.Vec{1, 1, 2})
 	many := star(3)
 	many.SoA, many.Components = true, 2
-	whole := openField(t, &open, p, many)
+	whole := openField(t, p, many)
 	one := must(whole.Component(1))(t)
 	x := must(halo.NewExchanger(must(halo.NewPlan(p, set.Links, p2p.Auto, one.Spec))(t), set.Compiler, one))(t)
-	at := openStreams(t, &open, p)
+	at := openStreams(t, p)
 	done(t, at, x.Start(at))
 	for _, f := range []*halo.Field{whole, one} {
 		refuses(t, "close a field under way", f.Close(), "call Wait before Close")
@@ -82,9 +77,7 @@ func TestAFieldUnderWayIsNotClosed(t *testing.T) {
 // An exchanger stays open between Start and Wait, as its fields do, and so does an accumulator.
 func TestACloseInPlaceOfWait(t *testing.T) {
 	set := testdevices.Host(t, 2)
-	var open streams.Resources
-	defer open.Close()
-	p, f, x, at := stack(t, set, &open)
+	p, f, x, at := stack(t, set)
 	back := must(halo.NewAccumulator(must(halo.NewPlan(p, set.Links, p2p.Auto, star(3)))(t), set.Compiler, f))(t)
 	for name, x := range map[string]interface {
 		Start(at []*streams.Stream) error
@@ -104,9 +97,7 @@ func kernelsOf(_, _ []*streams.Kernel, err error) error { return err }
 // What is not there is refused before it comes near a device.
 func TestWhatIsNilIsRefused(t *testing.T) {
 	set := testdevices.Host(t, 2)
-	var open streams.Resources
-	defer open.Close()
-	p, f, x, at := stack(t, set, &open)
+	p, f, x, at := stack(t, set)
 	d := p.Decomposition
 	empty := &halo.Placement{Decomposition: d, Devices: make([]*streams.Device, 2)}
 	plan := must(halo.NewPlan(p, set.Links, p2p.Auto, star(3)))(t)
@@ -204,13 +195,10 @@ func TestWhatIsNilIsRefused(t *testing.T) {
 // So is a rank that there is not, and what is not there of ghosts and wide halos.
 func TestRanksThatAreNotThere(t *testing.T) {
 	set := testdevices.Host(t, 2)
-	var open streams.Resources
-	defer open.Close()
-	p, f, x, at := stack(t, set, &open)
+	p, f, x, at := stack(t, set)
 	wide := must(halo.NewWideHalo(p.Decomposition, domain.Radius{}, 1))(t)
 	refuses(t, "steps by no function", wide.Run(1, nil, nil), "without an exchange or a sweep")
-	ghosts := must(boundary.New(set.Compiler, f, boundary.All(boundary.Condition{Kind: boundary.Neumann})))(t)
-	open.Add(ghosts)
+	ghosts := open(boundary.New(set.Compiler, f, boundary.All(boundary.Condition{Kind: boundary.Neumann})))(t)
 	for _, rank := range []int{-1, 2} {
 		for name, err := range map[string]error{
 			"SetFixed": ghosts.SetFixed(rank, at[0]), "Refresh": ghosts.Refresh(rank, at[0], 0, 0), "Mirror": ghosts.Mirror(rank, at[0]),
@@ -253,9 +241,7 @@ func TestAnExchangeThatFailsSaysSo(t *testing.T) {
 // A caller's function that panics is an error, and the field can still be used.
 func TestAPanicInFillIsAnError(t *testing.T) {
 	set := testdevices.Host(t, 2)
-	var open streams.Resources
-	defer open.Close()
-	_, f, _, _ := stack(t, set, &open)
+	_, f, _, _ := stack(t, set)
 	err := halo.FillPoints(f, func(p domain.Vec) float64 {
 		if p[2] == 1 {
 			panic("no value there")
@@ -303,10 +289,8 @@ func TestAPanicInKernelsIsAnError(t *testing.T) {
 func TestValuesThatAreNoElements(t *testing.T) {
 	set := testdevices.Host(t, 2)
 	p := place(t, set, []int{4, 6}, [3]bool{}, domain.Vec{1, 2, 1})
-	var open streams.Resources
-	defer open.Close()
 	field := func(e halo.Element, components int, soa bool) *halo.Field {
-		return openField(t, &open, p, halo.Spec{Name: "u", Element: e, Components: components, SoA: soa})
+		return openField(t, p, halo.Spec{Name: "u", Element: e, Components: components, SoA: soa})
 	}
 	real, three, arrays := field(halo.Float64, 1, false), field(halo.Float64, 3, false), field(halo.Float64, 3, true)
 	refuses(t, "whole numbers of reals", errorOf(halo.ReadAll[int64](real)), "type int64")
@@ -337,10 +321,8 @@ func TestValuesThatAreNoElements(t *testing.T) {
 func TestArraysThatAreNotThere(t *testing.T) {
 	set := testdevices.Host(t, 2)
 	p := place(t, set, []int{4, 6}, [3]bool{}, domain.Vec{1, 2, 1})
-	var open streams.Resources
-	defer open.Close()
 	field := func(components int, soa bool) *halo.Field {
-		return openField(t, &open, p, halo.Spec{Name: "u", Element: halo.Float64, Components: components, SoA: soa})
+		return openField(t, p, halo.Spec{Name: "u", Element: halo.Float64, Components: components, SoA: soa})
 	}
 	for name, c := range map[string]struct {
 		f               *halo.Field
@@ -368,24 +350,17 @@ func TestArraysThatAreNotThere(t *testing.T) {
 func TestReadSubdomain(t *testing.T) {
 	testdevices.Each(t, 2, func(t *testing.T, set *testdevices.Set) {
 		p := place(t, set, []int{5, 6}, [3]bool{true, true, false}, domain.Vec{1, 2, 1})
-		var open streams.Resources
-		defer open.Close()
 		s := star(2)
 		s.Connectivity = halo.Corners
-		f := openField(t, &open, p, s)
+		f := openField(t, p, s)
 		number := func(q domain.Vec) float64 { return float64(q[0] + 10*q[1]) }
-		x := must(halo.NewExchanger(must(halo.NewPlan(p, set.Links, p2p.Auto, s))(t), set.Compiler, f))(t)
-		open.Add(x)
-		at := openStreams(t, &open, p)
-		if err := halo.FillPoints(f, number); err != nil {
-			t.Fatal(err)
-		}
+		x := open(halo.NewExchanger(must(halo.NewPlan(p, set.Links, p2p.Auto, s))(t), set.Compiler, f))(t)
+		at := openStreams(t, p)
+		done(t, nil, halo.FillPoints(f, number))
 		done(t, at, x.Exchange(at))
 		box := domain.Box{Lo: domain.Vec{-1, 2, 0}, Hi: domain.Vec{6, 7, 1}} // of subdomain 1, which owns [0,5)x[3,6)
 		got := make([]float64, box.Points())
-		if err := halo.ReadSubdomain(got, f, 1, box); err != nil {
-			t.Fatal(err)
-		}
+		done(t, nil, halo.ReadSubdomain(got, f, 1, box))
 		i := 0
 		eachPoint(box, func(q domain.Vec) {
 			if want := number(domain.Vec{(q[0] + 5) % 5, q[1] % 6}); got[i] != want {
@@ -405,9 +380,7 @@ func TestReadSubdomain(t *testing.T) {
 // Filling ends with the context.
 func TestFillEndsWithTheContext(t *testing.T) {
 	set := testdevices.Host(t, 2)
-	var open streams.Resources
-	defer open.Close()
-	_, f, _, _ := stack(t, set, &open)
+	_, f, _, _ := stack(t, set)
 	ctx, cancel := context.WithCancel(t.Context())
 	var rows atomic.Int64
 	err := halo.FillContext(ctx, f, func(int) halo.Row[float64] {

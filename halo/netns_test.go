@@ -24,41 +24,20 @@ const turns = "<rank %d, process %d: exchanges>"
 
 // exchanges has all processes exchange ghosts until one fails.
 func exchanges(p processes) error {
-	grid, err := domain.NewGrid([]int{16, 16, 4 * p.Size()}, [3]bool{false, false, true})
-	if err != nil {
-		return err
-	}
-	cut, err := domain.Decompose(grid, domain.Vec{1, 1, p.Size()})
-	if err != nil {
-		return err
-	}
+	grid := must(domain.NewGrid([]int{16, 16, 4 * p.Size()}, [3]bool{false, false, true}))(here)
+	cut := must(domain.Decompose(grid, domain.Vec{1, 1, p.Size()}))(here)
 	var owners []int
 	devices := make([]*streams.Device, p.Size())
 	for rank := range p.Size() {
 		owners = append(owners, rank)
 	}
 	devices[p.Rank] = p.devices[0]
-	place, err := halo.PlaceAmong(p.Processes, cut, owners, devices)
-	if err != nil {
-		return err
-	}
+	place := must(halo.PlaceAmong(p.Processes, cut, owners, devices))(here)
 	spec := halo.Spec{Name: "u", Element: halo.Float64, Width: domain.UniformRadius(3, 1)}
-	field, err := halo.NewField(place, spec)
-	if err != nil {
-		return err
-	}
-	plan, err := halo.NewPlan(place, p.links, p2p.Auto, spec)
-	if err != nil {
-		return err
-	}
-	x, err := halo.NewExchanger(plan, p.compiler, field)
-	if err != nil {
-		return err
-	}
-	at, err := place.NewStreams()
-	if err != nil {
-		return err
-	}
+	field := must(halo.NewField(place, spec))(here)
+	plan := must(halo.NewPlan(place, p.links, p2p.Auto, spec))(here)
+	x := must(halo.NewExchanger(plan, p.compiler, field))(here)
+	at := must(place.NewStreams())(here)
 	for n, end := 0, time.Now().Add(time.Minute); time.Now().Before(end); n++ {
 		if err := errors.Join(x.Exchange(at), at.Sync(testLimit)); err != nil {
 			return fmt.Errorf("exchange %d: %w", n, err)

@@ -16,44 +16,30 @@ import (
 // triesNetworks has sessions try all networks, name one, and recall what was found.
 func triesNetworks(p processes) error {
 	ctx := context.Background()
-	if err := errors.Join(p.devices[0].Close(), p.devices[1].Close()); err != nil {
-		return err
-	}
+	done(here, nil, errors.Join(p.devices[0].Close(), p.devices[1].Close()))
 	open := func(n mpi.Network) (*halo.Session, error) {
 		return halo.Open(ctx, halo.Devices{Backend: "cuda", Count: 1, Processes: p.Processes, Network: n})
 	}
-	s, err := open(mpi.Auto)
-	if err != nil {
-		return err
-	}
+	s := must(open(mpi.Auto))(here)
 	if within, across := p.Used(); within != mpi.Pieces || across != mpi.Pieces {
 		return fmt.Errorf("before a trial messages take %s and %s", within, across)
 	}
-	trials, err := s.TryNetworks(ctx)
-	if err != nil {
-		return err
-	}
+	trials := must(s.TryNetworks(ctx))(here)
 	for _, t := range trials {
 		fmt.Printf("rank %d: network %s of %q: %s, measured %t\n", p.Rank, t.Network, t.Library, t.Why, t.Within != nil)
 	}
 	best, _ := p.Used()
-	if err := s.Close(); err != nil {
-		return err
-	}
-	if s, err = open(""); err != nil { // which recalls it
-		return err
-	}
+	done(here, nil, s.Close())
+	s = must(open(""))(here) // which recalls it
 	if within, _ := p.Used(); within != best {
 		return fmt.Errorf("the fastest was %s, and %s is taken later", best, within)
 	}
-	if err := s.Close(); err != nil {
-		return err
-	}
+	done(here, nil, s.Close())
 	at := slices.IndexFunc(trials, func(t halo.NetworkTrial) bool { return t.Why != "" && t.Network != mpi.Device })
 	if at < 0 {
 		return named(p, open, mpi.Device)
 	}
-	if s, err = open(trials[at].Network); s != nil && err == nil {
+	if s, err := open(trials[at].Network); s != nil && err == nil {
 		return fmt.Errorf("network %s is taken, which is not to be had: %s", trials[at].Network, trials[at].Why)
 	}
 	return named(p, open, mpi.Device)
@@ -61,10 +47,7 @@ func triesNetworks(p processes) error {
 
 // named has messages take the network that a session names, whatever MPI says of itself.
 func named(p processes, open func(mpi.Network) (*halo.Session, error), n mpi.Network) error {
-	s, err := open(n)
-	if err != nil {
-		return err
-	}
+	s := must(open(n))(here)
 	if within, across := p.Used(); within != n || across != n {
 		return fmt.Errorf("messages take %s and %s, and %s was named", within, across, n)
 	}

@@ -48,9 +48,7 @@ func TestProcessesOnGPUs(t *testing.T) {
 	if err != nil || len(platform.Devices()) < 2 {
 		t.Skip("SKIPPED: no two GPUs: ", err)
 	}
-	if err := platform.Close(); err != nil {
-		t.Fatal(err)
-	}
+	done(t, nil, platform.Close())
 	gpus := []string{"HALOX_TEST_GPUS=1", "HALOX_CUDA=" + os.Getenv("HALOX_CUDA"), ownVariable + "=1"}
 	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
 		for _, tc := range []testNetwork{

@@ -34,22 +34,10 @@ func (p processes) errs(name, why string, call func(wrong bool) error) error {
 // oneErrs has rank 1 alone make a mistake in each call that all make.
 func oneErrs(p processes) error {
 	ctx := context.Background()
-	place, spec, err := p.chain(1)
-	if err != nil {
-		return err
-	}
-	plan, err := halo.NewPlan(place, p.links, p2p.Auto, spec)
-	if err != nil {
-		return err
-	}
-	f, err := halo.NewField(place, spec)
-	if err != nil {
-		return err
-	}
-	s, err := halo.Open(ctx, halo.Devices{Backend: streams.Host, Count: 1, Processes: p.Processes})
-	if err != nil {
-		return err
-	}
+	place, spec := p.chain(1)
+	plan := must(halo.NewPlan(place, p.links, p2p.Auto, spec))(here)
+	f := must(halo.NewField(place, spec))(here)
+	s := must(halo.Open(ctx, halo.Devices{Backend: streams.Host, Count: 1, Processes: p.Processes}))(here)
 	compiler := func(wrong bool) *kernels.Compiler {
 		if wrong {
 			return nil

@@ -1,6 +1,7 @@
 package halo_test
 
 import (
+	"io"
 	"math"
 
 	"pgregory.net/rapid"
@@ -21,44 +22,67 @@ func drawNumbers(t *rapid.T, i int, p *halo.Placement) halo.Spec {
 	return s
 }
 
-// drawPlace draws a grid and a cut of it.
-func drawPlace(t *rapid.T, set *testdevices.Set) *halo.Placement {
+// drawCut draws a grid of up to so many points along an axis, and a cut of it.
+func drawCut(t *rapid.T, most int) *domain.Decomposition {
 	dims := rapid.IntRange(2, 3).Draw(t, "dims")
 	var periodic [3]bool
 	size, parts := make([]int, dims), domain.Vec{1, 1, 1}
 	for a := range dims {
-		size[a] = rapid.IntRange(1, 9).Draw(t, "size")
+		size[a] = rapid.IntRange(1, most).Draw(t, "size")
 		periodic[a] = rapid.Bool().Draw(t, "periodic")
 		parts[a] = rapid.IntRange(1, min(3, size[a])).Draw(t, "parts")
 	}
-	return place(t, set, size, periodic, parts)
+	return cut(t, size, periodic, parts)
 }
 
-// openField allocates a field for the length of the test.
-func openField(t rapid.TB, open *streams.Resources, p *halo.Placement, s halo.Spec) *halo.Field {
-	f, err := halo.NewField(p, s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	open.Add(f)
-	return f
+// drawPlace draws a cut and gives its subdomains to devices.
+func drawPlace(t *rapid.T, set *testdevices.Set, most int) *halo.Placement {
+	return placeOn(t, set, drawCut(t, most))
 }
 
-// openStreams makes a stream a subdomain.
-func openStreams(t rapid.TB, open *streams.Resources, p *halo.Placement) (at []*streams.Stream) {
-	for _, d := range p.Devices {
-		s, err := d.NewStream(streams.Normal)
+// tb is a test, a case of one by rapid, or a program of several processes.
+type tb interface {
+	rapid.TB
+	Cleanup(func())
+}
+
+// must returns what was made without an error.
+func must[T any](v T, err error) func(t tb) T {
+	return func(t tb) T {
+		t.Helper()
 		if err != nil {
 			t.Fatal(err)
 		}
-		open.Add(s)
-		at = append(at, s)
+		return v
+	}
+}
+
+// open is must for what is closed at the end of the test.
+func open[T io.Closer](v T, err error) func(t tb) T {
+	return func(t tb) T {
+		t.Helper()
+		must(v, err)(t)
+		t.Cleanup(func() { v.Close() })
+		return v
+	}
+}
+
+// errorOf returns the error alone.
+func errorOf[T any](_ T, err error) error { return err }
+
+// openField allocates a field for the length of the test.
+func openField(t tb, p *halo.Placement, s halo.Spec) *halo.Field { return open(halo.NewField(p, s))(t) }
+
+// openStreams makes a stream a subdomain.
+func openStreams(t tb, p *halo.Placement) (at []*streams.Stream) {
+	for _, d := range p.Devices {
+		at = append(at, open(d.NewStream(streams.Normal))(t))
 	}
 	return at
 }
 
 // done waits for all streams and checks what was queued.
-func done(t rapid.TB, at []*streams.Stream, errs ...error) {
+func done(t tb, at []*streams.Stream, errs ...error) {
 	for _, s := range at {
 		errs = append(errs, s.Sync(testLimit))
 	}
@@ -77,7 +101,7 @@ type picture struct {
 }
 
 // take copies the field to the host.
-func take(t rapid.TB, f *halo.Field) *picture {
+func take(t tb, f *halo.Field) *picture {
 	p := &picture{field: f, data: make([][][]byte, len(f.Parts))}
 	p.move(t, func(s *streams.Stream, host *streams.Memory, rank, array int) {
 		done(t, []*streams.Stream{s}, s.Copy(host.All(), f.Array(rank, array).Data))
@@ -87,7 +111,7 @@ func take(t rapid.TB, f *halo.Field) *picture {
 }
 
 // put copies the picture to the field.
-func (p *picture) put(t rapid.TB) {
+func (p *picture) put(t tb) {
 	p.move(t, func(s *streams.Stream, host *streams.Memory, rank, array int) {
 		copy(host.Bytes(), p.data[rank][array])
 		done(t, []*streams.Stream{s}, s.Copy(p.field.Array(rank, array).Data, host.All()))
@@ -95,18 +119,15 @@ func (p *picture) put(t rapid.TB) {
 }
 
 // move calls f for every array of the field, with pinned memory of its size.
-func (p *picture) move(t rapid.TB, f func(s *streams.Stream, host *streams.Memory, rank, array int)) {
-	var open streams.Resources
-	defer open.Close()
-	for rank, s := range openStreams(t, &open, p.field.Placement) {
+func (p *picture) move(t tb, f func(s *streams.Stream, host *streams.Memory, rank, array int)) {
+	for rank, d := range p.field.Placement.Devices {
+		s := must(d.NewStream(streams.Normal))(t)
 		for array := range p.arrays() {
-			host, err := s.Device().AllocPinned(p.field.Array(rank, array).Data.Length)
-			if err != nil {
-				t.Fatal(err)
-			}
-			open.Add(host)
+			host := must(d.AllocPinned(p.field.Array(rank, array).Data.Length))(t)
 			f(s, host, rank, array)
+			done(t, nil, host.Close())
 		}
+		done(t, nil, s.Close())
 	}
 }
 
@@ -197,7 +218,7 @@ func eachPoint(b domain.Box, f func(at domain.Vec)) {
 }
 
 // same stops the test at the first value in which two pictures differ.
-func same(t rapid.TB, got, want *picture) {
+func same(t tb, got, want *picture) {
 	got.each(func(rank, value int, at domain.Vec) {
 		if g, w := got.get(rank, value, at), want.get(rank, value, at); math.Float64bits(g) != math.Float64bits(w) {
 			t.Fatalf("field %q (%s), subdomain %d, which owns %v: value %d of point %v is %v, not %v",

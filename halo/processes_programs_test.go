@@ -131,7 +131,7 @@ func inPieces(piece int64, limit time.Duration, program func(processes) error) f
 		if len(p.devices) == 1 {
 			p.devices = append(p.devices, p.devices[0])
 		}
-		if err = program(p); err == nil {
+		if err = p.run(program); err == nil {
 			err = errors.Join(p.Close(), streams.CloseAll(p.devices), platform.Close())
 		}
 		if err != nil {
@@ -145,6 +145,35 @@ func inPieces(piece int64, limit time.Duration, program func(processes) error) f
 	}
 }
 
+// run runs a program up to the first failure.
+func (p processes) run(program func(processes) error) (err error) {
+	defer func() {
+		if f, failed := recover().(failure); failed {
+			err = f.error
+		}
+	}()
+	return program(p)
+}
+
+// failure is what a program panics with at its end.
+type failure struct{ error }
+
+// programTB stands for the test in programs.
+type programTB struct{ tb }
+
+func (programTB) Helper() {}
+
+func (programTB) Cleanup(func()) {}
+
+func (programTB) Fatal(args ...any) {
+	if err, ok := args[0].(error); ok {
+		panic(failure{err})
+	}
+	panic(failure{errors.New(fmt.Sprint(args...))})
+}
+
+var here tb = programTB{}
+
 // place gives subdomains to processes, and those of this one to its devices.
 func (p processes) place(d *domain.Decomposition, owners []int) (*halo.Placement, error) {
 	devices := make([]*streams.Device, len(owners))
@@ -156,8 +185,8 @@ func (p processes) place(d *domain.Decomposition, owners []int) (*halo.Placement
 	return halo.PlaceAmong(p.Processes, d, owners, devices)
 }
 
-// exchangeCase is what all processes draw alike.
-type exchangeCase struct {
+// drawnCase is what all processes draw alike.
+type drawnCase struct {
 	cut    *domain.Decomposition
 	owners []int
 	specs  []halo.Spec
@@ -166,23 +195,9 @@ type exchangeCase struct {
 }
 
 // drawCase draws a grid, its cut over so many processes, and fields.
-func drawCase(processes int) func(t *rapid.T) exchangeCase {
-	return func(t *rapid.T) (c exchangeCase) {
-		dims := rapid.IntRange(2, 3).Draw(t, "dims")
-		var periodic [3]bool
-		size, parts := make([]int, dims), domain.Vec{1, 1, 1}
-		for a := range dims {
-			size[a] = rapid.IntRange(1, 12).Draw(t, "size")
-			periodic[a] = rapid.Bool().Draw(t, "periodic")
-			parts[a] = rapid.IntRange(1, min(3, size[a])).Draw(t, "parts")
-		}
-		grid, err := domain.NewGrid(size, periodic)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if c.cut, err = domain.Decompose(grid, parts); err != nil {
-			t.Fatal(err)
-		}
+func drawCase(processes int) func(t *rapid.T) drawnCase {
+	return func(t *rapid.T) (c drawnCase) {
+		c.cut = drawCut(t, 12)
 		for range c.cut.Subdomains {
 			c.owners = append(c.owners, rapid.IntRange(0, processes-1).Draw(t, "owner"))
 		}
@@ -200,7 +215,7 @@ func agreesWithGeometry(p processes) error {
 	crossing := 0
 	for seed := range seeds() {
 		c := rapid.Custom(drawCase(p.Size())).Example(seed)
-		n, err := p.run(c)
+		n, err := p.exchanged(c)
 		if err != nil {
 			return fmt.Errorf("seed %d, %v cut %v, owners %v: %w", seed, c.cut.Grid.Size, c.cut.Parts, c.owners, err)
 		}
@@ -220,16 +235,10 @@ func seeds() int {
 	return 40
 }
 
-// run carries out one case, and returns how many messages go from process to process.
-func (p processes) run(c exchangeCase) (crossing int, err error) {
-	place, err := p.place(c.cut, c.owners)
-	if err != nil {
-		return 0, err
-	}
-	plan, err := halo.NewPlan(place, p.links, p2p.Auto, c.specs...)
-	if err != nil {
-		return 0, err
-	}
+// exchanged carries out one case, and returns how many messages go from process to process.
+func (p processes) exchanged(c drawnCase) (crossing int, err error) {
+	place := must(p.place(c.cut, c.owners))(here)
+	plan := must(halo.NewPlan(place, p.links, p2p.Auto, c.specs...))(here)
 	for _, m := range plan.Messages {
 		if (m.Path == p2p.MPI) != (c.owners[m.From] != c.owners[m.To]) {
 			return 0, fmt.Errorf("the message from subdomain %d to %d takes path %q", m.From, m.To, m.Path)
@@ -240,7 +249,7 @@ func (p processes) run(c exchangeCase) (crossing int, err error) {
 	}
 	trial := halotest.Case{
 		Placement: place, Links: p.links, Compiler: p.compiler, Path: p2p.Auto, Specs: c.specs,
-		Exchange: []way{nil, byStart, p.byTransfers(place, plan)}[c.way],
+		Exchange: []way{nil, byStart, byTransfers(here, plan)}[c.way],
 	}
 	if c.late >= 0 {
 		trial.Late = inTurn(c.late, len(c.owners))
@@ -248,82 +257,21 @@ func (p processes) run(c exchangeCase) (crossing int, err error) {
 	return crossing, trial.Run()
 }
 
-// byTransfers carries out an exchange message by message. Within the process a sender waits for
-// its receiver on the device.
-func (p processes) byTransfers(place *halo.Placement, plan *halo.Plan) way {
-	group := streams.NewWorkerGroup(100, testLimit)
-	ready := make([]*streams.Event, len(place.Devices))
-	return func(x *halo.Exchanger, at []*streams.Stream) (err error) {
-		for rank, s := range at {
-			if s == nil {
-				continue
-			}
-			if ready[rank] == nil {
-				if ready[rank], err = s.Device().NewEvent(); err != nil {
-					return err
-				}
-			}
-			if err := s.Record(ready[rank]); err != nil {
-				return err
-			}
-		}
-		for i, m := range plan.Messages {
-			if at[m.From] == nil {
-				continue
-			}
-			if at[m.To] != nil {
-				if err := at[m.From].Wait(ready[m.To]); err != nil {
-					return err
-				}
-			}
-			if err := x.Transfer(i).Send(at[m.From]); err != nil {
-				return err
-			}
-		}
-		for i, m := range plan.Messages {
-			if at[m.To] == nil {
-				continue
-			}
-			if err := x.Transfer(i).Receive(group, at[m.To]); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-}
-
 // chain cuts 12 points along x into one subdomain a process.
-func (p processes) chain(width int) (place *halo.Placement, spec halo.Spec, err error) {
-	grid, err := domain.NewGrid([]int{12, 5, 4}, [3]bool{true, false, false})
-	if err != nil {
-		return nil, spec, err
-	}
-	cut, err := domain.Decompose(grid, domain.Vec{p.Size(), 1, 1})
-	if err != nil {
-		return nil, spec, err
-	}
+func (p processes) chain(width int) (*halo.Placement, halo.Spec) {
 	var owners []int
 	for rank := range p.Size() {
 		owners = append(owners, rank)
 	}
-	place, err = p.place(cut, owners)
-	return place, halo.Spec{Name: "u", Element: halo.Float64, Width: domain.UniformRadius(3, width)}, err
+	place := must(p.place(cut(here, []int{12, 5, 4}, [3]bool{true, false, false}, domain.Vec{p.Size(), 1, 1}), owners))(here)
+	return place, halo.Spec{Name: "u", Element: halo.Float64, Width: domain.UniformRadius(3, width)}
 }
 
-func (p processes) exchanger(width int) (x *halo.Exchanger, f *halo.Field, err error) {
-	place, spec, err := p.chain(width)
-	if err != nil {
-		return nil, nil, err
-	}
-	plan, err := halo.NewPlan(place, p.links, p2p.Auto, spec)
-	if err != nil {
-		return nil, nil, err
-	}
-	if f, err = halo.NewField(place, spec); err != nil {
-		return nil, nil, err
-	}
-	x, err = halo.NewExchanger(plan, p.compiler, f)
-	return x, f, err
+// exchanger makes what exchanges a field of the chain.
+func (p processes) exchanger(width int) (*halo.Exchanger, error) {
+	place, spec := p.chain(width)
+	plan := must(halo.NewPlan(place, p.links, p2p.Auto, spec))(here)
+	return halo.NewExchanger(plan, p.compiler, must(halo.NewField(place, spec))(here))
 }
 
 // differentPlans has rank 1 plan wider ghosts than the others: all are refused.
@@ -332,7 +280,7 @@ func differentPlans(p processes) error {
 	if p.Rank == 1 {
 		width = 2
 	}
-	_, _, err := p.exchanger(width)
+	_, err := p.exchanger(width)
 	if err == nil || !strings.Contains(err.Error(), "plans another exchange than") {
 		return fmt.Errorf("different plans: %v", err)
 	}
@@ -341,24 +289,13 @@ func differentPlans(p processes) error {
 
 // oneCannot has rank 1 fail to make its part ready: all get an error, which names it.
 func oneCannot(p processes) error {
-	place, spec, err := p.chain(1)
-	if err != nil {
-		return err
-	}
-	plan, err := halo.NewPlan(place, p.links, p2p.Auto, spec)
-	if err != nil {
-		return err
-	}
-	f, err := halo.NewField(place, spec)
-	if err != nil {
-		return err
-	}
+	place, spec := p.chain(1)
+	plan := must(halo.NewPlan(place, p.links, p2p.Auto, spec))(here)
+	f := must(halo.NewField(place, spec))(here)
 	if p.Rank == 1 {
-		if err := p.devices[1].Close(); err != nil {
-			return err
-		}
+		done(here, nil, p.devices[1].Close())
 	}
-	_, err = halo.NewExchanger(plan, p.compiler, f)
+	_, err := halo.NewExchanger(plan, p.compiler, f)
 	if err == nil || p.Rank != 1 && !strings.Contains(err.Error(), p.Name(1)) {
 		return fmt.Errorf("rank 1 has no device any more: %v", err)
 	}
@@ -367,45 +304,27 @@ func oneCannot(p processes) error {
 
 // oneHangs has the last rank take no part in an exchange.
 func oneHangs(p processes) error {
-	x, _, err := p.exchanger(1)
-	if err != nil {
-		return err
-	}
+	x := must(p.exchanger(1))(here)
 	if p.Rank == p.Size()-1 {
 		<-p.Context().Done()
 		return context.Cause(p.Context())
 	}
-	place, _, err := p.chain(1)
-	if err != nil {
-		return err
-	}
-	at, err := place.NewStreams()
-	if err != nil {
-		return err
-	}
+	place, _ := p.chain(1)
+	at := must(place.NewStreams())(here)
 	return x.Exchange(at)
 }
 
 // ownPoints fills, reads and writes what this process has, and is refused what it has not.
 func ownPoints(p processes) error {
-	place, spec, err := p.chain(1)
-	if err != nil {
-		return err
-	}
-	f, err := halo.NewField(place, spec)
-	if err != nil {
-		return err
-	}
-	err = halo.Fill(f, func(int) halo.Row[float64] {
+	place, spec := p.chain(1)
+	f := must(halo.NewField(place, spec))(here)
+	done(here, nil, halo.Fill(f, func(int) halo.Row[float64] {
 		return func(values []float64, at domain.Vec) {
 			for i := range values {
 				values[i] = float64(1000*(at[0]+i) + 10*at[1] + at[2])
 			}
 		}
-	})
-	if err != nil {
-		return err
-	}
+	}))
 	for rank, s := range place.Subdomains {
 		values := make([]float64, s.Box.Points())
 		err := halo.Read(values, f, s.Box)
@@ -421,9 +340,7 @@ func ownPoints(p processes) error {
 		if want := float64(1000 * s.Box.Lo[0]); values[0] != want {
 			return fmt.Errorf("subdomain %d begins with %v, want %v", rank, values[0], want)
 		}
-		if err := halo.Write(f, s.Box, values); err != nil {
-			return err
-		}
+		done(here, nil, halo.Write(f, s.Box, values))
 	}
 	return f.Close()
 }
@@ -434,20 +351,13 @@ func wave(p domain.Vec) float64 {
 }
 
 // reductions returns those of a field of a session of its own, and the session.
-func reductions(devices halo.Devices) (s *halo.Session, f *halo.Field, values []float64, err error) {
+func reductions(devices halo.Devices) (s *halo.Session, f *halo.Field, values []float64) {
 	ctx := context.Background()
-	if s, err = halo.Open(ctx, devices); err != nil {
-		return nil, nil, nil, err
-	}
+	s = must(halo.Open(ctx, devices))(here)
 	spec := halo.Spec{Name: "u", Element: halo.Float64, Width: domain.UniformRadius(3, 1)}
-	place, err := s.Cut(ctx, halo.Cutting{Size: []int{24, 21, 16}, Periodic: [3]bool{true, false, true}, Fields: []halo.Spec{spec}, Path: p2p.Peer})
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	if f, err = halo.NewField(place, spec); err != nil {
-		return nil, nil, nil, err
-	}
-	err = halo.Fill(f, func(rank int) halo.Row[float64] {
+	place := must(s.Cut(ctx, halo.Cutting{Size: []int{24, 21, 16}, Periodic: [3]bool{true, false, true}, Fields: []halo.Spec{spec}, Path: p2p.Peer}))(here)
+	f = must(halo.NewField(place, spec))(here)
+	done(here, nil, halo.Fill(f, func(rank int) halo.Row[float64] {
 		own := place.Subdomains[rank].Box
 		return func(row []float64, at domain.Vec) {
 			for i := range row {
@@ -457,64 +367,37 @@ func reductions(devices halo.Devices) (s *halo.Session, f *halo.Field, values []
 				}
 			}
 		}
-	})
-	if err != nil {
-		return nil, nil, nil, err
-	}
+	}))
 	for _, op := range []halo.Op{halo.Sum, halo.L2, halo.Max, halo.Min} {
-		r, err := halo.Reduce(f, s.Compiler, op)
-		if err != nil {
-			return nil, nil, nil, err
-		}
+		r := must(halo.Reduce(f, s.Compiler, op))(here)
 		values = append(values, r.Floats...)
 	}
-	return s, f, values, nil
+	return s, f, values
 }
 
 // inSession has sessions of several processes share a grid: the reductions have the bits of one
 // process, and an exchange brings all ghosts.
 func inSession(p processes) error {
-	alone, _, want, err := reductions(halo.Devices{Backend: "host", Count: 3})
-	if err != nil {
-		return err
-	}
-	s, f, got, err := reductions(halo.Devices{Backend: "host", Count: 2, Processes: p.Processes})
-	if err != nil {
-		return err
-	}
+	alone, _, want := reductions(halo.Devices{Backend: "host", Count: 3})
+	s, f, got := reductions(halo.Devices{Backend: "host", Count: 2, Processes: p.Processes})
 	if !slices.Equal(got, want) || len(got) != 4 {
 		return fmt.Errorf("reductions %v, of one process %v", got, want)
 	}
 	if n := len(f.Placement.Subdomains); n != 2*p.Size() {
 		return fmt.Errorf("%d subdomains on %d processes of 2 devices", n, p.Size())
 	}
-	x, err := s.NewExchanger(context.Background(), f)
-	if err != nil {
-		return err
-	}
-	at, err := f.Placement.NewStreams()
-	if err != nil {
-		return err
-	}
-	if err := errors.Join(x.Exchange(at), at.Sync(testLimit)); err != nil {
-		return err
-	}
-	if err := errors.Join(facesAreRight(f), collected(p, f)); err != nil {
-		return err
-	}
+	x := must(s.NewExchanger(context.Background(), f))(here)
+	at := must(f.Placement.NewStreams())(here)
+	done(here, nil, errors.Join(x.Exchange(at), at.Sync(testLimit)))
+	facesAreRight(f)
+	collected(p, f)
 	return errors.Join(at.Close(), x.Close(), f.Close(), s.Close(), alone.Close())
 }
 
 // measures has all processes find the same times of messages, between the first two of the one host.
 func measures(p processes) error {
-	s, err := halo.Open(context.Background(), halo.Devices{Backend: "host", Count: 1, Processes: p.Processes})
-	if err != nil {
-		return err
-	}
-	m, err := s.MeasureProcesses(context.Background())
-	if err != nil {
-		return err
-	}
+	s := must(halo.Open(context.Background(), halo.Devices{Backend: "host", Count: 1, Processes: p.Processes}))(here)
+	m := must(s.MeasureProcesses(context.Background()))(here)
 	if m.Within == nil || m.Across != nil || m.Within.From != 0 || m.Within.To != 1 {
 		return fmt.Errorf("measured %+v", m)
 	}
@@ -523,19 +406,13 @@ func measures(p processes) error {
 	if !ok || !alike || few <= 0 || many < few || len(m.Within.Curve) < 2 {
 		return fmt.Errorf("1 KiB takes %v, %t, and 1 MiB %v, %t", few, ok, many, alike)
 	}
-	all, err := mpi.Gather(context.Background(), p.Processes, "compare", fmt.Sprint(m.Within.Curve))
-	if err != nil {
-		return err
-	}
+	all := must(mpi.Gather(context.Background(), p.Processes, "compare", fmt.Sprint(m.Within.Curve)))(here)
 	for _, other := range all {
 		if other != all[0] {
 			return fmt.Errorf("rank 0 has %s, another %s", all[0], other)
 		}
 	}
-	alone, err := s.Among(context.Background(), nil)
-	if err != nil {
-		return err
-	}
+	alone := must(s.Among(context.Background(), nil))(here)
 	if m, err := alone.MeasureProcesses(context.Background()); m != nil || err != nil {
 		return fmt.Errorf("alone: %v, %w", m, err)
 	}
@@ -543,7 +420,7 @@ func measures(p processes) error {
 }
 
 // facesAreRight compares all points beside faces of subdomains with the wave.
-func facesAreRight(f *halo.Field) error {
+func facesAreRight(f *halo.Field) {
 	grid := f.Placement.Grid
 	for rank, sub := range f.Placement.Subdomains {
 		if !f.Placement.IsLocal(rank) {
@@ -555,31 +432,23 @@ func facesAreRight(f *halo.Field) error {
 			}
 			box := domain.GhostBox(sub.Box, dir, f.Spec.Width)
 			values := make([]float64, box.Points())
-			if err := halo.ReadSubdomain(values, f, rank, box); err != nil {
-				return err
-			}
-			size, i := box.Size(), 0
-			for z := range size[2] {
-				for y := range size[1] {
-					for x := range size[0] {
-						q := domain.Vec{box.Lo[0] + x, box.Lo[1] + y, box.Lo[2] + z}
-						for a := range q {
-							q[a] = (q[a] + grid.Size[a]) % grid.Size[a]
-						}
-						if values[i] != wave(q) {
-							return fmt.Errorf("subdomain %d, %v: point %v has %v, want %v", rank, dir, q, values[i], wave(q))
-						}
-						i++
-					}
+			done(here, nil, halo.ReadSubdomain(values, f, rank, box))
+			i := 0
+			eachPoint(box, func(q domain.Vec) {
+				for a := range q {
+					q[a] = (q[a] + grid.Size[a]) % grid.Size[a]
 				}
-			}
+				if values[i] != wave(q) {
+					here.Fatal(fmt.Errorf("subdomain %d, %v: point %v has %v, want %v", rank, dir, q, values[i], wave(q)))
+				}
+				i++
+			})
 		}
 	}
-	return nil
 }
 
 // collected brings points to each process in turn, and other values from there back.
-func collected(p processes, f *halo.Field) error {
+func collected(p processes, f *halo.Field) {
 	ctx := context.Background()
 	for root := range p.Size() {
 		box := domain.Box{Lo: domain.Vec{root, 1, 0}, Hi: domain.Vec{23, 20, 15 - root}}
@@ -587,9 +456,7 @@ func collected(p processes, f *halo.Field) error {
 		if p.Rank == root {
 			values = make([]float64, box.Points())
 		}
-		if err := halo.Gather(ctx, values, f, box, root); err != nil {
-			return err
-		}
+		done(here, nil, halo.Gather(ctx, values, f, box, root))
 		size := box.Size()
 		for i := range values {
 			q := domain.Vec{box.Lo[0] + i%size[0], box.Lo[1] + i/size[0]%size[1], box.Lo[2] + i/size[0]/size[1]}
@@ -598,31 +465,24 @@ func collected(p processes, f *halo.Field) error {
 				want++ // as roots before have done
 			}
 			if values[i] != want {
-				return fmt.Errorf("gathered by %d: point %v has %v, want %v", root, q, values[i], want)
+				here.Fatal(fmt.Errorf("gathered by %d: point %v has %v, want %v", root, q, values[i], want))
 			}
 			values[i]++
 		}
-		if err := halo.Scatter(ctx, f, box, values, root); err != nil {
-			return err
-		}
+		done(here, nil, halo.Scatter(ctx, f, box, values, root))
 		// The next root finds all of its points changed: what the box does not have changes here.
-		if err := addOutside(p, f, box); err != nil {
-			return err
-		}
+		addOutside(f, box)
 	}
-	return nil
 }
 
 // addOutside adds 1 to the points of this process outside of a box.
-func addOutside(p processes, f *halo.Field, box domain.Box) error {
+func addOutside(f *halo.Field, box domain.Box) {
 	for rank, sub := range f.Cut.Subdomains {
 		if !f.Placement.IsLocal(rank) {
 			continue
 		}
 		values := make([]float64, sub.Box.Points())
-		if err := halo.Read(values, f, sub.Box); err != nil {
-			return err
-		}
+		done(here, nil, halo.Read(values, f, sub.Box))
 		size := sub.Box.Size()
 		for i := range values {
 			q := domain.Vec{sub.Box.Lo[0] + i%size[0], sub.Box.Lo[1] + i/size[0]%size[1], sub.Box.Lo[2] + i/size[0]/size[1]}
@@ -630,96 +490,54 @@ func addOutside(p processes, f *halo.Field, box domain.Box) error {
 				values[i]++
 			}
 		}
-		if err := halo.Write(f, sub.Box, values); err != nil {
-			return err
-		}
+		done(here, nil, halo.Write(f, sub.Box, values))
 	}
-	return nil
 }
 
 // accumulated adds the ghosts of a field to their owners, of a placement of 12 subdomains, and
 // returns what the subdomains of this process hold then.
-func accumulated(place *halo.Placement, links *p2p.Links, c *kernels.Compiler) (values map[int][]float64, err error) {
+func accumulated(place *halo.Placement, links *p2p.Links, c *kernels.Compiler) map[int][]float64 {
 	spec := halo.Spec{Name: "u", Element: halo.Float64, Connectivity: halo.Corners, Width: domain.Radius{Minus: domain.Vec{1, 2, 1}, Plus: domain.Vec{2, 1, 1}}}
-	f, err := halo.NewField(place, spec)
-	if err != nil {
-		return nil, err
-	}
-	err = halo.Fill(f, func(rank int) halo.Row[float64] {
+	f := must(halo.NewField(place, spec))(here)
+	done(here, nil, halo.Fill(f, func(rank int) halo.Row[float64] {
 		return func(row []float64, at domain.Vec) {
 			for i := range row {
 				row[i] = wave(domain.Vec{at[0] + i + 3*rank, at[1], at[2]})
 			}
 		}
-	})
-	if err != nil {
-		return nil, err
-	}
-	plan, err := halo.NewPlan(place, links, p2p.Auto, spec)
-	if err != nil {
-		return nil, err
-	}
-	a, err := halo.NewAccumulator(plan, c, f)
-	if err != nil {
-		return nil, err
-	}
-	at, err := place.NewStreams()
-	if err != nil {
-		return nil, err
-	}
+	}))
+	plan := must(halo.NewPlan(place, links, p2p.Auto, spec))(here)
+	a := must(halo.NewAccumulator(plan, c, f))(here)
+	at := must(place.NewStreams())(here)
 	for range 3 {
-		if err := a.Exchange(at); err != nil {
-			return nil, err
-		}
+		done(here, nil, a.Exchange(at))
 	}
-	if err := at.Sync(testLimit); err != nil {
-		return nil, err
-	}
-	values = map[int][]float64{}
+	done(here, nil, at.Sync(testLimit))
+	values := map[int][]float64{}
 	for rank, s := range place.Subdomains {
 		if !place.IsLocal(rank) {
 			continue
 		}
 		values[rank] = make([]float64, s.Box.Points())
-		if err := halo.Read(values[rank], f, s.Box); err != nil {
-			return nil, err
-		}
+		done(here, nil, halo.Read(values[rank], f, s.Box))
 	}
-	return values, errors.Join(at.Close(), a.Close(), f.Close())
+	done(here, nil, at.Close(), a.Close(), f.Close())
+	return values
 }
 
 // accumulates compares sums of ghosts with those of one process, which other tests hold to
 // geometry: they have the same bits.
 func accumulates(p processes) error {
-	grid, err := domain.NewGrid([]int{9, 8, 7}, [3]bool{true, false, true})
-	if err != nil {
-		return err
-	}
-	cut, err := domain.Decompose(grid, domain.Vec{3, 2, 2})
-	if err != nil {
-		return err
-	}
+	cut := cut(here, []int{9, 8, 7}, [3]bool{true, false, true}, domain.Vec{3, 2, 2})
 	var owners []int
 	var devices []*streams.Device
 	for rank := range cut.Subdomains {
 		owners, devices = append(owners, rank*rank%p.Size()), append(devices, p.devices[rank%2])
 	}
-	alone, err := halo.Place(cut, devices)
-	if err != nil {
-		return err
-	}
-	among, err := p.place(cut, owners)
-	if err != nil {
-		return err
-	}
-	want, err := accumulated(alone, p.links, p.compiler)
-	if err != nil {
-		return err
-	}
-	got, err := accumulated(among, p.links, p.compiler)
-	if err != nil {
-		return err
-	}
+	alone := must(halo.Place(cut, devices))(here)
+	among := must(p.place(cut, owners))(here)
+	want := accumulated(alone, p.links, p.compiler)
+	got := accumulated(among, p.links, p.compiler)
 	for rank, values := range got {
 		if !slices.Equal(values, want[rank]) {
 			return fmt.Errorf("subdomain %d: %v; in one process %v", rank, values, want[rank])

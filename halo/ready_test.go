@@ -8,7 +8,6 @@ import (
 	"github.com/halox/halox/halo/boundary"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/p2p"
-	"github.com/halox/halox/streams"
 )
 
 // What was made ready allocates nothing when it is queued, and gives all memory
@@ -16,12 +15,10 @@ import (
 func TestReadyWorkMakesNothing(t *testing.T) {
 	set := testdevices.Host(t, 2)
 	p := place(t, set, []int{8, 8, 8}, [3]bool{true, false, false}, domain.Vec{1, 2, 1})
-	var open streams.Resources
-	defer open.Close()
 	s := star(3)
 	s.Element, s.Components = halo.Complex128, 2
-	f := openField(t, &open, p, s)
-	at := openStreams(t, &open, p)
+	f := openField(t, p, s)
+	at := openStreams(t, p)
 	plan := must(halo.NewPlan(p, set.Links, p2p.Auto, s))(t)
 	before := p.Devices[0].Held()
 	walls := must(boundary.New(set.Compiler, f, boundary.Faces{

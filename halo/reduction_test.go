@@ -2,7 +2,6 @@ package halo_test
 
 import (
 	"math"
-	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -10,7 +9,6 @@ import (
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
 	"github.com/halox/halox/internal/testdevices"
-	"github.com/halox/halox/streams"
 )
 
 var ops = []halo.Op{halo.Sum, halo.Min, halo.Max, halo.L2}
@@ -56,10 +54,8 @@ func wanted(p *picture, op halo.Op) (r halo.Result) {
 func TestReductions(t *testing.T) {
 	testdevices.Each(t, 4, func(t *testing.T, set *testdevices.Set) {
 		rapid.Check(t, func(t *rapid.T) {
-			var open streams.Resources
-			defer open.Close()
-			p := drawPlace(t, set)
-			f := openField(t, &open, p, drawNumbers(t, 0, p))
+			p := drawPlace(t, set, 9)
+			f := openField(t, p, drawNumbers(t, 0, p))
 			op := rapid.SampledFrom(ops).Draw(t, "op")
 			made, err := halo.NewReduction(f, set.Compiler, op)
 			if e := f.Spec.Element; (e == halo.Complex64 || e == halo.Complex128) && (op == halo.Min || op == halo.Max) {
@@ -71,8 +67,8 @@ func TestReductions(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			open.Add(made)
-			at := openStreams(t, &open, p)
+			t.Cleanup(func() { done(t, nil, made.Close()) })
+			at := openStreams(t, p)
 			for round := range 2 {
 				values := take(t, f)
 				values.each(func(rank, v int, at domain.Vec) {
@@ -85,17 +81,14 @@ func TestReductions(t *testing.T) {
 				values.put(t)
 				done(t, at, made.Queue(at))
 				sameResult(t, made.Result(), wanted(values, op))
-				once, err := halo.Reduce(f, set.Compiler, op)
-				if err != nil {
-					t.Fatal(err)
-				}
+				once := must(halo.Reduce(f, set.Compiler, op))(t)
 				sameResult(t, once, wanted(values, op))
 			}
 		})
 	})
 }
 
-func sameResult(t rapid.TB, got, want halo.Result) {
+func sameResult(t tb, got, want halo.Result) {
 	if len(got.Floats) != len(want.Floats) || len(got.Ints) != len(want.Ints) || len(got.Complexes) != len(want.Complexes) {
 		t.Fatalf("got %+v, want %+v", got, want)
 	}
@@ -120,12 +113,10 @@ func sameResult(t rapid.TB, got, want halo.Result) {
 // the same bits every time, and a NaN is not lost by any operation.
 func TestReductionsOfReals(t *testing.T) {
 	testdevices.Each(t, 3, func(t *testing.T, set *testdevices.Set) {
-		var open streams.Resources
-		defer open.Close()
 		p := place(t, set, []int{33, 17, 9}, [3]bool{}, domain.Vec{1, 1, 3})
 		s := star(3)
 		s.Element = halo.Float32
-		f := openField(t, &open, p, s)
+		f := openField(t, p, s)
 		values := take(t, f)
 		values.each(func(rank, v int, at domain.Vec) { values.set(rank, v, at, 1+1/(1+scatter(0, rank, v, at))) })
 		values.set(0, 0, domain.Vec{3, 4, 2}, 1<<27)
@@ -192,44 +183,7 @@ func TestReductionsAtTheEndsOfTheRange(t *testing.T) {
 // reduceTwo reduces a field of two points.
 func reduceTwo[T int64 | float64](t *testing.T, set *testdevices.Set, p *halo.Placement, e halo.Element, op halo.Op, values [2]T) halo.Result {
 	t.Helper()
-	var open streams.Resources
-	defer open.Close()
-	f := openField(t, &open, p, halo.Spec{Name: "u", Element: e})
-	if err := halo.Write(f, f.Cut.Grid.Box(), values[:]); err != nil {
-		t.Fatal(err)
-	}
+	f := openField(t, p, halo.Spec{Name: "u", Element: e})
+	done(t, nil, halo.Write(f, f.Cut.Grid.Box(), values[:]))
 	return must(halo.Reduce(f, set.Compiler, op))(t)
-}
-
-func TestReductionRefusals(t *testing.T) {
-	set := testdevices.Host(t, 2)
-	p := place(t, set, []int{4, 4, 4}, [3]bool{}, domain.Vec{1, 1, 2})
-	var open streams.Resources
-	defer open.Close()
-	bytes := star(3)
-	bytes.Element = halo.Bytes(8)
-	for _, c := range []struct {
-		name, says string
-		spec       halo.Spec
-		op         halo.Op
-	}{
-		{"no such operation", "sum, min, max or l2", star(3), "mean"},
-		{"elements that are no numbers", `"8 bytes" is no number`, bytes, halo.Sum},
-	} {
-		_, err := halo.NewReduction(openField(t, &open, p, c.spec), set.Compiler, c.op)
-		if err == nil || !strings.Contains(err.Error(), c.says) {
-			t.Errorf("%s: got %v, want an error with %q", c.name, err, c.says)
-		}
-	}
-	r := must(halo.NewReduction(openField(t, &open, p, star(3)), set.Compiler, halo.Sum))(t)
-	open.Add(r)
-	at := openStreams(t, &open, p)
-	for _, c := range []struct {
-		says string
-		at   []*streams.Stream
-	}{{"1 streams for 2", at[:1]}, {"stream for subdomain 0 is one of device host 1", []*streams.Stream{at[1], at[0]}}} {
-		if err := r.Queue(c.at); err == nil || !strings.Contains(err.Error(), c.says) {
-			t.Errorf("got %v, want an error with %q", err, c.says)
-		}
-	}
 }

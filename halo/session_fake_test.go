@@ -80,15 +80,13 @@ func islandModel(t *testing.T, session *halo.Session) {
 			if from.ID%2 == to.ID%2 {
 				took = flat(10 * time.Microsecond)
 			}
-			for _, path := range []p2p.Path{p2p.Direct, p2p.Peer, p2p.Staged} {
+			for _, path := range paths {
 				model.Set(from, to, path, false, took)
 				model.Set(from, to, path, true, took)
 			}
 		}
 	}
-	if err := model.Save(""); err != nil {
-		t.Fatal(err)
-	}
+	done(t, nil, model.Save(""))
 }
 
 // Subdomains go to the GPUs that suit their messages, where nobody named the ids.

@@ -185,7 +185,7 @@ func TestSessionRefusals(t *testing.T) {
 // The path of a cutting is that of all plans that leave theirs open, and measures nothing; one that a plan asks for goes before it.
 func TestPathOfACutting(t *testing.T) {
 	t.Setenv("HALOX_CACHE", t.TempDir())
-	for _, path := range []p2p.Path{p2p.Staged, p2p.Peer, p2p.Direct} {
+	for _, path := range paths {
 		session := must(halo.Open(t.Context(), hostDevices(2)))(t)
 		c := halo.Cutting{Size: []int{8, 8}, Fields: []halo.Spec{oneLayer}, Path: path}
 		place := must(session.Cut(t.Context(), c))(t)

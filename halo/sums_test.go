@@ -10,7 +10,6 @@ import (
 	"github.com/halox/halox/halo"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels/sums"
-	"github.com/halox/halox/streams"
 )
 
 // A field has one sum and one L2, to the bit, on any cut, on host devices and by CUDA.
@@ -24,11 +23,9 @@ func TestSumsDependOnTheFieldAlone(t *testing.T) {
 	for _, e := range []halo.Element{halo.Float64, halo.Float32, halo.Complex128} {
 		want := map[halo.Op][]float64{}
 		check := func(t *testing.T, set *testdevices.Set, cut domain.Vec) {
-			var open streams.Resources
-			defer open.Close()
 			s := star(3)
 			s.Element = e
-			f := openField(t, &open, place(t, set, size[:], [3]bool{}, cut), s)
+			f := openField(t, place(t, set, size[:], [3]bool{}, cut), s)
 			values := take(t, f)
 			values.each(func(rank, v int, at domain.Vec) { values.set(rank, v, at, value(at)*float64(1-3*v)) })
 			values.put(t)
@@ -60,9 +57,7 @@ func TestSumsDependOnTheFieldAlone(t *testing.T) {
 // Fast sums are right up to rounding.
 func TestFastSums(t *testing.T) {
 	testdevices.Each(t, 3, func(t *testing.T, set *testdevices.Set) {
-		var open streams.Resources
-		defer open.Close()
-		f := openField(t, &open, place(t, set, []int{33, 17, 9}, [3]bool{}, domain.Vec{1, 1, 3}), star(3))
+		f := openField(t, place(t, set, []int{33, 17, 9}, [3]bool{}, domain.Vec{1, 1, 3}), star(3))
 		values := take(t, f)
 		values.each(func(rank, v int, at domain.Vec) { values.set(rank, v, at, 1/(1+scatter(0, rank, v, at))) })
 		values.put(t)

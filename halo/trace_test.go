@@ -19,7 +19,7 @@ func TestTraceOfStart(t *testing.T) {
 		if len(set.Devices) < 2 {
 			t.Skip("SKIPPED: needs 2 devices")
 		}
-		for _, path := range []p2p.Path{p2p.Staged, p2p.Peer, p2p.Direct} {
+		for _, path := range paths {
 			t.Run("path="+string(path), func(t *testing.T) { traceOfStart(t, set, path) })
 		}
 	})
@@ -27,37 +27,23 @@ func TestTraceOfStart(t *testing.T) {
 
 func traceOfStart(t *testing.T, set *testdevices.Set, path p2p.Path) {
 	p := place(t, &testdevices.Set{Devices: set.Devices[:2]}, []int{16, 8, 8}, [3]bool{}, domain.Vec{2, 1, 1})
-	var open streams.Resources
-	tracer := must(streams.NewTracer(p.Devices, streams.Window{First: 2, Last: 2}))(t)
-	open.Add(tracer)
-	defer func() {
-		if err := open.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
-	f := openField(t, &open, p, star(3))
+	tracer := open(streams.NewTracer(p.Devices, streams.Window{First: 2, Last: 2}))(t)
+	f := openField(t, p, star(3))
 	plan, err := halo.NewPlan(p, set.Links, path, f.Spec)
 	if err != nil {
 		t.Skipf("SKIPPED: %v", err)
 	}
-	x := must(halo.NewExchanger(plan, set.Compiler, f))(t)
-	open.Add(x)
-	at := halo.Streams(openStreams(t, &open, p))
+	x := open(halo.NewExchanger(plan, set.Compiler, f))(t)
+	at := halo.Streams(openStreams(t, p))
 	for step := range int64(4) {
 		for _, s := range at {
 			s.BeginStep(step)
 		}
-		if err := errors.Join(x.Start(at), x.Wait(at)); err != nil {
-			t.Fatal(err)
-		}
+		done(t, nil, errors.Join(x.Start(at), x.Wait(at)))
 	}
-	if err := at.Sync(testLimit); err != nil {
-		t.Fatal(err)
-	}
+	done(t, nil, at.Sync(testLimit))
 	trace := tracer.Trace()
-	if err := trace.Err(); err != nil {
-		t.Fatal(err)
-	}
+	done(t, nil, trace.Err())
 	for _, d := range trace.Devices {
 		sent := 0
 		for _, s := range d.Streams {

@@ -1,18 +1,15 @@
 package halo_test
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
 	"github.com/halox/halox/halo/datatype"
-	"github.com/halox/halox/halo/halotest"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/p2p"
-	"github.com/halox/halox/streams"
 )
 
 // particle is a struct { x float64; id int32; _ [12]byte; v [3]float32; _ [4]byte }, which begins 8
@@ -39,37 +36,13 @@ func TestExchangeOfTypes(t *testing.T) {
 	arrays.Widths = []domain.Radius{arrays.Width, domain.UniformRadius(3, 1)}
 	around := [3]bool{true, true, true}
 	testdevices.Each(t, 4, func(t *testing.T, set *testdevices.Set) {
-		for _, c := range []struct {
-			name     string
-			size     []int
-			periodic [3]bool
-			parts    domain.Vec
-			specs    []halo.Spec
-		}{
+		exchangeCases(t, set, []exchangeCase{
 			{"every direction", []int{7, 5, 4}, around, domain.Vec{1, 2, 2}, []halo.Spec{typed(particle(t), halo.Corners)}},
 			{"its own neighbour", []int{3, 4, 5}, around, domain.Vec{1, 1, 1}, []halo.Spec{typed(sparse, halo.Corners)}},
 			{"planes", []int{4, 5, 6}, [3]bool{}, domain.Vec{1, 1, 4}, []halo.Spec{typed(sparse, halo.Faces)}},
 			{"without gaps", []int{4, 5, 6}, [3]bool{}, domain.Vec{1, 1, 2}, []halo.Spec{dense}},
 			{"beside other fields", []int{5, 6, 4}, around, domain.Vec{1, 2, 1}, []halo.Spec{star(3), triples, arrays, dense, star(3)}},
-		} {
-			for _, path := range paths {
-				trial := halotest.Case{
-					Placement: place(t, set, c.size, c.periodic, c.parts), Links: set.Links, Compiler: set.Compiler,
-					Path: path, Specs: c.specs,
-				}
-				n := len(trial.Placement.Subdomains)
-				trial.Rounds, trial.Late = n+1, inTurn(0, n)
-				plan := must(halo.NewPlan(trial.Placement, set.Links, path, c.specs...))(t)
-				for by, exchange := range map[string]way{"start": byStart, "transfers": byTransfers(t, plan)} {
-					trial.Exchange = exchange
-					t.Run(fmt.Sprintf("%s/path=%s/by=%s", c.name, path, by), func(t *testing.T) {
-						if err := trial.Run(); err != nil {
-							t.Error(err)
-						}
-					})
-				}
-			}
-		}
+		}, "start", "transfers")
 	})
 }
 
@@ -78,11 +51,9 @@ func TestFieldsOfTypes(t *testing.T) {
 	t.Setenv("HALOX_CACHE", t.TempDir())
 	set := testdevices.Host(t, 2)
 	p := place(t, set, []int{4, 4, 6}, [3]bool{}, domain.Vec{1, 1, 2})
-	var open streams.Resources
-	defer open.Close()
 	s := typed(particle(t), halo.Faces)
 	s.Components, s.Width = 2, domain.UniformRadius(3, 1)
-	f := openField(t, &open, p, s)
+	f := openField(t, p, s)
 	plan := must(halo.NewPlan(p, set.Links, p2p.Peer, s))(t)
 	if got := f.Parts[0].Layout.ElementSize; got != 2*48 || plan.Bytes() != 2*4*4*2*24 || plan.Messages[0].Contiguous {
 		t.Errorf("points of %d bytes, %d bytes sent", got, plan.Bytes())
@@ -110,8 +81,6 @@ func TestFieldsOfTypes(t *testing.T) {
 func TestTypesThatCannotBe(t *testing.T) {
 	set := testdevices.Host(t, 2)
 	p := place(t, set, []int{4, 4, 6}, [3]bool{}, domain.Vec{1, 1, 2})
-	var open streams.Resources
-	defer open.Close()
 	resized := func(lb, extent int64) *datatype.Type { return must(datatype.Resized(datatype.Int64, lb, extent))(t) }
 	twice := must(datatype.HIndexed([]int{1, 1}, []int64{0, 4}, datatype.Int64))(t)
 	both := typed(particle(t), halo.Faces)
@@ -131,7 +100,7 @@ func TestTypesThatCannotBe(t *testing.T) {
 	} {
 		refuses(t, name, errorOf(halo.NewField(p, c.spec)), c.says)
 	}
-	f := openField(t, &open, p, halo.Spec{Name: "u", Type: particle(t), Width: domain.UniformRadius(3, 1)})
+	f := openField(t, p, halo.Spec{Name: "u", Type: particle(t), Width: domain.UniformRadius(3, 1)})
 	plan := must(halo.NewPlan(p, set.Links, p2p.Auto, f.Spec))(t)
 	refuses(t, "accumulate", errorOf(halo.NewAccumulator(plan, set.Compiler, f)), "not numbers")
 	refuses(t, "reduce", errorOf(halo.NewReduction(f, set.Compiler, halo.Sum)), "not numbers")
@@ -152,10 +121,7 @@ func TestWrappedTypes(t *testing.T) {
 		arrays = append(arrays, kernels.Array{Data: callers(t, p.Devices[rank], l.Bytes()).All(), Layout: l})
 	}
 	f := must(halo.WrapField(p, s, arrays...))(t)
-	var open streams.Resources
-	defer open.Close()
-	x := must(halo.NewExchanger(must(halo.NewPlan(p, set.Links, p2p.Staged, s))(t), set.Compiler, f))(t)
-	open.Add(x)
+	x := open(halo.NewExchanger(must(halo.NewPlan(p, set.Links, p2p.Staged, s))(t), set.Compiler, f))(t)
 	mark := func(q domain.Vec) byte { return byte(1 + q[0] + 5*q[1] + 20*q[2]) }
 	err := halo.Fill(f, func(rank int) halo.Row[[48]byte] {
 		return func(values [][48]byte, at domain.Vec) {
@@ -171,13 +137,11 @@ func TestWrappedTypes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	at := openStreams(t, &open, p)
+	at := openStreams(t, p)
 	done(t, at, x.Exchange(at))
 	ghost := make([][48]byte, 1)
 	for _, q := range []domain.Vec{{-1, 1, 4}, {4, 0, 3}, {2, 2, 6}, {0, 1, 2}} {
-		if err := halo.ReadSubdomain(ghost, f, 1, domain.Box{Lo: q, Hi: q.Add(domain.Vec{1, 1, 1})}); err != nil {
-			t.Fatal(err)
-		}
+		done(t, nil, halo.ReadSubdomain(ghost, f, 1, domain.Box{Lo: q, Hi: q.Add(domain.Vec{1, 1, 1})}))
 		want := mark(domain.Vec{(q[0] + 4) % 4, q[1], q[2] % 6})
 		if g := ghost[0]; g[8] != want || g[43] != want || g[0] != 0 || g[20] != 0 || g[47] != 0 {
 			t.Errorf("ghost %v is %v, want %d in its bytes and gaps of 0", q, g, want)

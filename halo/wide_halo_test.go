@@ -20,22 +20,11 @@ import (
 type jacobi struct {
 	t      *testing.T
 	set    *testdevices.Set
-	open   streams.Resources
 	deep   *halo.WideHalo
 	at     []*streams.Stream
 	fields [2]*halo.Field
 	walls  [2]*boundary.Ghosts
 	x      [2]*halo.Exchanger
-}
-
-func must[T any](v T, err error) func(t *testing.T) T {
-	return func(t *testing.T) T {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return v
-	}
 }
 
 func newJacobi(t *testing.T, set *testdevices.Set, p *halo.Placement, steps int) *jacobi {
@@ -47,25 +36,21 @@ func newJacobi(t *testing.T, set *testdevices.Set, p *halo.Placement, steps int)
 	for i := 1; i < len(walls); i += 3 {
 		walls[i] = boundary.Condition{Kind: boundary.Dirichlet, Values: []float64{float64(i)}}
 	}
-	j.at = openStreams(t, &j.open, p)
+	j.at = openStreams(t, p)
 	for i := range j.fields {
-		j.fields[i] = openField(t, &j.open, p, spec)
-		j.walls[i] = must(boundary.New(set.Compiler, j.fields[i], walls))(t)
-		j.x[i] = must(halo.NewExchanger(plan, set.Compiler, j.fields[i]))(t)
-		j.open.Add(j.walls[i], j.x[i])
+		j.fields[i] = openField(t, p, spec)
+		j.walls[i] = open(boundary.New(set.Compiler, j.fields[i], walls))(t)
+		j.x[i] = open(halo.NewExchanger(plan, set.Compiler, j.fields[i]))(t)
 	}
 	all := p.Grid.Box()
 	var values []float64
 	eachPoint(all, func(at domain.Vec) { values = append(values, 1/(1+scatter(0, 0, 0, at))) })
-	if err := halo.Write(j.fields[0], all, values); err != nil {
-		t.Fatal(err)
-	}
+	done(t, nil, halo.Write(j.fields[0], all, values))
 	return j
 }
 
 // run sweeps and returns the field.
 func (j *jacobi) run(steps int) []float64 {
-	defer j.open.Close()
 	dims := j.deep.Cut.Grid.Dims
 	star := must(stencil.Laplace([]float64{0.1, 0.2, 0.3}[:dims]))(j.t)
 	point, accesses, err := sweep.Linear(star.Stencil(), kernels.Float64)
@@ -79,8 +64,7 @@ func (j *jacobi) run(steps int) []float64 {
 			return err
 		}
 		sweeper := must(sweep.New(j.set.Compiler, j.fields[0].Placement.Devices[rank], point, accesses))(j.t)
-		l := must(sweeper.Sweep("sweep", sweep.Arrays{{from}, {to}}, region))(j.t)
-		j.open.Add(l)
+		l := open(sweeper.Sweep("sweep", sweep.Arrays{{from}, {to}}, region))(j.t)
 		return j.at[rank].Launch(l.Kernel)
 	}))
 	all := j.deep.Cut.Grid.Box()
@@ -163,5 +147,3 @@ func TestWideHaloRegions(t *testing.T) {
 		}
 	}
 }
-
-func errorOf[T any](_ T, err error) error { return err }

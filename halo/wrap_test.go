@@ -20,7 +20,7 @@ import (
 func TestExchangeOfTheCallersArrays(t *testing.T) {
 	testdevices.Each(t, 4, func(t *testing.T, set *testdevices.Set) {
 		for _, parts := range []domain.Vec{{1, 1, 4}, {2, 1, 2}, {1, 4, 1}} {
-			for _, path := range []p2p.Path{p2p.Peer, p2p.Staged, p2p.Direct} {
+			for _, path := range paths {
 				p := place(t, set, []int{9, 8, 12}, [3]bool{true, false, true}, parts)
 				spec := star(3)
 				var arrays []kernels.Array
@@ -54,7 +54,7 @@ func callers(t *testing.T, d *streams.Device, bytes int64) *streams.Memory {
 // ghosts of a face could travel as they lie.
 func TestExchangeLeavesWhatLiesBetweenRows(t *testing.T) {
 	set := testdevices.Host(t, 2)
-	for _, path := range []p2p.Path{p2p.Peer, p2p.Staged, p2p.Direct} {
+	for _, path := range paths {
 		p := place(t, set, []int{4, 3, 6}, [3]bool{}, domain.Vec{1, 1, 2})
 		spec := halo.Spec{Name: "u", Element: halo.Float64, Width: domain.Radius{Minus: domain.Vec{0, 0, 1}, Plus: domain.Vec{0, 0, 1}}}
 		const pitch, gap = 6, -1.0
@@ -87,9 +87,7 @@ func TestExchangeLeavesWhatLiesBetweenRows(t *testing.T) {
 		}
 		x := must(halo.NewExchanger(plan, set.Compiler, f))(t)
 		at := must(p.NewStreams())(t)
-		if err := errors.Join(x.Exchange(at), at.Sync(time.Minute)); err != nil {
-			t.Fatal(err)
-		}
+		done(t, nil, errors.Join(x.Exchange(at), at.Sync(time.Minute)))
 	}
 }
 
@@ -103,16 +101,10 @@ func exchangeNumbers(t *testing.T, set *testdevices.Set, p *halo.Placement, f *h
 		}
 		return float64(at[0] + 100*at[1] + 10000*at[2])
 	}
-	plan, err := halo.NewPlan(p, set.Links, path, f.Spec)
-	if err != nil {
-		t.Fatal(err)
-	}
-	x, err := halo.NewExchanger(plan, set.Compiler, f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	plan := must(halo.NewPlan(p, set.Links, path, f.Spec))(t)
+	x := must(halo.NewExchanger(plan, set.Compiler, f))(t)
 	defer x.Close()
-	err = halo.Fill(f, func(rank int) halo.Row[float64] {
+	err := halo.Fill(f, func(rank int) halo.Row[float64] {
 		return func(values []float64, at domain.Vec) {
 			for i := range values {
 				values[i] = -1
@@ -126,17 +118,10 @@ func exchangeNumbers(t *testing.T, set *testdevices.Set, p *halo.Placement, f *h
 	if err != nil {
 		t.Fatal(err)
 	}
-	at, err := p.NewStreams()
-	if err != nil {
-		t.Fatal(err)
-	}
+	at := must(p.NewStreams())(t)
 	defer at.Close()
-	if err := x.Exchange(at); err != nil {
-		t.Fatal(err)
-	}
-	if err := at.Sync(testLimit); err != nil {
-		t.Fatal(err)
-	}
+	done(t, nil, x.Exchange(at))
+	done(t, nil, at.Sync(testLimit))
 	for _, m := range plan.Messages {
 		a := f.Parts[m.To]
 		values := onHost(t, at[m.To], a)
@@ -155,9 +140,7 @@ func onHost(t *testing.T, s *streams.Stream, a kernels.Array) []float64 {
 	t.Helper()
 	m := must(s.Device().AllocPinned(a.Layout.Bytes()))(t)
 	t.Cleanup(func() { m.Close() })
-	if err := errors.Join(s.Copy(m.All(), a.Data.Memory.Span(0, m.Size())), s.Sync(testLimit)); err != nil {
-		t.Fatal(err)
-	}
+	done(t, nil, errors.Join(s.Copy(m.All(), a.Data.Memory.Span(0, m.Size())), s.Sync(testLimit)))
 	return streams.View[float64](m.Bytes())
 }
 
