@@ -2,7 +2,6 @@ package halo_test
 
 import (
 	"math"
-	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -82,43 +81,65 @@ func wallValue(p *picture, w *boundary.Condition, value int) float64 {
 	return w.Values[min(value/parts, len(w.Values)-1)]
 }
 
+// walled is a drawn field with its exchange and walls. Owned points hold numbers of their places.
+type walled struct {
+	*halo.Field
+	plan  *halo.Plan
+	x     *halo.Exchanger
+	walls boundary.Faces
+	w     *boundary.Ghosts
+	at    []*streams.Stream
+}
+
+const unset = -12345 // of ghosts
+
+func drawWalled(t *rapid.T, set *testdevices.Set, change func(s *halo.Spec)) (d walled) {
+	p := drawPlace(t, set, 9)
+	s := drawNumbers(t, 0, p)
+	change(&s)
+	d.Field = openField(t, p, s)
+	d.walls = drawFaces(t, d.Field)
+	d.plan = must(halo.NewPlan(p, set.Links, p2p.Auto, s))(t)
+	d.x = open(halo.NewExchanger(d.plan, set.Compiler, d.Field))(t)
+	d.w = open(boundary.New(set.Compiler, d.Field, d.walls))(t)
+	d.at = openStreams(t, p)
+	start := take(t, d.Field)
+	start.each(func(rank, v int, at domain.Vec) {
+		start.set(rank, v, at, unset)
+		if start.owned(rank).Contains(at) {
+			start.set(rank, v, at, scatter(0, 0, v, at))
+		}
+	})
+	start.put(t)
+	return d
+}
+
+// agrees checks that all points that are set hold what their places say; others hold anything.
+func (d walled) agrees(t *rapid.T, got *picture, isSet func(component, rank int, at domain.Vec) bool) {
+	want := got.copyOf()
+	parts, _ := want.parts()
+	want.each(func(rank, v int, at domain.Vec) {
+		number, q := behind(d.Cut.Grid, &d.walls, at)
+		switch {
+		case !isSet(v/parts, rank, at):
+		case number != nil:
+			want.set(rank, v, at, wallValue(want, number, v))
+		default:
+			want.set(rank, v, at, scatter(0, 0, v, q))
+		}
+	})
+	same(t, got, want)
+}
+
 // Over random fields of all widths, cuts and mixtures of walls, every ghost, at
 // corners too, holds after an exchange and the walls what its place says.
 func TestBoundaryAgreesWithGeometry(t *testing.T) {
 	testdevices.Each(t, 4, func(t *testing.T, set *testdevices.Set) {
 		rapid.Check(t, func(t *rapid.T) {
-			p := drawPlace(t, set, 9)
-			s := drawNumbers(t, 0, p)
-			s.Connectivity = halo.Corners
-			f := openField(t, p, s)
-			walls := drawFaces(t, f)
-			plan := must(halo.NewPlan(p, set.Links, p2p.Auto, s))(t)
-			x := open(halo.NewExchanger(plan, set.Compiler, f))(t)
-			w := open(boundary.New(set.Compiler, f, walls))(t)
-			start := take(t, f)
-			start.each(func(rank, v int, at domain.Vec) {
-				start.set(rank, v, at, -12345)
-				if start.owned(rank).Contains(at) {
-					start.set(rank, v, at, scatter(0, 0, v, at))
-				}
-			})
-			start.put(t)
-			at := openStreams(t, p)
-			done(t, at, x.Exchange(at), w.Set(at))
-			got, want := take(t, f), start.copyOf()
-			parts, _ := want.parts()
-			want.each(func(rank, v int, at domain.Vec) {
-				if !isSet(f, v/parts, rank, at) {
-					want.set(rank, v, at, got.get(rank, v, at))
-					return
-				}
-				if number, q := behind(f.Cut.Grid, &walls, at); number != nil {
-					want.set(rank, v, at, wallValue(want, number, v))
-				} else {
-					want.set(rank, v, at, scatter(0, 0, v, q))
-				}
-			})
-			same(t, got, want)
+			d := drawWalled(t, set, func(s *halo.Spec) { s.Connectivity = halo.Corners })
+			done(t, d.at, d.x.Exchange(d.at), d.w.Set(d.at))
+			got := take(t, d.Field)
+			d.agrees(t, got, func(component, rank int, at domain.Vec) bool { return isSet(d.Field, component, rank, at) })
 		})
 	})
 }
@@ -128,39 +149,26 @@ func TestBoundaryAgreesWithGeometry(t *testing.T) {
 func TestStoresAgreeWithGeometry(t *testing.T) {
 	set := testdevices.Host(t, 4)
 	rapid.Check(t, func(t *rapid.T) {
-		p := drawPlace(t, set, 9)
-		s := drawNumbers(t, 0, p)
-		f := openField(t, p, s)
-		walls := drawFaces(t, f)
-		plan := must(halo.NewPlan(p, set.Links, p2p.Auto, s))(t)
-		w := open(boundary.New(set.Compiler, f, walls))(t)
-		got := take(t, f)
-		parts, _ := got.parts()
-		got.each(func(rank, v int, at domain.Vec) {
-			got.set(rank, v, at, -12345)
-			if got.owned(rank).Contains(at) {
-				got.set(rank, v, at, scatter(0, 0, v, at))
-			}
-		})
-		got.put(t)
-		at := openStreams(t, p)
-		for rank, s := range at {
-			done(t, []*streams.Stream{s}, w.SetFixed(rank, s))
+		d := drawWalled(t, set, func(*halo.Spec) {})
+		for rank, s := range d.at {
+			done(t, []*streams.Stream{s}, d.w.SetFixed(rank, s))
 		}
-		got = take(t, f)
-		for rank := range p.Subdomains {
+		got := take(t, d.Field)
+		parts, _ := got.parts()
+		for rank := range d.Parts {
 			for array := range got.arrays() {
-				stores, ok := w.Stores(rank, domain.Radius{}, plan, 0, array)
+				stores, ok := d.w.Stores(rank, domain.Radius{}, d.plan, 0, array)
 				if !ok {
 					t.Fatal("no stores")
 				}
 				for _, store := range stores {
 					eachPoint(store.Send, func(from domain.Vec) {
 						to := store.Ghost.Lo.Add(from.Sub(store.Send.Lo))
-						for v := array * parts; v < got.values() && (!s.SoA || v < (array+1)*parts); v++ {
+						for v := array * parts; v < got.values() && (!d.Spec.SoA || v < (array+1)*parts); v++ {
 							value, before := got.get(rank, v, from), got.get(store.To, v, to)
-							if before != -12345 && before != value {
-								t.Fatalf("subdomains %d and others store %v and %v into point %v of %d", rank, value, before, to, store.To)
+							if before != unset && before != value {
+								t.Fatalf("subdomains %d and others store %v and %v into point %v of %d",
+									rank, value, before, to, store.To)
 							}
 							got.set(store.To, v, to, value)
 						}
@@ -168,24 +176,15 @@ func TestStoresAgreeWithGeometry(t *testing.T) {
 				}
 			}
 		}
-		want := got.copyOf()
-		want.each(func(rank, v int, at domain.Vec) {
-			own, beyond := want.owned(rank), 0
+		d.agrees(t, got, func(component, rank int, at domain.Vec) bool {
+			own, beyond := got.owned(rank), 0
 			for a := range at {
 				if at[a] < own.Lo[a] || at[a] >= own.Hi[a] {
 					beyond++
 				}
 			}
-			number, q := behind(f.Cut.Grid, &walls, at)
-			switch {
-			case beyond > 1+int(s.Connectivity) || !isSet(f, v/parts, rank, at):
-			case number != nil:
-				want.set(rank, v, at, wallValue(want, number, v))
-			default:
-				want.set(rank, v, at, scatter(0, 0, v, q))
-			}
+			return beyond <= 1+int(d.Spec.Connectivity) && isSet(d.Field, component, rank, at)
 		})
-		same(t, got, want)
 	})
 }
 
@@ -305,11 +304,6 @@ func TestBoundaryRefusals(t *testing.T) {
 		{"a value that is no number", "Values [NaN], not all of which are numbers", star(3), number(math.NaN())},
 		{"no kernel", "no kernel", star(3), boundary.Condition{Kind: boundary.Custom}},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			_, err := boundary.New(set.Compiler, openField(t, p, c.spec), boundary.Faces{c.left})
-			if err == nil || !strings.Contains(err.Error(), c.says) {
-				t.Errorf("got %v, want an error with %q", err, c.says)
-			}
-		})
+		refuses(t, c.name, errorOf(boundary.New(set.Compiler, openField(t, p, c.spec), boundary.Faces{c.left})), c.says)
 	}
 }

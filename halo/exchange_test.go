@@ -188,9 +188,7 @@ func exchangeCases(t *testing.T, set *testdevices.Set, cases []exchangeCase, by 
 			for _, by := range by {
 				trial.Exchange = ways[by]
 				t.Run(fmt.Sprintf("%s/path=%s/by=%s", c.name, path, by), func(t *testing.T) {
-					if err := trial.Run(); err != nil {
-						t.Error(err)
-					}
+					done(t, nil, trial.Run())
 				})
 			}
 		}

@@ -201,18 +201,14 @@ func FuzzFields(f *testing.F) {
 			return
 		}
 		defer func() {
-			if err := field.Close(); err != nil {
-				t.Error(err)
-			}
+			done(t, nil, field.Close())
 		}()
 		x, err := halo.NewExchanger(plan, set.Compiler, field)
 		if err != nil {
 			t.Fatalf("%+v over %v: %v", s, p.Grid, err)
 		}
 		checkArrays(t, d, field)
-		if err := x.Close(); err != nil {
-			t.Error(err)
-		}
+		done(t, nil, x.Close())
 	})
 }
 
@@ -268,9 +264,7 @@ func checkArrays(t *testing.T, d *dice, f *halo.Field) {
 		return
 	}
 	checkArray(t, d, one)
-	if err := one.Close(); err != nil {
-		t.Error(err)
-	}
+	done(t, nil, one.Close())
 }
 
 // checkArray holds the field against a map from points to values, if it has one double a point.

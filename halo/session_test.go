@@ -32,9 +32,7 @@ func TestOpen(t *testing.T) {
 		if len(want.IDs) > 0 && (session.Devices[0].ID != 4 || session.Devices[1].ID != 1) {
 			t.Errorf("devices %v for ids %v", session.Devices, want.IDs)
 		}
-		if err := session.Close(); err != nil {
-			t.Error(err)
-		}
+		done(t, nil, session.Close())
 	}
 }
 
@@ -76,9 +74,7 @@ func TestOpenWithoutTheDriverThatIsNamed(t *testing.T) {
 		}
 	}
 	session := must(halo.Open(t.Context(), hostDevices(1)))(t)
-	if err := session.Close(); err != nil {
-		t.Error(err)
-	}
+	done(t, nil, session.Close())
 }
 
 // A session measures its links once and keeps what it found; its plans take the paths
@@ -161,12 +157,8 @@ func TestSessionRefusals(t *testing.T) {
 			t.Errorf("%s: got %v, want one of %s with %q", name, err, c.option, c.says)
 		}
 	}
-	if _, err := session.NewExchanger(t.Context()); err == nil || !strings.Contains(err.Error(), "no field") {
-		t.Error(err)
-	}
-	if _, err := session.NewExchanger(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "the field is nil") {
-		t.Error(err)
-	}
+	refuses(t, "no field", errorOf(session.NewExchanger(t.Context())), "no field")
+	refuses(t, "the field is nil", errorOf(session.NewExchanger(t.Context(), nil)), "the field is nil")
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := session.Cut(ended, halo.Cutting{Size: []int{64, 64}}); !errors.Is(err, context.Canceled) {
@@ -177,9 +169,7 @@ func TestSessionRefusals(t *testing.T) {
 	if _, err := session.NewExchanger(ended, field); !errors.Is(err, context.Canceled) {
 		t.Errorf("an exchanger after the context's end: %v", err)
 	}
-	if err := errors.Join(session.Close(), session.Close()); err != nil {
-		t.Error(err)
-	}
+	done(t, nil, errors.Join(session.Close(), session.Close()))
 }
 
 // The path of a cutting is that of all plans that leave theirs open, and measures nothing; one that a plan asks for goes before it.
@@ -208,9 +198,7 @@ func TestPathOfACutting(t *testing.T) {
 				t.Errorf("path %q of a plan over %s, cut for %s", plan.Path(), other, path)
 			}
 		}
-		if err := errors.Join(streams.CloseAll(dry.Devices), session.Close()); err != nil {
-			t.Error(err)
-		}
+		done(t, nil, errors.Join(streams.CloseAll(dry.Devices), session.Close()))
 	}
 }
 
@@ -271,10 +259,6 @@ func TestSplitOfPlacement(t *testing.T) {
 	if err := at.Launch(interior); err != nil {
 		t.Error(err)
 	}
-	if err := at.Launch(interior[:1]); err == nil || !strings.Contains(err.Error(), "1 kernels for 3 subdomains") {
-		t.Error(err)
-	}
-	if err := at.Close(); err != nil {
-		t.Error(err)
-	}
+	refuses(t, "1 kernels for 3 subdomains", at.Launch(interior[:1]), "1 kernels for 3 subdomains")
+	done(t, nil, at.Close())
 }

@@ -3,7 +3,6 @@ package halo_test
 import (
 	"fmt"
 	"math"
-	"strings"
 	"testing"
 
 	"github.com/halox/halox/domain"
@@ -49,9 +48,7 @@ func TestWidthsOfComponents(t *testing.T) {
 					Exchange: exchange, Late: inTurn(0, 4), Rounds: 4,
 				}
 				t.Run(fmt.Sprintf("path=%s/by=%s", path, by), func(t *testing.T) {
-					if err := c.Run(); err != nil {
-						t.Error(err)
-					}
+					done(t, nil, c.Run())
 				})
 			}
 		}
@@ -110,9 +107,7 @@ func TestSpecsThatCannotBe(t *testing.T) {
 		_, err := halo.NewField(p, c.spec)
 		_, planned := halo.NewPlan(p, set.Links, p2p.Auto, c.spec)
 		for _, err := range []error{err, planned} {
-			if err == nil || !strings.Contains(err.Error(), c.says) {
-				t.Errorf("%s: got %v, want an error with %q", name, err, c.says)
-			}
+			refuses(t, name, err, c.says)
 		}
 	}
 }

@@ -2,7 +2,6 @@ package halo_test
 
 import (
 	"errors"
-	"strings"
 	"testing"
 	"time"
 	"unsafe"
@@ -175,9 +174,7 @@ func TestWrapRefusals(t *testing.T) {
 	}
 	soa := spec
 	soa.SoA, soa.Components = true, 2
-	if _, err := halo.WrapField(p, soa, good, good); err == nil || !strings.Contains(err.Error(), "wrap a field for each") {
-		t.Errorf("struct of arrays: %v", err)
-	}
+	refuses(t, "wrap a field for each", errorOf(halo.WrapField(p, soa, good, good)), "wrap a field for each")
 	if _, err := set.Devices[0].WrapStream(1); err == nil {
 		t.Error("a host device took a CUDA stream")
 	}
