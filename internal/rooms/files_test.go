@@ -139,45 +139,37 @@ func (p listed) references(t *testing.T, exports map[string]string) references {
 	return all
 }
 
-// cycle returns a shortest cycle, a line a reference; nil where there is none.
-func (r references) cycle() (shortest []string) {
-	for _, start := range slices.Sorted(maps.Keys(r)) {
-		if c := r.cycleThrough(start); c != nil && (shortest == nil || len(c) < len(shortest)) {
-			shortest = c
+// cycle returns a cycle, a line a reference; nil where there is none.
+func (r references) cycle() (lines []string) {
+	var path []string
+	done := map[string]bool{}
+	var visit func(file string) bool
+	visit = func(file string) bool {
+		if at := slices.Index(path, file); at >= 0 {
+			path = append(path[at:], file)
+			return true
 		}
+		if done[file] {
+			return false
+		}
+		done[file], path = true, append(path, file)
+		for _, to := range slices.Sorted(maps.Keys(r[file])) {
+			if visit(to) {
+				return true
+			}
+		}
+		path = path[:len(path)-1]
+		return false
 	}
-	return shortest
-}
-
-// cycleThrough returns a shortest cycle through a file.
-func (r references) cycleThrough(start string) []string {
-	before := map[string]string{} // the file from which one was reached first
-	for reached := []string{start}; len(reached) > 0; reached = reached[1:] {
-		from := reached[0]
-		for _, to := range slices.Sorted(maps.Keys(r[from])) {
-			if to == start {
-				return r.lines(before, start, from)
+	for _, file := range slices.Sorted(maps.Keys(r)) {
+		if visit(file) {
+			for i, from := range path[:len(path)-1] {
+				lines = append(lines, fmt.Sprintf("%s refers to %s by %s", from, path[i+1], r[from][path[i+1]]))
 			}
-			if _, known := before[to]; !known {
-				before[to] = from
-				reached = append(reached, to)
-			}
+			return lines
 		}
 	}
 	return nil
-}
-
-// lines writes the cycle that leaves start, comes to last and returns.
-func (r references) lines(before map[string]string, start, last string) []string {
-	line := func(from, to string) string {
-		return fmt.Sprintf("%s refers to %s by %s", from, to, r[from][to])
-	}
-	lines := []string{line(last, start)}
-	for at := last; at != start; at = before[at] {
-		lines = append(lines, line(before[at], at))
-	}
-	slices.Reverse(lines)
-	return lines
 }
 
 func TestCycle(t *testing.T) {

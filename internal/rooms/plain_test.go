@@ -1,7 +1,6 @@
 package rooms
 
 import (
-	"errors"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -48,33 +47,18 @@ func TestPlainPackages(t *testing.T) {
 // The packages that the Makefile tests without cgo are those with tests that differ then: some file of them that is no test
 // binds a library, or is for builds with cgo or without.
 func TestPackagesThatDifferWithoutCgo(t *testing.T) {
-	differ := map[string]bool{}
-	tests, err := filepath.Glob("../../*/*_test.go")
-	for _, deeper := range []string{"../../*/*/*_test.go", "../../*/*/*/*_test.go"} {
-		more, again := filepath.Glob(deeper)
-		tests, err = append(tests, more...), errors.Join(err, again)
-	}
-	if err != nil || len(tests) == 0 {
-		t.Fatalf("no tests: %v", err)
-	}
-	for _, test := range tests {
-		folder := filepath.Dir(test)
-		if _, seen := differ[folder]; seen {
-			continue
+	tested, differ := map[string]bool{}, map[string]bool{}
+	eachFile(t, func(path string) {
+		folder := filepath.Dir(path)
+		if strings.HasSuffix(path, "_test.go") {
+			tested[folder] = true
+		} else if slices.Contains([]string{aConstraint, importOfC, aBinding}, notPlain(parsedFile(t, path))) {
+			differ[folder] = true
 		}
-		differ[folder] = false
-		files, err := filepath.Glob(filepath.Join(folder, "*.go"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, file := range files {
-			what := notPlain(parsedFile(t, file))
-			differ[folder] = differ[folder] || !strings.HasSuffix(file, "_test.go") && slices.Contains([]string{aConstraint, importOfC, aBinding}, what)
-		}
-	}
+	})
 	var want []string
-	for folder, differs := range differ {
-		if differs {
+	for folder := range differ {
+		if tested[folder] {
 			want = append(want, strings.TrimPrefix(filepath.ToSlash(folder), "../../"))
 		}
 	}

@@ -3,10 +3,10 @@
 package rooms
 
 import (
-	"go/parser"
-	"go/token"
 	"io/fs"
+	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -52,7 +52,7 @@ var may = map[string][]string{
 	"internal/tracing":              {"p2p/mpi", "results/trace", "streams"},
 	"internal/plan":                 {"domain", "halo", "p2p", "p2p/mpi", "solvers", "solvers/scheme", "streams"},
 	"internal/cache":                {"internal/files"},
-	"internal/testmpi":              {},
+	"internal/testmpi":              {"internal/cuda/cudafake"},
 	"internal/testnet":              {"internal/testmpi"},
 	"internal/testdevices":          {"streams", "p2p", "kernels", "internal/nvrtc", "internal/cuda/cudafake"},
 	"kernels/internal/kerneltest":   {"internal/testdevices", "internal/nvrtc", "internal/cuda/cudafake", "kernels", "stencil", "streams", "domain"},
@@ -62,8 +62,6 @@ var may = map[string][]string{
 	"examples":                      {"solvers/scheme", "halo", "halo/boundary", "halo/ranks", "p2p", "kernels", "kernels/sweep", "stencil", "streams", "domain"},
 	"examples/internal/exampletest": {"examples", "internal/testdevices", "internal/nvrtc", "kernels", "halo", "p2p", "solvers/scheme", "streams"},
 	"cmd":                           {"domain", "stencil", "streams", "kernels", "kernels/sweep", "p2p", "p2p/mpi", "halo", "halo/datatype", "halo/halotest", "halo/packing", "halo/ranks", "solvers", "solvers/scheme", "configs", "results", "results/output", "results/plot", "results/trace", "internal/bench", "internal/verify", "internal/forecast", "internal/plan", "internal/tracing", "internal/measure", "internal/cache", "internal/files"},
-
-	// What tests of examples share.
 
 	// What benchmarks measure, and their runner: all below.
 	"internal/verify": {"domain", "streams", "p2p", "p2p/mpi", "halo", "halo/halotest", "halo/ranks", "solvers", "solvers/scheme"},
@@ -94,17 +92,28 @@ func roomOf(pkg string) string {
 }
 
 func TestArrows(t *testing.T) {
+	eachFile(t, func(path string) {
+		if !strings.HasSuffix(path, "_test.go") {
+			checkFile(t, path)
+		}
+	})
+}
+
+// eachFile calls f for each Go file of the module.
+func eachFile(t *testing.T, f func(path string)) {
+	t.Helper()
 	files := 0
 	err := filepath.WalkDir("../..", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
-		if entry.IsDir() && (strings.HasPrefix(entry.Name(), ".") && len(entry.Name()) > 2 || entry.Name() == "testdata" || entry.Name() == "bundle") {
+		name := entry.Name()
+		if entry.IsDir() && (strings.HasPrefix(name, ".") && len(name) > 2 || name == "testdata" || name == "bundle") {
 			return filepath.SkipDir
 		}
-		if strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go") {
+		if strings.HasSuffix(path, ".go") {
 			files++
-			return checkFile(t, path)
+			f(path)
 		}
 		return nil
 	})
@@ -113,21 +122,37 @@ func TestArrows(t *testing.T) {
 	}
 }
 
-func checkFile(t *testing.T, path string) error {
-	parsed, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
-	if err != nil {
-		return err
+// What a test skips it skips with a word that can be looked for, and says why.
+func TestSkipsSaySo(t *testing.T) {
+	skip, reason := regexp.MustCompile(`[.]Skip(f|Now)?[(].*`), regexp.MustCompile(`^[.]Skipf?[(]"SKIPPED: (\S|", )`)
+	found := 0
+	eachFile(t, func(path string) {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, call := range skip.FindAllString(string(text), -1) {
+			if found++; !reason.MatchString(call) {
+				t.Errorf("%s: %s does not begin with SKIPPED: and a reason", path, call)
+			}
+		}
+	})
+	if found == 0 {
+		t.Error("no test skips anything")
 	}
+}
+
+func checkFile(t *testing.T, path string) {
 	folder, err := filepath.Rel("../..", filepath.Dir(path))
 	if err != nil {
-		return err
+		t.Fatal(err)
 	}
 	room := roomOf(filepath.ToSlash(folder))
 	if room == "" {
 		t.Errorf("%s lies in no room", path)
-		return nil
+		return
 	}
-	for _, i := range parsed.Imports {
+	for _, i := range parsedFile(t, path).Imports {
 		name := strings.Trim(i.Path.Value, `"`)
 		if name == "C" && !slices.Contains(mayUseC, room) {
 			t.Errorf("%s imports C", path)
@@ -136,5 +161,4 @@ func checkFile(t *testing.T, path string) error {
 			t.Errorf("%s: room %s may not import %s", path, room, other)
 		}
 	}
-	return nil
 }

@@ -16,6 +16,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/halox/halox/internal/cuda/cudafake"
 )
 
 // Installation is a launcher with a library that belongs to it.
@@ -41,7 +43,7 @@ var wheels = []struct {
 func All(t *testing.T) (found []Installation, missing map[string]string) {
 	t.Helper()
 	missing = map[string]string{}
-	root := moduleRoot(t)
+	root, _ := cudafake.ModuleRoot() // none for a test program that was copied to a machine without sources
 	for _, w := range wheels {
 		prefix := filepath.Join(root, ".mpi", w.folder)
 		if local := filepath.Join(prefix, "local"); isFolder(local) {
@@ -132,25 +134,6 @@ func (in Installation) Alone() []string {
 func (in Installation) Prte() bool {
 	_, err := os.Stat(filepath.Join(filepath.Dir(in.Launch), "prterun"))
 	return !in.Hydra && err == nil && in.Name != "system"
-}
-
-// moduleRoot returns the folder of go.mod.
-func moduleRoot(t *testing.T) string {
-	t.Helper()
-	folder, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(folder, "go.mod")); err == nil {
-			return folder
-		}
-		if parent := filepath.Dir(folder); parent != folder {
-			folder = parent
-			continue
-		}
-		return "" // a test program that was copied to a machine without sources
-	}
 }
 
 // allVariable set to "all" has Each run a test with all installations, else with one.
