@@ -21,7 +21,13 @@ type kind struct {
 	run  func(t Tests, ctx context.Context, devices ...*streams.Device) error
 }
 
-var kinds = []kind{{"puts", Tests.Puts}, {"counts", Tests.Counts}, {"barriers", Tests.Barriers}, {"all to one", Tests.AllToOne}}
+var (
+	puts     = kind{"puts", Tests.Puts}
+	counts   = kind{"counts", Tests.Counts}
+	barriers = kind{"barriers", Tests.Barriers}
+	allToOne = kind{"all to one", Tests.AllToOne}
+	kinds    = []kind{puts, counts, barriers, allToOne}
+)
 
 func testsOf(s *testdevices.Set) Tests {
 	t := Tests{Compiler: s.Compiler, Links: s.Links, Ranks: 3, Limit: time.Minute}
@@ -47,8 +53,8 @@ func TestLitmus(t *testing.T) {
 }
 
 // A notification that is not sent, or once too often, a wrong bit and a rank that is late are found. The error names
-// ranks, devices and the first wrong byte, or a rank that waited in vain: the one that was not told, or another that
-// waits for it.
+// ranks, devices and the first wrong byte, or a rank that waited too long: the one that was not notified, or another
+// that waits for it.
 func TestFaultsAreFound(t *testing.T) {
 	testdevices.InTurn(t, 7, 8)
 	testdevices.EachKernel(t, 2, func(t *testing.T, s *testdevices.Set) {
@@ -56,28 +62,28 @@ func TestFaultsAreFound(t *testing.T) {
 			t.Skip("SKIPPED: needs two devices")
 		}
 		for _, c := range []struct {
-			kind  int
+			kind  kind
 			fault int64
 			is    error
 			says  []string
 		}{
-			{0, flipped, errWrong, []string{"rank 3 (", " 1) has 0x", " in byte ", " of what rank 0 (", " 0) put in round "}},
-			{0, dropped, ranks.ErrTimeout, []string{"ranks: rank ", " waited 2s for 1 notifications of tag ", "; 0 came"}},
-			{1, dropped, nil, []string{"rank "}},
-			{2, flipped, errWrong, []string{"left barrier 6 and saw 6 of rank 0 (", "not 7"}},
-			{3, flipped, errWrong, []string{" in byte 3 of what rank 0 (", " 0) put in round "}},
-			{3, dropped, ranks.ErrTimeout, []string{"ranks: rank ", " waited 2s "}},
+			{puts, flipped, errWrong, []string{"rank 3 (", " 1) has 0x", " in byte ", " of what rank 0 (", " 0) put in round "}},
+			{puts, dropped, ranks.ErrTimeout, []string{"ranks: rank ", " waited 2s for 1 notifications of tag ", "; 0 came"}},
+			{counts, dropped, nil, []string{"rank "}},
+			{barriers, flipped, errWrong, []string{"left barrier 6 and saw 6 of rank 0 (", "not 7"}},
+			{allToOne, flipped, errWrong, []string{" in byte 3 of what rank 0 (", " 0) put in round "}},
+			{allToOne, dropped, ranks.ErrTimeout, []string{"ranks: rank ", " waited 2s "}},
 		} {
-			t.Run(fmt.Sprintf("%s/fault=%d", kinds[c.kind].name, c.fault), func(t *testing.T) {
+			t.Run(c.kind.name+"/"+map[int64]string{flipped: "flipped", dropped: "dropped"}[c.fault], func(t *testing.T) {
 				one := testsOf(s)
 				one.fault, one.where, one.Limit = c.fault, 7, 2*time.Second
-				if c.kind == 2 {
+				if c.kind.name == barriers.name {
 					one.where = 6 // a barrier of all
 				}
-				err := kinds[c.kind].run(one, t.Context(), s.Devices[:2]...)
+				err := c.kind.run(one, t.Context(), s.Devices[:2]...)
 				for again := 0; again < 4 && errors.Is(err, ranks.ErrTimeout) && lacks(err, c.says) != ""; again++ {
 					// The limit of the one that was not told may end after another's where it gets no core.
-					err = kinds[c.kind].run(one, t.Context(), s.Devices[:2]...)
+					err = c.kind.run(one, t.Context(), s.Devices[:2]...)
 				}
 				if err == nil || c.is != nil && !errors.Is(err, c.is) {
 					t.Fatalf("got %v", err)
