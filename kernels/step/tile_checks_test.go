@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -13,7 +12,6 @@ import (
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels/internal/kerneltest"
-	"github.com/halox/halox/kernels/reduce"
 	"github.com/halox/halox/kernels/step"
 	"github.com/halox/halox/streams"
 )
@@ -26,38 +24,6 @@ type checkedRun struct {
 	steps  int64
 	checks step.Checks
 	ended  int64 // the check that is to end it, counted from 1
-}
-
-// norms returns those of all ranks in each of so many steps, by plain loops. There are none before the first.
-func (r *tileRow[T]) norms(steps int64) []reduce.Norms {
-	all := make([]reduce.Norms, 1)
-	for n := int64(1); n <= steps; n++ {
-		all = append(all, total(r.plain(1, n).norms))
-	}
-	return all
-}
-
-// fill fills both fields of all ranks with the first values.
-func (r *tileRow[T]) fill() {
-	for i, rank := range r.ranks {
-		for _, f := range rank.Fields {
-			kerneltest.Put(r.all[i], f.Data, r.values[i])
-		}
-	}
-}
-
-// check makes launches with checks, one after the other, and compares norms with those of plain loops and the fields with those after as many steps
-// as were made: a launch that ended makes none.
-func (r *tileRow[T]) check(runs []checkedRun, want []reduce.Norms) {
-	r.t.Helper()
-	r.fill()
-	made := r.rig.check(runs, want, func(string, int64) {})
-	plain := r.plain(1, made)
-	for i, b := range r.all {
-		if got := kerneltest.Get[T](b, r.ranks[i].Fields[made%2].Data); !slices.Equal(got, plain.fields[i][made%2]) {
-			r.t.Fatalf("the field of rank %d is another after %d steps and launches that ended early", i, made)
-		}
-	}
 }
 
 // Launches take the norms of steps on their way. One whose norms fall to the tolerance, by either norm, ends without a trace, on all devices, at any check of
@@ -74,8 +40,8 @@ func TestTilesCheck(t *testing.T) {
 				continue
 			}
 			t.Run(fmt.Sprintf("size=%v/devices=%d", c.size, c.devices), func(t *testing.T) {
-				r := newTileRow[float64](t, set, c.devices, c.size)
-				want := r.norms(mostChecked)
+				r := newTileRow(t, set, c.devices, c.size)
+				_, want := r.oracle(mostChecked)
 				none := step.Checks{Every: 1, Tolerance: -1, Finite: true}
 				at := func(step int64, l2 bool) (tolerance float64) { // that ends a run there, if the change falls
 					tolerance = want[step].MaxChange
@@ -112,9 +78,9 @@ func TestTilesCheckForNaN(t *testing.T) {
 				if !testdevices.Turn(i+j, 2, 2) {
 					continue
 				}
-				r := newTileRow[float64](t, set, 1, domain.Vec{5, 4, 1}) // fewer points a tile than a warp has threads
-				r.values[0][r.ranks[0].Fields[0].Layout.Offset(domain.Vec{3, 2})] = bad
-				kerneltest.Put(r.all[0], r.ranks[0].Fields[0].Data, r.values[0])
+				r := newTileRow(t, set, 1, domain.Vec{5, 4, 1}) // fewer points a tile than a warp has threads
+				r.first[3+5*2] = bad
+				r.fill(0)
 				steps, _ := r.checkedSteps()
 				for n, finite := range []bool{false, true} {
 					kerneltest.Check(t, steps[0].QueueChecked(r.all[0].Stream, int64(1+4*n), 4, step.Checks{Every: 1, Tolerance: 1e-30, L2: l2, Finite: finite}))
@@ -126,7 +92,7 @@ func TestTilesCheckForNaN(t *testing.T) {
 					if _, ended := steps[0].Checked(); ended != want {
 						t.Errorf("%g, L2 %t, finite %t: it ended at check %d", bad, l2, finite, ended)
 					}
-					kerneltest.Put(r.all[0], r.ranks[0].Fields[0].Data, r.values[0])
+					r.fill(0)
 				}
 			}
 		}
@@ -134,7 +100,7 @@ func TestTilesCheckForNaN(t *testing.T) {
 }
 
 // lateRing returns eight GPUs whose 64 tiles are in a ring, and one of which is late for a time to read votes in a step.
-func lateRing(t *testing.T, at int, late time.Duration) (*tileRow[float64], *step.TileGroup) {
+func lateRing(t *testing.T, at int, late time.Duration) (*tileGrid[float64], *step.TileGroup) {
 	set, err := testdevices.CPU(t, 8).Disturbed(func(d *streams.Device) []string {
 		if d.ID != 0 {
 			return nil
@@ -144,7 +110,7 @@ func lateRing(t *testing.T, at int, late time.Duration) (*tileRow[float64], *ste
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := newTileRow[float64](t, set, 8, domain.Vec{4, 2048, 1})
+	r := newTileRow(t, set, 8, domain.Vec{4, 2048, 1})
 	group := r.group(10 * time.Second)
 	if ok := kerneltest.Must(group.PrepareChecks())(t); !ok || group.Tiles(0) != 8 {
 		t.Fatalf("checks: %t; %d tiles", ok, group.Tiles(0))
@@ -171,7 +137,7 @@ func TestTilesReadVotesLate(t *testing.T) {
 func TestTilesThatWaitTooLongForVotes(t *testing.T) {
 	testdevices.InTurn(t, 7, 8)
 	set := kerneltest.Must(testdevices.CPU(t, 8).ByProcessorTime())(t)
-	r := newTileRow[float64](t, set, 8, domain.Vec{4, 2048, 1})
+	r := newTileRow(t, set, 8, domain.Vec{4, 2048, 1})
 	group := r.group(time.Second)
 	if ok := kerneltest.Must(group.PrepareChecks())(t); !ok {
 		t.Fatal("no checks")
@@ -198,8 +164,8 @@ func TestTilesThatWaitTooLongForVotes(t *testing.T) {
 func TestTilesReadVotesLateAtAnEnd(t *testing.T) {
 	testdevices.InTurn(t, 7, 8)
 	r, group := lateRing(t, 9, time.Second)
-	want := r.norms(9)
-	r.fill()
+	_, want := r.oracle(9)
+	r.fill(0)
 	steps, _ := r.steps(group)
 	var all sync.WaitGroup
 	for i, s := range steps {

@@ -25,9 +25,9 @@ func TestTilesThatWaitTooLong(t *testing.T) {
 		}
 		set = kerneltest.Must(set.ByProcessorTime())(t)
 		for name, pair := range map[string]func(t *testing.T) *rig{
-			"exchange=1": func(t *testing.T) *rig { return &newTileRow[float64](t, set, 2, domain.Vec{64, 64, 1}).rig },
+			"exchange=1": func(t *testing.T) *rig { return &newTileRow(t, set, 2, domain.Vec{64, 64, 1}).rig },
 			"exchange=2": func(t *testing.T) *rig {
-				return &newWideGrid[float64](t, set, wideCase{domain.Vec{24, 24, 1}, domain.Vec{1, 2, 1}, 2, "ppvv", kernels.Float64}, 0).rig
+				return &newTileGrid[float64](t, set, gridCase{domain.Vec{24, 24, 1}, domain.Vec{1, 2, 1}, 2, "ppvv", kernels.Float64, false}, 0).rig
 			},
 		} {
 			for _, launches := range [][]int64{{1000}, {1, 1}} {
@@ -60,52 +60,52 @@ func TestTilesThatWaitTooLong(t *testing.T) {
 func TestTileRefusals(t *testing.T) {
 	set := testdevices.CPU(t, 2)
 	for name, c := range map[string]struct {
-		change func(r *tileRow[float64])
+		change func(r *tileGrid[float64])
 		other  bool // than ErrNoTiles
 	}{
-		"a box too large": {change: func(r *tileRow[float64]) {
-			*r = *newTileRow[float64](t, set, 1, domain.Vec{1000, 1000, 1})
+		"a box too large": {change: func(r *tileGrid[float64]) {
+			*r = *newTileRow(t, set, 1, domain.Vec{1000, 1000, 1})
 		}},
-		"a box too large on one of two devices": {change: func(r *tileRow[float64]) {
-			large := newTileRow[float64](t, set, 2, domain.Vec{1000, 1000, 1})
+		"a box too large on one of two devices": {change: func(r *tileGrid[float64]) {
+			large := newTileRow(t, set, 2, domain.Vec{1000, 1000, 1})
 			r.ranks[0].Stores, r.ranks[1].Stores = nil, nil
 			r.ranks[1].Fields = large.ranks[1].Fields
 		}},
-		"host devices": {change: func(r *tileRow[float64]) {
-			*r = *newTileRow[float64](t, testdevices.Host(t, 2), 2, domain.Vec{16, 16, 1})
+		"host devices": {change: func(r *tileGrid[float64]) {
+			*r = *newTileRow(t, testdevices.Host(t, 2), 2, domain.Vec{16, 16, 1})
 		}},
-		"a stencil that is no star": {change: func(r *tileRow[float64]) {
+		"a stencil that is no star": {change: func(r *tileGrid[float64]) {
 			r.stencil = kerneltest.Must(stencil.HeatOf(stencil.Kinds(2)[1], []float64{1, 1}, 1, 0.1))(t)
 		}},
-		"no device":     {other: true, change: func(r *tileRow[float64]) { r.ranks[1].Device = nil }},
-		"whole numbers": {change: func(r *tileRow[float64]) { r.real = "int32" }},
-		"fields of two layouts": {change: func(r *tileRow[float64]) {
+		"no device":     {other: true, change: func(r *tileGrid[float64]) { r.ranks[1].Device = nil }},
+		"whole numbers": {change: func(r *tileGrid[float64]) { r.real = "int32" }},
+		"fields of two layouts": {change: func(r *tileGrid[float64]) {
 			r.ranks[1].Fields[1] = r.ranks[0].Fields[1]
 		}},
-		"rows that are not aligned": {change: func(r *tileRow[float64]) {
+		"rows that are not aligned": {change: func(r *tileGrid[float64]) {
 			for f, a := range r.ranks[0].Fields {
 				l := kerneltest.Must(domain.NewStridedLayout(a.Layout.Owned, a.Layout.Width, 8, 40, 19, 19*19))(t)
 				r.ranks[0].Fields[f].Layout = l
 			}
 		}},
-		"a wall that fields are odd about": {change: func(r *tileRow[float64]) {
+		"a wall that fields are odd about": {change: func(r *tileGrid[float64]) {
 			r.ranks[0].Stores[0].Odd = []domain.Vec{{1}}
 		}},
-		"a store of half a side": {change: func(r *tileRow[float64]) {
+		"a store of half a side": {change: func(r *tileGrid[float64]) {
 			s := &r.ranks[0].Stores[0]
 			s.Send.Hi[1]--
 			s.Ghost.Hi[1]--
 		}},
-		"a side that is stored twice": {change: func(r *tileRow[float64]) {
+		"a side that is stored twice": {change: func(r *tileGrid[float64]) {
 			r.ranks[0].Stores = append(r.ranks[0].Stores, r.ranks[0].Stores[0])
 		}},
-		"neighbours of which one stores nothing": {change: func(r *tileRow[float64]) { r.ranks[1].Stores = nil }},
-		"two ranks on a device": {other: true, change: func(r *tileRow[float64]) {
+		"neighbours of which one stores nothing": {change: func(r *tileGrid[float64]) { r.ranks[1].Stores = nil }},
+		"two ranks on a device": {other: true, change: func(r *tileGrid[float64]) {
 			r.ranks[1].Device = r.ranks[0].Device
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newTileRow[float64](t, set, 2, domain.Vec{16, 16, 1})
+			r := newTileRow(t, set, 2, domain.Vec{16, 16, 1})
 			c.change(r)
 			group, err := step.NewTileGroup(r.all[0].Compiler, r.stencil, r.real, sums.Reproducible, r.ranks, 1, kerneltest.Limit)
 			if err == nil {
@@ -117,7 +117,7 @@ func TestTileRefusals(t *testing.T) {
 			}
 		})
 	}
-	r := newTileRow[float64](t, set, 2, domain.Vec{16, 16, 1})
+	r := newTileRow(t, set, 2, domain.Vec{16, 16, 1})
 	group := r.group(kerneltest.Limit)
 	steps, _ := r.steps(group)
 	for _, span := range [][2]int64{{0, 1}, {-1, 3}, {1, 0}, {1, step.MaxTileSteps + 1}} {
