@@ -75,7 +75,7 @@ func TestPointFunctionsCompileWithoutSpills(t *testing.T) {
 			kerneltest.WithoutSpills(t, c, s.name(), n.programOf("point.cu", n.source(n.usualClasses(), n.form())), arch)
 		}
 	}
-	for i, s := range append(compiledSamples(), linearSamples(t)...) {
+	for i, s := range append(compiledSamples(t), linearSamples(t)...) {
 		check(s, generationsOf(0, i)...)
 	}
 	for i, s := range withFastSums(linearSamples(t)) {
@@ -83,6 +83,30 @@ func TestPointFunctionsCompileWithoutSpills(t *testing.T) {
 			check(s, "sm_90")
 		}
 	}
+}
+
+// The fused stage of each of them compiles and keeps its variables in registers too.
+func TestFusedStagesCompileWithoutSpills(t *testing.T) {
+	c := findNVRTC(t)
+	for i, s := range append(compiledSamples(t), linearSamples(t)...) {
+		for _, arch := range generationsOf(1, i) {
+			kerneltest.WithoutSpills(t, c, s.name(), fusedProgram(t, s), arch)
+		}
+	}
+}
+
+// fusedProgram is the program of a fused stage of a sample.
+func fusedProgram(t *testing.T, s sample) kernels.Program {
+	t.Helper()
+	n := must(newPlan(s.point, s.accesses))(t)
+	f, classes := n.form(), n.usualClasses()
+	shape := f.shapes[0]
+	k := stagePlan{
+		launchPlan: launchPlan{classes: classes, strides: make([]strides, classes.count()), layers: shape.Layers},
+		options:    stageOptions(f, shape, 1, 1, storing{room: 6, inner: n.point.linear == nil}), room: 6, single: shape.Single,
+	}
+	r := StageRank{Sweeper: &Sweeper{plan: n, form: f, shape: shape}}
+	return r.program(&k)
 }
 
 // generationsOf returns the generations of GPUs for which one of four kinds of programs is compiled for the i-th sample: all if

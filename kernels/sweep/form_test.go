@@ -12,12 +12,12 @@ import (
 // Every shape has a kernel and fits the bounds that it is compiled for, also with single points and as sweeps that
 // measure take it. Blocks are whole warps.
 func TestShapesFitTheirBounds(t *testing.T) {
-	flat := lbmSample()
+	flat := lbmSample(t)
 	flat.point.Dims = 2
 	for i := range flat.accesses[0].Footprints {
 		flat.accesses[0].Footprints[i] = stencil.Point()
 	}
-	for _, s := range append(append(compiledSamples(), linearSamples(t)...), flat) {
+	for _, s := range append(append(compiledSamples(t), linearSamples(t)...), flat) {
 		f := must(newPlan(s.point, s.accesses))(t).form()
 		check := func(shape Shape, most int, names []string) {
 			threads := shape.Block[0] * shape.Block[1]

@@ -29,7 +29,7 @@ func TestGroupsOfPartsOfAMemory(t *testing.T) {
 // Threads have no more points than a RunningSum of sums.cuh has room for, in boxes of any size.
 func TestThreadsHaveFewTerms(t *testing.T) {
 	const most = 1 << 11
-	for _, s := range append(compiledSamples(), linearSamples(t)...) {
+	for _, s := range append(compiledSamples(t), linearSamples(t)...) {
 		f := must(newPlan(s.point, s.accesses))(t).form()
 		for _, size := range []domain.Vec{{9, 9, 1 << 27}, {1 << 16, 1 << 16, 4}, {512, 512, 512}, {1 << 28, 1, 9}} {
 			for _, shape := range f.shapes {

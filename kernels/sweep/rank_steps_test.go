@@ -55,7 +55,7 @@ func TestTilesAreTheWholeBox(t *testing.T) {
 // and for point functions.
 func TestRankStepsCompileWithoutSpills(t *testing.T) {
 	c := findNVRTC(t)
-	for i, s := range append(compiledSamples(), linearSamples(t)...) {
+	for i, s := range append(compiledSamples(t), linearSamples(t)...) {
 		for _, arch := range generationsOf(3, i) {
 			n := must(newPlan(s.point, s.accesses))(t)
 			steps := &RankSteps{phases: make([][]StageRank, 2), classes: n.usualClasses()}

@@ -48,7 +48,7 @@ func TestResidentStepsCompileWithoutSpills(t *testing.T) {
 			kerneltest.WithoutSpills(t, c, fmt.Sprintf("%s/measured=%t", name, measured), program, arch)
 		}
 	}
-	all := compiledSamples()
+	all := compiledSamples(t)
 	for i, s := range all {
 		for _, arch := range generationsOf(2, i) {
 			check(s.point.Name, arch, 2, s)

@@ -10,17 +10,6 @@ import (
 	"github.com/halox/halox/kernels/internal/kerneltest"
 )
 
-// stepPrograms are what is compiled of a sample: for fused stages, and for resident steps.
-func stepPrograms(t *testing.T, s sample) []kernels.Program {
-	t.Helper()
-	n := must(newPlan(s.point, s.accesses))(t)
-	f, classes := n.form(), n.usualClasses()
-	k := stagePlan{launchPlan: launchPlan{classes: classes, strides: make([]strides, classes.count()), layers: f.shapes[0].Layers}, options: stageOptions(f, f.shapes[0], 1, 1, storing{room: 6}), room: 6, single: f.shapes[0].Single}
-	r := StageRank{Sweeper: &Sweeper{plan: n, form: f, shape: f.shapes[0]}}
-	resident, _ := residentPlanOf(t, 2, false, s).program()
-	return []kernels.Program{r.program(&k), resident}
-}
-
 // The kernels of steps read nothing by the read-only path, which may keep what others have changed since;
 // those of sweeps do. Steps wait for other GPUs by acquires and signal by releases, and by no fence for other
 // GPUs, which would cost more.
@@ -33,7 +22,8 @@ func TestStepsReadWhatOthersWrite(t *testing.T) {
 			continue
 		}
 		n := must(newPlan(s.point, s.accesses))(t)
-		steps := stepPrograms(t, s)
+		resident, _ := residentPlanOf(t, 2, false, s).program()
+		steps := []kernels.Program{fusedProgram(t, s), resident}
 		onlyRead := slices.ContainsFunc(s.accesses, func(a Access) bool { return !a.Write })
 		for i, p := range append(steps, n.programOf("point.cu", n.source(n.usualClasses(), n.form()))) {
 			t.Run(s.name()+"/"+p.File, func(t *testing.T) {

@@ -11,7 +11,6 @@ import (
 	"github.com/halox/halox/kernels/internal/kerneltest"
 	"github.com/halox/halox/kernels/rows"
 	"github.com/halox/halox/stencil"
-	"github.com/halox/halox/streams"
 )
 
 // pass_stars.cu gives the bits of sweeps in shapes that other tests have no room for on the CPU: those that are tried
@@ -50,10 +49,7 @@ func tryLongStars[T rows.Float](t *testing.T, b *kerneltest.Bench, s stencil.Ste
 		p := newProblem[T](t, s, sides, size, one.depth, rng)
 		passes := kerneltest.Must(New(b.Compiler, b.Device, s, real, p.layout, Options{}))(t)
 		t.Run(fmt.Sprintf("%v/%v", p, one), func(t *testing.T) {
-			p.run(t, b, func(from, to kernels.Array) *streams.Kernel {
-				spec := kerneltest.Must(passes.spec("pass", one, from, to, p.box, sides, More{}))(t)
-				return kerneltest.Must(b.Device.NewKernel(spec))(t)
-			})
+			p.runWith(t, b, passes, More{}, one.kernel(t, passes, p.box, sides))
 		})
 	}
 }

@@ -62,32 +62,25 @@ func byKernel(t *testing.T) [][]stencil.Stencil {
 }
 
 // Kernels whose levels are in registers do it where most tiles meet no wall, where tiles are whole and where they are
-// not, between walls and without.
+// not, between walls and without, between walls that move, and with norms of one step or of several.
 func TestPassesOverManyTiles(t *testing.T) {
-	testdevices.InTurn(t, 4, 8)
-	tryManyTiles(t, Options{})
-}
-
-// They do it between walls that move.
-func TestPassesOverManyTilesBetweenMovingWalls(t *testing.T) {
-	testdevices.InTurn(t, 0, 8)
-	tryManyTiles(t, Options{Moving: true})
-}
-
-// They find the norms of their last step.
-func TestPassesOverManyTilesTakeNorms(t *testing.T) {
-	testdevices.InTurn(t, 7, 8)
-	tryManyTiles(t, Options{Norms: 1})
-	tryManyTiles(t, Options{Norms: 1, Moving: true})
-}
-
-// They find those of several last steps.
-func TestPassesOverManyTilesTakeNormsOfSeveralSteps(t *testing.T) {
-	testdevices.InTurn(t, 6, 8)
-	for i, o := range []Options{{Norms: 2}, {Norms: 3, Moving: true}, {Norms: MaxNorms}} {
-		if testdevices.Turn(i, 3, 3) {
-			tryManyTiles(t, o)
-		}
+	for name, c := range map[string]struct {
+		turn int // of eight
+		all  []Options
+	}{
+		"plain":         {4, []Options{{}}},
+		"moving walls":  {0, []Options{{Moving: true}}},
+		"norms":         {7, []Options{{Norms: 1}, {Norms: 1, Moving: true}}},
+		"several norms": {6, []Options{{Norms: 2}, {Norms: 3, Moving: true}, {Norms: MaxNorms}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			testdevices.InTurn(t, c.turn, 8)
+			for i, o := range c.all {
+				if len(c.all) < 3 || testdevices.Turn(i, 3, 3) {
+					tryManyTiles(t, o)
+				}
+			}
+		})
 	}
 }
 
@@ -177,15 +170,7 @@ func overManyTiles[T rows.Float](t *testing.T, b *kerneltest.Bench, s stencil.St
 			one.program.Defines = append(slices.Clone(one.program.Defines), defines...)
 			one.shareAnyhow(rng)
 			t.Run(fmt.Sprintf("%v/moving=%v/%v", p, p.moving, one), func(t *testing.T) {
-				room := newNormRoom(b, real, o.Norms, passes.Parts(p.box, sides))
-				of.Parts = room.spans
-				var blocks int64
-				p.run(t, b, func(from, to kernels.Array) *streams.Kernel {
-					spec := kerneltest.Must(passes.spec("pass", one, from, to, p.box, sides, of))(t)
-					blocks = blocksOf(spec.Grid)
-					return kerneltest.Must(b.Device.NewKernel(spec))(t)
-				})
-				checkNorms(t, b, p, room, blocks, of.Box)
+				p.runWith(t, b, passes, of, one.kernel(t, passes, p.box, sides))
 			})
 		}
 	}
@@ -238,16 +223,11 @@ func tryPasses[T rows.Float](
 			kerneltest.Check(t, err)
 			compileAll(b, passes)
 			t.Run(fmt.Sprintf("%v/norms=%d/moving=%v", p, o.Norms, p.moving), func(t *testing.T) {
-				room := newNormRoom(b, real, o.Norms, passes.Parts(p.box, sides))
-				of.Parts = room.spans
-				var blocks int64
-				p.run(t, b, func(from, to kernels.Array) *streams.Kernel {
+				p.runWith(t, b, passes, of, func(from, to kernels.Array, of More) (*streams.Kernel, int64) {
 					k, parts, err := passes.Pass("pass", from, to, p.box, sides, depth, of)
 					kerneltest.Check(t, err)
-					blocks = parts
-					return k
+					return k, parts
 				})
-				checkNorms(t, b, p, room, blocks, of.Box)
 			})
 			for _, one := range passes.candidates {
 				if !o.plain() || one.depth != depth || !one.fits(size, sides) || one.String() == passes.of(depth, size, sides).String() {
@@ -255,10 +235,7 @@ func tryPasses[T rows.Float](
 				}
 				one.shareAnyhow(rng)
 				t.Run(p.String()+"/"+one.String(), func(t *testing.T) {
-					p.run(t, b, func(from, to kernels.Array) *streams.Kernel {
-						spec := kerneltest.Must(passes.spec("pass", one, from, to, p.box, sides, More{}))(t)
-						return kerneltest.Must(b.Device.NewKernel(spec))(t)
-					})
+					p.runWith(t, b, passes, More{}, one.kernel(t, passes, p.box, sides))
 				})
 			}
 		}
@@ -301,6 +278,30 @@ func depthsOf(b *kerneltest.Bench, s stencil.Stencil, real kernels.Real) (depths
 		}
 	}
 	return depths
+}
+
+// makePass returns a kernel of a pass, and of how many blocks it is.
+type makePass func(from, to kernels.Array, of More) (*streams.Kernel, int64)
+
+// kernel returns what makes passes of this shape.
+func (s shape) kernel(t *testing.T, passes *Passes, box domain.Box, sides Sides) makePass {
+	return func(from, to kernels.Array, of More) (*streams.Kernel, int64) {
+		spec := kerneltest.Must(passes.spec("pass", s, from, to, box, sides, of))(t)
+		return kerneltest.Must(passes.device.NewKernel(spec))(t), blocksOf(spec.Grid)
+	}
+}
+
+// runWith makes a pass, and checks what it stored and its norms, if passes take any.
+func (p *problem[T]) runWith(t *testing.T, b *kerneltest.Bench, passes *Passes, of More, pass makePass) {
+	t.Helper()
+	room := newNormRoom(b, passes.real, passes.options.Norms, passes.Parts(p.box, p.sides))
+	of.Parts = room.spans
+	var blocks int64
+	p.run(t, b, func(from, to kernels.Array) (k *streams.Kernel) {
+		k, blocks = pass(from, to, of)
+		return k
+	})
+	checkNorms(t, b, p, room, blocks, of.Box)
 }
 
 // run makes a pass and checks what it stored.
