@@ -70,12 +70,6 @@ func (b *autoBench) task(t *testing.T, typ *datatype.Type) *task {
 	return &task{message: c, packed: to.All(), place: Place{Data: from.All()}}
 }
 
-// auto is by of Auto.
-func (b *autoBench) auto(t *testing.T, p *Packer, a *task) (Engine, string) {
-	t.Helper()
-	return b.by(t, p, Auto, a)
-}
-
 // by makes a job, checks that it packs what it should, and returns its engine and why.
 func (b *autoBench) by(t *testing.T, p *Packer, e Engine, a *task) (Engine, string) {
 	t.Helper()
@@ -103,7 +97,7 @@ func TestAutoRemembers(t *testing.T) {
 	b := newAutoBench(t)
 	a := b.column(t, 100)
 	p := b.packer(t, Options{})
-	engine, why := b.auto(t, p, a)
+	engine, why := b.by(t, p, Auto, a)
 	for _, e := range Engines() {
 		if !strings.Contains(why, string(e)+" ") {
 			t.Errorf("nothing is said of %s: %s", e, why)
@@ -113,7 +107,7 @@ func TestAutoRemembers(t *testing.T) {
 		t.Errorf("engine %s: %s", engine, why)
 	}
 	for name, again := range map[string]*Packer{"the same packer": p, "another": b.packer(t, Options{})} {
-		if e, w := b.auto(t, again, a); e != engine || w != why {
+		if e, w := b.by(t, again, Auto, a); e != engine || w != why {
 			t.Errorf("%s: %s, %s", name, e, w)
 		}
 	}
@@ -150,10 +144,10 @@ func TestAutoOfAnotherTypeWithTheLayout(t *testing.T) {
 		t.Fatal("the layouts differ")
 	}
 	b.teach(t, p, equal, timed{Targeted, 1}, timed{Units, 2})
-	if e, _ := b.auto(t, p, equal); e != Targeted {
+	if e, _ := b.by(t, p, Auto, equal); e != Targeted {
 		t.Errorf("blocks of one length: %s", e)
 	}
-	if e, _ := b.auto(t, p, unequal); e != Units {
+	if e, _ := b.by(t, p, Auto, unequal); e != Units {
 		t.Errorf("blocks that have become one: %s", e)
 	}
 }

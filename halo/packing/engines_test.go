@@ -53,12 +53,12 @@ func TestOneMoreEngine(t *testing.T) {
 	if e, _ := b.by(t, p, blockwise, a); e != blockwise {
 		t.Errorf("engine %s", e)
 	}
-	if _, why := b.auto(t, p, a); !strings.Contains(why, "blockwise ") {
+	if _, why := b.by(t, p, Auto, a); !strings.Contains(why, "blockwise ") {
 		t.Errorf("auto did not try it: %s", why)
 	}
 	a = b.column(t, 60)
 	b.teach(t, p, a, timed{blockwise, 1}, timed{Units, 2})
-	if e, why := b.auto(t, b.packerOf(t, Options{}, all), a); e != blockwise || why != "measured: blockwise 0.0 us, units 0.0 us" {
+	if e, why := b.by(t, b.packerOf(t, Options{}, all), Auto, a); e != blockwise || why != "measured: blockwise 0.0 us, units 0.0 us" {
 		t.Errorf("auto took %s: %s", e, why)
 	}
 	if _, err := without.Pack(blockwise, a.packed, a.place, a.message); err == nil || !strings.Contains(err.Error(), `no engine "blockwise": [copies `) {

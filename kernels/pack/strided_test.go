@@ -10,17 +10,6 @@ import (
 	"github.com/halox/halox/kernels/pack"
 )
 
-// stridedWays are all ways of the kernel for strided blocks.
-func stridedWays() map[string]pack.StridedOptions {
-	return map[string]pack.StridedOptions{
-		"default":           {},
-		"one thread block":  {MaxBlocks: 1},
-		"two thread blocks": {MaxBlocks: 2},
-		"inner loop":        {Loop: pack.InnerLoop},
-		"outer loop":        {Loop: pack.OuterLoop},
-	}
-}
-
 // strided is a copy of blocks without memory: what lies on either side takes so many
 // bytes.
 type strided struct {
@@ -68,7 +57,13 @@ func TestStrided(t *testing.T) {
 					on := *b
 					on.T = t
 					both := []strided{randomStrided(rng, length*unit, unit), randomStrided(rng, 1+rng.Int64N(200), 1)}
-					for name, o := range stridedWays() {
+					for name, o := range map[string]pack.StridedOptions{
+						"default":           {},
+						"one thread block":  {MaxBlocks: 1},
+						"two thread blocks": {MaxBlocks: 2},
+						"inner loop":        {Loop: pack.InnerLoop},
+						"outer loop":        {Loop: pack.OuterLoop},
+					} {
 						checkStrided(&on, copier, name, o, both)
 					}
 				})
@@ -103,9 +98,7 @@ func TestStridedRefusals(t *testing.T) {
 	m := kerneltest.Must(b.Device.Alloc(100))(t)
 	at := pack.Point{Data: m.Span(0, 50)}
 	fits := pack.Strided{Dst: at, Src: pack.Point{Data: m.Span(50, 50)}, Length: 10, Dims: []pack.Dim{{Count: 5, Dst: 10, Src: 10}}}
-	if _, err := copier.Strided("fits", pack.StridedOptions{}, fits); err != nil {
-		t.Fatal(err)
-	}
+	kerneltest.Must(copier.Strided("fits", pack.StridedOptions{}, fits))(t)
 	long, none, back, deep := fits, fits, fits, fits
 	long.Length = 11
 	none.Dims = []pack.Dim{{Count: 0}}
