@@ -1,6 +1,8 @@
 package rows
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/halox/halox/kernels/sums"
@@ -10,30 +12,28 @@ func TestShortSlicesAreNamed(t *testing.T) {
 	long, short := make([]float64, 10), make([]float64, 7)
 	dst := make([]float64, 8)
 	b := Band{Points: 3, Count: 2, Pitch: 5}
-	tests := []struct {
+	type refusal struct {
 		want string
 		call func()
-	}{
-		{"rows.Star5: centre has 7 points, needs 10", func() { Star5(dst, short, long, long, b, 1, 1) }},
-		{"rows.Star5: south has 7 points, needs 8", func() { Star5(dst, long, short, long, b, 1, 1) }},
-		{"rows.Star5: north has 7 points, needs 8", func() { Star5(dst, long, long, short, b, 1, 1) }},
-		{"rows.Star7: centre has 7 points, needs 10", func() { Star7(dst, short, long, long, long, long, b, 1, 1) }},
-		{"rows.Star7: south has 7 points, needs 8", func() { Star7(dst, long, short, long, long, long, b, 1, 1) }},
-		{"rows.Star7: north has 7 points, needs 8", func() { Star7(dst, long, long, short, long, long, b, 1, 1) }},
-		{"rows.Star7: below has 7 points, needs 8", func() { Star7(dst, long, long, long, short, long, b, 1, 1) }},
-		{"rows.Star7: above has 7 points, needs 8", func() { Star7(dst, long, long, long, long, short, b, 1, 1) }},
-		{"rows.Star5Axes: centre has 7 points, needs 10", func() { Star5Axes(dst, short, long, long, b, 1, 1, 1) }},
-		{"rows.Star5Axes: south has 7 points, needs 8", func() { Star5Axes(dst, long, short, long, b, 1, 1, 1) }},
-		{"rows.Star5Axes: north has 7 points, needs 8", func() { Star5Axes(dst, long, long, short, b, 1, 1, 1) }},
-		{"rows.Star7Axes: centre has 7 points, needs 10", func() { Star7Axes(dst, short, long, long, long, long, b, 1, 1, 1, 1) }},
-		{"rows.Star7Axes: south has 7 points, needs 8", func() { Star7Axes(dst, long, short, long, long, long, b, 1, 1, 1, 1) }},
-		{"rows.Star7Axes: north has 7 points, needs 8", func() { Star7Axes(dst, long, long, short, long, long, b, 1, 1, 1, 1) }},
-		{"rows.Star7Axes: below has 7 points, needs 8", func() { Star7Axes(dst, long, long, long, short, long, b, 1, 1, 1, 1) }},
-		{"rows.Star7Axes: above has 7 points, needs 8", func() { Star7Axes(dst, long, long, long, long, short, b, 1, 1, 1, 1) }},
-		{"rows.Star5: dst has 7 points, needs 8", func() { Star5(short, long, long, long, b, 1, 1) }},
-		{"rows.Star7: dst has 7 points, needs 8", func() { Star7(short, long, long, long, long, long, b, 1, 1) }},
+	}
+	tests := []refusal{
 		{"rows.Star5: rows of 3 points at a pitch of 2", func() { Star5(dst, long, long, long, Band{3, 2, 2}, 1, 1) }},
 		{"rows.AddRow: old has 7 points, needs 8", func() { AddRow(new(Norms), dst, short, sums.Reproducible) }},
+	}
+	for _, s := range stencils[float64]() {
+		names := []string{"dst", "centre", "south", "north", "below", "above"}
+		if strings.HasPrefix(s.name, "Star5") {
+			names = names[:4]
+		}
+		for i, name := range names {
+			all, needs := [][]float64{dst, long, long, long, long, long}, 8
+			if all[i] = short; name == "centre" {
+				needs = 10
+			}
+			tests = append(tests, refusal{fmt.Sprintf("rows.%s: %s has 7 points, needs %d", s.name, name, needs), func() {
+				s.call(all[0], inputs[float64]{all[1], all[2], all[3], all[4], all[5]}, b, [4]float64{1, 1, 1, 1})
+			}})
+		}
 	}
 	for _, test := range tests {
 		t.Run(test.want, func(t *testing.T) {

@@ -18,24 +18,31 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// A tuner tries shapes within its budget and remembers what it found, in the compiler and
-// on disk; a damaged file is measured anew.
-func TestTune(t *testing.T) {
+// fakeCube returns a GPU of a fake driver with a cube in two arrays, and the plan of a 7-point star that leads from one
+// to the other.
+func fakeCube(t *testing.T) (*streams.Device, domain.Box, Arrays, *plan) {
+	t.Helper()
 	platform := must(streams.CUDAPlatform(cudafake.Build(t, cudafake.Devices(1))))(t)
 	devices := must(platform.Open())(t)
 	t.Cleanup(func() { streams.CloseAll(devices) })
-	device := devices[0]
 	point, accesses, err := Linear(stencil.StarWeights{Dims: 3, Equal: true}.Stencil(), kernels.Float64)
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := must(newPlan(point, accesses))(t)
+	accesses[1].Before = accesses[0].Name
 	box := domain.Box{Hi: domain.Vec{64, 64, 64}}
 	var arrays Arrays
 	for range 2 {
 		l := must(domain.NewLayout(box, domain.UniformRadius(3, 1), 8))(t)
-		arrays = append(arrays, []kernels.Array{{Data: must(device.Alloc(l.Bytes()))(t).All(), Layout: l}})
+		arrays = append(arrays, []kernels.Array{{Data: must(devices[0].Alloc(l.Bytes()))(t).All(), Layout: l}})
 	}
+	return devices[0], box, arrays, must(newPlan(point, accesses))(t)
+}
+
+// A tuner tries shapes within its budget and remembers what it found, in the compiler and
+// on disk; a damaged file is measured anew.
+func TestTune(t *testing.T) {
+	device, box, arrays, n := fakeCube(t)
 	classes, strides := classesOf(slices.Concat(arrays...))
 	sizes := map[string]int{}
 	for _, name := range (&Sweeper{plan: n, form: n.form()}).kernelNames() {
@@ -97,26 +104,12 @@ func TestTune(t *testing.T) {
 
 // What totals take of memory does not depend on the shape that sweeps have: it is known before that was tuned.
 func TestTotalsTakeTheSameInAllShapes(t *testing.T) {
-	platform := must(streams.CUDAPlatform(cudafake.Build(t, cudafake.Devices(1))))(t)
-	devices := must(platform.Open())(t)
-	t.Cleanup(func() { streams.CloseAll(devices) })
-	point, accesses, err := Linear(stencil.StarWeights{Dims: 3, Equal: true}.Stencil(), kernels.Float64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	accesses[1].Before = accesses[0].Name
-	n := must(newPlan(point, accesses))(t)
-	box := domain.Box{Hi: domain.Vec{64, 64, 64}}
-	var arrays Arrays
-	for range 2 {
-		l := must(domain.NewLayout(box, domain.UniformRadius(3, 1), 8))(t)
-		arrays = append(arrays, []kernels.Array{{Data: must(devices[0].Alloc(l.Bytes()))(t).All(), Layout: l}})
-	}
+	device, box, arrays, n := fakeCube(t)
 	interior, boundary := domain.Split(box, domain.UniformRadius(3, 1))
 	portions := []Portion{{"boundary", boundary}, {"interior", []domain.Box{interior}}}
 	taken, blocks := map[int64]bool{}, map[int64]bool{}
 	for _, shape := range n.form().shapes {
-		s := &Sweeper{device: devices[0], plan: n, form: n.form(), shape: shape}
+		s := &Sweeper{device: device, plan: n, form: n.form(), shape: shape}
 		r := StageRank{Sweeper: s, Arrays: arrays, Boundary: boundary, Interior: interior}
 		var slabs []slab
 		for _, b := range boundary {
