@@ -118,7 +118,7 @@ func callsOnHost(memory []*streams.Memory, wrong *atomic.Uint64) func(r *ranks.R
 	}
 }
 
-// What else a rank can do, each checked by the ranks themselves.
+// What else a rank can do, each checked by the ranks themselves. Counts of notifications wrap around.
 func TestCalls(t *testing.T) {
 	testdevices.InTurn(t, 7, 8)
 	eachLink(t, 2, func(t *testing.T, s *testdevices.Set) {
@@ -128,6 +128,7 @@ func TestCalls(t *testing.T) {
 				var wrong atomic.Uint64
 				p := ranks.Program{Name: "calls", Kernel: "calls", Threads: 64, Host: func(r *ranks.Rank) { callsOnHost(m, &wrong)(r) }}
 				w := opened(t, s, p, ranks.Options{Ranks: n, Checks: n == 3})
+				ranks.SetFirstCount(w, 1<<64-2)
 				m = memory(t, w, 256*int64(n))
 				for i, d := range runCalls(t, w, m) {
 					if d.Wrong != 0 || wrong.Load() != 0 {
