@@ -72,6 +72,12 @@ func TestCUDADevices(t *testing.T) {
 	if flags := r.fake.PrimaryFlags(1); flags != uint32(cuda.SchedBlocking) {
 		t.Errorf("a waiting thread does not sleep: flags %d", flags)
 	}
+	for p, want := range map[Priority]int{Normal: 0, Urgent: -5} {
+		must(r.devices[0].NewStream(p))(t)
+		if r.fake.Streams(want) != 1 {
+			t.Errorf("priority %v gave no stream of %d", p, want)
+		}
+	}
 	if free, total, err := r.devices[0].MemoryInfo(); free != 5<<30 || total != 6<<30 || err != nil {
 		t.Errorf("memory %d of %d, %v", free, total, err)
 	}
@@ -181,16 +187,6 @@ func TestCUDAEventsOrderDevices(t *testing.T) {
 	}
 }
 
-func TestCUDAPriorities(t *testing.T) {
-	r := newRig(t, 1)
-	for p, want := range map[Priority]int{Normal: 0, Urgent: -5} {
-		must(r.devices[0].NewStream(p))(t)
-		if r.fake.Streams(want) != 1 {
-			t.Errorf("priority %v gave no stream of %d", p, want)
-		}
-	}
-}
-
 func TestCUDALaunch(t *testing.T) {
 	r := newRig(t, 2)
 	for _, d := range r.devices {
@@ -211,34 +207,26 @@ func TestCUDALaunch(t *testing.T) {
 	}
 }
 
-// A kernel may have all the shared memory of a multiprocessor, which the driver gives only
-// to a function that was told of it, also when another of the same function has less.
+// A kernel may have all the shared memory of a multiprocessor, which the driver gives only to a function that was told of
+// it, also when another of the same function has less. What a function has itself counts against it.
 func TestCUDALaunchOfMuchShared(t *testing.T) {
 	r := newRig(t, 1)
 	d := r.devices[0]
-	m := must(d.LoadModule(cudafake.Image(map[string]int{"k": 12})))(t)
-	f := must(m.Function("k"))(t)
+	m := must(d.LoadModule(cudafake.Image(map[string]int{"k": 12, "has_1_kib": 0})))(t)
+	f, s := must(m.Function("k"))(t), must(d.NewStream(Normal))(t)
 	much := kernelOf(t, d, f, int(d.Shared))
 	kernelOf(t, d, f, 100<<10)
-	check(t, must(d.NewStream(Normal))(t).Launch(much))
+	check(t, s.Launch(much))
 	if got := r.fake.Launches(); len(got) != 1 || int64(got[0].Shared) != d.Shared {
 		t.Errorf("arrived as %+v", got)
 	}
-}
-
-// Shared memory that a kernel has itself counts against what a launch may have by default.
-func TestCUDALaunchBesideOwnShared(t *testing.T) {
-	r := newRig(t, 1)
-	d := r.devices[0]
-	m := must(d.LoadModule(cudafake.Image(map[string]int{"has_1_kib": 0})))(t)
 	spec := KernelSpec{Name: "k", Function: must(m.Function("has_1_kib"))(t), Grid: [3]int{4, 1, 1}, Block: [3]int{32, 1, 1}}
-	s := must(d.NewStream(Normal))(t)
 	for _, spec.Shared = range []int{47 << 10, 47<<10 + 1, 48 << 10, 47<<10 + 1} {
 		for _, spec.Cooperative = range []bool{true, false} {
 			check(t, s.Launch(must(d.NewKernel(spec))(t)), s.Sync(testLimit))
 		}
 	}
-	if got := r.fake.Launches(); len(got) != 8 {
+	if got := r.fake.Launches(); len(got) != 9 {
 		t.Errorf("launched %+v", got)
 	}
 }

@@ -183,9 +183,14 @@ func TestTraceOfAStreamThatHangs(t *testing.T) {
 	}
 }
 
-// One tracer a device; after Close there may be another, and streams that are left go on.
+// A device has no tracer or one; after Close there may be another, and streams that are left go on.
 func TestTracersInTurn(t *testing.T) {
 	d := hostDevices(t, 1)
+	untraced, other := must(d[0].NewStream(Normal))(t), must(d[0].NewStream(Normal))(t)
+	untraced.SetName("without a tracer")
+	untraced.BeginStep(1)
+	other.Follow(untraced)
+	check(t, untraced.Launch(sleeper(t, d[0], "k", Sweep, 0)), untraced.Sync(testLimit))
 	first := must(NewTracer(d, Window{1, 1}))(t)
 	if _, err := NewTracer(d, Window{1, 1}); err == nil {
 		t.Error("a device has two tracers")
@@ -203,14 +208,4 @@ func TestTracersInTurn(t *testing.T) {
 			t.Errorf("a window %+v is taken", w)
 		}
 	}
-}
-
-// Streams of a device without a tracer have no names and steps, and do not mind.
-func TestNoTracer(t *testing.T) {
-	d := hostDevices(t, 1)[0]
-	s, other := must(d.NewStream(Normal))(t), must(d.NewStream(Normal))(t)
-	s.SetName("s")
-	s.BeginStep(1)
-	other.Follow(s)
-	check(t, s.Launch(sleeper(t, d, "k", Sweep, 0)), s.Sync(testLimit))
 }
