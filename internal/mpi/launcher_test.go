@@ -1,6 +1,7 @@
 package mpi_test
 
 import (
+	"maps"
 	"strings"
 	"testing"
 
@@ -11,9 +12,7 @@ func TestFindLauncher(t *testing.T) {
 	srun := map[string]string{"SLURM_STEP_NUM_TASKS": "8", "SLURM_PROCID": "5", "SLURM_LOCALID": "1"}
 	with := func(base map[string]string, more ...string) map[string]string {
 		all := map[string]string{}
-		for k, v := range base {
-			all[k] = v
-		}
+		maps.Copy(all, base)
 		for i := 0; i < len(more); i += 2 {
 			all[more[i]] = more[i+1]
 		}
