@@ -166,3 +166,183 @@ func ExampleExchanger_Start() {
 	fmt.Println(values, err)
 	// Output: [3 3 3 3 3 3 3 3 3 3 3 3 3 3 3 3] <nil>
 }
+
+// Every subdomain has added 1 to its own points and 10 to its ghosts, as a scatter of
+// particles does. A reverse exchange gives owners what the ghosts got.
+func ExampleNewAccumulator() {
+	session, place := openPlane()
+	defer session.Close()
+	f := intField(place, "f")
+	plan, err1 := halo.NewPlan(place, session.Links, p2p.Auto, f.Spec)
+	at, err2 := place.NewStreams()
+	err3 := halo.Fill(f, func(rank int) halo.Row[int64] {
+		owned := place.Subdomains[rank].Box
+		return func(values []int64, at domain.Vec) {
+			for i := range values {
+				values[i] = 10
+				if owned.Contains(domain.Vec{at[0] + i, at[1], at[2]}) {
+					values[i] = 1
+				}
+			}
+		}
+	})
+	if err := errors.Join(err1, err2, err3); err != nil {
+		log.Fatal(err)
+	}
+	reverse, err := halo.NewAccumulator(plan, session.Compiler, f)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := errors.Join(reverse.Exchange(at), at.Sync(time.Second)); err != nil {
+		log.Fatal(err)
+	}
+	values, err := halo.ReadAll[int64](f)
+	fmt.Println(values, err)
+	// Output: [1 1 1 1 11 11 11 11 11 11 11 11 1 1 1 1] <nil>
+}
+
+// A program's own arrays, here Go slices on host devices, become a field. On a GPU
+// they are addresses, see streams.Device.WrapMemory.
+func ExampleWrapField() {
+	session, place := openPlane()
+	defer session.Close()
+	spec := halo.Spec{Name: "mine", Element: halo.Float32, Width: domain.UniformRadius(2, 1)}
+	var arrays []kernels.Array
+	for rank, s := range place.Subdomains {
+		const pitch, first = 6, 6 + 1 // 4 x 2 points and their ghosts, row by row
+		layout, err1 := domain.NewStridedLayout(s.Box, spec.Width, spec.Element.Size(), first, pitch, 4*pitch)
+		memory, err2 := place.Devices[rank].WrapBytes(make([]byte, layout.Bytes()))
+		if err := errors.Join(err1, err2); err != nil {
+			log.Fatal(err)
+		}
+		arrays = append(arrays, kernels.Array{Data: memory.All(), Layout: layout})
+	}
+	f, err := halo.WrapField(place, spec, arrays...)
+	if err != nil {
+		log.Fatal(err)
+	}
+	exchange, err := session.NewExchanger(context.Background(), f)
+	fmt.Println(f.Parts[0].Layout.Bytes(), "bytes,", exchange != nil, err)
+	// Output: 96 bytes, true <nil>
+}
+
+// What fields and messages take is known before anything is allocated: by making them on devices that only
+// count.
+func ExamplePlacement_DryRun() {
+	session, place := openPlane()
+	defer session.Close()
+	spec := halo.Spec{Name: "u", Element: halo.Float64, Width: domain.UniformRadius(2, 1)}
+	plan, err := halo.NewPlan(place, session.Links, p2p.Staged, spec)
+	if err != nil {
+		log.Fatal(err)
+	}
+	dry := place.DryRun()
+	defer streams.CloseAll(dry.Devices)
+	u, err := halo.NewField(dry, spec)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if _, err := halo.NewExchanger(plan.On(dry), session.Compiler, u); err != nil {
+		log.Fatal(err)
+	}
+	now := dry.Devices[0].Held()
+	fmt.Printf("%d bytes on the device, %d pinned\n", now.Memory, now.Pinned)
+	// Output: 768 bytes on the device, 32 pinned
+}
+
+// A box may lie in several subdomains.
+func ExampleWrite() {
+	session, place := openPlane()
+	defer session.Close()
+	f := intField(place, "f")
+	err1 := halo.FillPoints(f, func(p domain.Vec) int64 { return int64(p[0]) })
+	box := domain.Box{Lo: domain.Vec{1, 1, 0}, Hi: domain.Vec{3, 3, 1}}
+	err2 := halo.Write(f, box, []int64{10, 20, 30, 40})
+	values, err3 := halo.ReadAll[int64](f)
+	fmt.Println(values, errors.Join(err1, err2, err3))
+	// Output: [0 1 2 3 0 10 20 3 0 30 40 3 0 1 2 3] <nil>
+}
+
+// A reduction that was made ready is queued any number of times; Reduce does all at once.
+func ExampleReduction() {
+	session, place := openPlane()
+	defer session.Close()
+	f := intField(place, "f")
+	largest, err1 := halo.NewReduction(f, session.Compiler, halo.Max)
+	at, err2 := place.NewStreams()
+	if err := errors.Join(err1, err2); err != nil {
+		log.Fatal(err)
+	}
+	for i := range int64(2) {
+		err := halo.FillPoints(f, func(p domain.Vec) int64 { return int64(p[0]) + 10*i })
+		if err := errors.Join(err, largest.Queue(at), at.Sync(time.Second)); err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println("max", largest.Result().Ints[0])
+	}
+	sum, err := halo.Reduce(f, session.Compiler, halo.Sum)
+	fmt.Println("sum", sum.Ints[0], err)
+	// Output:
+	// max 3
+	// max 13
+	// sum 184 <nil>
+}
+
+// Two steps between two exchanges: each sweep covers one layer less of the ghosts.
+func ExampleWideHalo() {
+	session, place := openPlane()
+	defer session.Close()
+	wide, err := halo.NewWideHalo(place.Decomposition, domain.UniformRadius(2, 1), 2)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("ghosts:", wide.Width().Plus[1])
+	exchange := func(step int) error {
+		fmt.Println("exchange")
+		return nil
+	}
+	sweep := func(step, rank int, region domain.Box) error {
+		if rank == 0 {
+			fmt.Println("sweep", region)
+		}
+		return nil
+	}
+	if err := wide.Run(3, exchange, sweep); err != nil {
+		log.Fatal(err)
+	}
+	// Output:
+	// ghosts: 2
+	// exchange
+	// sweep [0,4)x[0,3)x[0,1)
+	// sweep [0,4)x[0,2)x[0,1)
+	// exchange
+	// sweep [0,4)x[0,3)x[0,1)
+}
+
+// Four devices, of which 0 and 2, and 1 and 3, are near each other, share a chain
+// of four subdomains.
+func ExampleMapDevices() {
+	devices, err := streams.HostPlatform(4).Open()
+	if err != nil {
+		panic(err)
+	}
+	defer streams.CloseAll(devices)
+	grid, _ := domain.NewGrid([]int{64, 64}, [3]bool{})
+	cut, _ := domain.Decompose(grid, domain.Vec{1, 4, 1})
+	cost := func(from, to *streams.Device, bytes int64) float64 {
+		if from.ID%2 == to.ID%2 {
+			return float64(bytes) / 400
+		}
+		return float64(bytes) / 25
+	}
+	u := halo.Spec{Name: "u", Element: halo.Float64, Width: domain.UniformRadius(2, 1)}
+	place, why, err := halo.MapDevices(cut, devices, cost, u)
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(place.Devices)
+	fmt.Println(why)
+	// Output:
+	// [host 0 host 2 host 1 host 3]
+	// cost of the busiest device: as given 40.96, greedy 21.76, exact 21.76: subdomains lie on devices [0 2 1 3] of those given
+}
