@@ -12,7 +12,6 @@ import (
 	"github.com/halox/halox/halo/halotest"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/p2p"
-	"github.com/halox/halox/streams"
 )
 
 // dice takes numbers from a fuzzer's bytes; where they end all are 0.
@@ -230,12 +229,7 @@ func (d *dice) anyPlace(t *testing.T, set *testdevices.Set) *halo.Placement {
 	if err != nil {
 		return nil
 	}
-	var devices []*streams.Device
-	for i := range cut.Subdomains {
-		devices = append(devices, set.Devices[i%len(set.Devices)])
-	}
-	p := must(halo.Place(cut, devices))(t)
-	return p
+	return placeOn(t, set, cut)
 }
 
 // bytesOf returns about what a field of a plan and its exchanger take: messages hold no more than fields.

@@ -3,6 +3,7 @@ package halo_test
 import (
 	"io"
 	"math"
+	"slices"
 
 	"pgregory.net/rapid"
 
@@ -105,7 +106,7 @@ func take(t tb, f *halo.Field) *picture {
 	p := &picture{field: f, data: make([][][]byte, len(f.Parts))}
 	p.move(t, func(s *streams.Stream, host *streams.Memory, rank, array int) {
 		done(t, []*streams.Stream{s}, s.Copy(host.All(), f.Array(rank, array).Data))
-		p.data[rank] = append(p.data[rank], append([]byte(nil), host.Bytes()...))
+		p.data[rank] = append(p.data[rank], slices.Clone(host.Bytes()))
 	})
 	return p
 }
@@ -231,11 +232,10 @@ func same(t tb, got, want *picture) {
 func (p *picture) copyOf() *picture {
 	c := &picture{field: p.field}
 	for _, arrays := range p.data {
-		var copies [][]byte
+		c.data = append(c.data, nil)
 		for _, a := range arrays {
-			copies = append(copies, append([]byte(nil), a...))
+			c.data[len(c.data)-1] = append(c.data[len(c.data)-1], slices.Clone(a))
 		}
-		c.data = append(c.data, copies)
 	}
 	return c
 }
@@ -245,10 +245,7 @@ func (p *picture) copyOf() *picture {
 func imageOf(f *halo.Field, component int, own domain.Box, ghost domain.Vec) (rank int, q domain.Vec, ok bool) {
 	q = ghost
 	across := 0
-	width := f.Spec.Width
-	if f.Spec.Widths != nil {
-		width = f.Spec.Widths[component]
-	}
+	width := f.Spec.WidthOf(component)
 	for a, n := range f.Cut.Grid.Size {
 		if ghost[a] < own.Lo[a]-width.Minus[a] || ghost[a] >= own.Hi[a]+width.Plus[a] {
 			return 0, q, false

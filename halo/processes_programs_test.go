@@ -457,9 +457,11 @@ func collected(p processes, f *halo.Field) {
 			values = make([]float64, box.Points())
 		}
 		done(here, nil, halo.Gather(ctx, values, f, box, root))
-		size := box.Size()
-		for i := range values {
-			q := domain.Vec{box.Lo[0] + i%size[0], box.Lo[1] + i/size[0]%size[1], box.Lo[2] + i/size[0]/size[1]}
+		i := 0
+		eachPoint(box, func(q domain.Vec) {
+			if p.Rank != root {
+				return
+			}
 			want := wave(q)
 			for range root {
 				want++ // as roots before have done
@@ -468,7 +470,8 @@ func collected(p processes, f *halo.Field) {
 				here.Fatal(fmt.Errorf("gathered by %d: point %v has %v, want %v", root, q, values[i], want))
 			}
 			values[i]++
-		}
+			i++
+		})
 		done(here, nil, halo.Scatter(ctx, f, box, values, root))
 		// The next root finds all of its points changed: what the box does not have changes here.
 		addOutside(f, box)
@@ -483,13 +486,13 @@ func addOutside(f *halo.Field, box domain.Box) {
 		}
 		values := make([]float64, sub.Box.Points())
 		done(here, nil, halo.Read(values, f, sub.Box))
-		size := sub.Box.Size()
-		for i := range values {
-			q := domain.Vec{sub.Box.Lo[0] + i%size[0], sub.Box.Lo[1] + i/size[0]%size[1], sub.Box.Lo[2] + i/size[0]/size[1]}
+		i := 0
+		eachPoint(sub.Box, func(q domain.Vec) {
 			if !box.Contains(q) {
 				values[i]++
 			}
-		}
+			i++
+		})
 		done(here, nil, halo.Write(f, sub.Box, values))
 	}
 }

@@ -2,6 +2,7 @@ package halo_test
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -89,23 +90,10 @@ func TestReductions(t *testing.T) {
 }
 
 func sameResult(t tb, got, want halo.Result) {
-	if len(got.Floats) != len(want.Floats) || len(got.Ints) != len(want.Ints) || len(got.Complexes) != len(want.Complexes) {
+	near := func(g, w float64) bool { return math.Abs(g-w) <= 1e-14*math.Abs(w) }
+	if !slices.EqualFunc(got.Floats, want.Floats, near) || !slices.Equal(got.Ints, want.Ints) ||
+		!slices.Equal(got.Complexes, want.Complexes) {
 		t.Fatalf("got %+v, want %+v", got, want)
-	}
-	for i, w := range want.Floats {
-		if math.Abs(got.Floats[i]-w) > 1e-14*math.Abs(w) {
-			t.Fatalf("got %+v, want %+v", got, want)
-		}
-	}
-	for i, w := range want.Ints {
-		if got.Ints[i] != w {
-			t.Fatalf("got %+v, want %+v", got, want)
-		}
-	}
-	for i, w := range want.Complexes {
-		if got.Complexes[i] != w {
-			t.Fatalf("got %+v, want %+v", got, want)
-		}
 	}
 }
 

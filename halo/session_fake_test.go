@@ -50,9 +50,7 @@ func TestOpenBesideGPUs(t *testing.T) {
 	}
 	for option, want := range map[string]halo.Devices{"Devices.IDs": {IDs: []int{0, 2}}, "Devices.Count": {Count: 3}} {
 		_, err := halo.Open(t.Context(), want)
-		if found, ok := errors.AsType[*halo.OptionError](err); !ok || found.Option != option || !strings.Contains(err.Error(), "this machine has 2") {
-			t.Errorf("got %v, want one of %s", err, option)
-		}
+		refusesOption(t, option, err, option, "this machine has 2")
 	}
 }
 

@@ -19,6 +19,15 @@ import (
 // hostDevices returns n host devices.
 func hostDevices(n int) halo.Devices { return halo.Devices{Backend: streams.Host, Count: n} }
 
+// refusesOption checks that an error names an option and says something.
+func refusesOption(t *testing.T, name string, err error, option, says string) {
+	t.Helper()
+	if found, ok := errors.AsType[*halo.OptionError](err); !ok || found.Option != option {
+		t.Errorf("%s: got %v, want one of %s", name, err, option)
+	}
+	refuses(t, name, err, says)
+}
+
 func TestOpen(t *testing.T) {
 	for says, want := range map[string]halo.Devices{
 		"1 host device":  hostDevices(1),
@@ -51,10 +60,7 @@ func TestOpenRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := halo.Open(t.Context(), c.want)
-			found, ok := errors.AsType[*halo.OptionError](err)
-			if !ok || found.Option != c.option || !strings.Contains(err.Error(), c.says) {
-				t.Errorf("got %v, want one of %s with %q", err, c.option, c.says)
-			}
+			refusesOption(t, name, err, c.option, c.says)
 		})
 	}
 	ended, cancel := context.WithCancel(t.Context())
@@ -152,10 +158,7 @@ func TestSessionRefusals(t *testing.T) {
 		"too many devices":  {halo.Cutting{Size: []int{9, 9}, Devices: 8}, "Cutting.Devices", "8 are to take part; 7 host devices are open"},
 	} {
 		_, err := session.Cut(t.Context(), c.cutting)
-		found, ok := errors.AsType[*halo.OptionError](err)
-		if !ok || found.Option != c.option || !strings.Contains(err.Error(), c.says) {
-			t.Errorf("%s: got %v, want one of %s with %q", name, err, c.option, c.says)
-		}
+		refusesOption(t, name, err, c.option, c.says)
 	}
 	refuses(t, "no field", errorOf(session.NewExchanger(t.Context())), "no field")
 	refuses(t, "the field is nil", errorOf(session.NewExchanger(t.Context(), nil)), "the field is nil")

@@ -1,14 +1,12 @@
 package halo_test
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
 	"github.com/halox/halox/halo/datatype"
 	"github.com/halox/halox/internal/testdevices"
-	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/p2p"
 )
 
@@ -104,47 +102,4 @@ func TestTypesThatCannotBe(t *testing.T) {
 	plan := must(halo.NewPlan(p, set.Links, p2p.Auto, f.Spec))(t)
 	refuses(t, "accumulate", errorOf(halo.NewAccumulator(plan, set.Compiler, f)), "not numbers")
 	refuses(t, "reduce", errorOf(halo.NewReduction(f, set.Compiler, halo.Sum)), "not numbers")
-}
-
-// A caller's own arrays of structs are exchanged where they lie.
-func TestWrappedTypes(t *testing.T) {
-	t.Setenv("HALOX_CACHE", t.TempDir())
-	set := testdevices.Host(t, 2)
-	p := place(t, set, []int{4, 3, 6}, [3]bool{true, false, true}, domain.Vec{1, 1, 2})
-	s := halo.Spec{Name: "u", Type: particle(t), Width: domain.UniformRadius(3, 1)}
-	var arrays []kernels.Array
-	for rank, sub := range p.Subdomains {
-		size := sub.Box.Grow(s.Width).Size()
-		pitch := int64(size[0] + rank)
-		plane := pitch * int64(size[1]+1)
-		l := must(domain.NewStridedLayout(sub.Box, s.Width, 48, 1+pitch+plane, pitch, plane))(t)
-		arrays = append(arrays, kernels.Array{Data: callers(t, p.Devices[rank], l.Bytes()).All(), Layout: l})
-	}
-	f := must(halo.WrapField(p, s, arrays...))(t)
-	x := open(halo.NewExchanger(must(halo.NewPlan(p, set.Links, p2p.Staged, s))(t), set.Compiler, f))(t)
-	mark := func(q domain.Vec) byte { return byte(1 + q[0] + 5*q[1] + 20*q[2]) }
-	err := halo.Fill(f, func(rank int) halo.Row[[48]byte] {
-		return func(values [][48]byte, at domain.Vec) {
-			for i := range values {
-				values[i] = [48]byte{}
-				if q := at.Add(domain.Vec{i}); p.Subdomains[rank].Box.Contains(q) {
-					values[i] = [48]byte([]byte(strings.Repeat(string(rune(0x7f)), 48)))
-					values[i][8], values[i][43] = mark(q), mark(q)
-				}
-			}
-		}
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	at := openStreams(t, p)
-	done(t, at, x.Exchange(at))
-	ghost := make([][48]byte, 1)
-	for _, q := range []domain.Vec{{-1, 1, 4}, {4, 0, 3}, {2, 2, 6}, {0, 1, 2}} {
-		done(t, nil, halo.ReadSubdomain(ghost, f, 1, domain.Box{Lo: q, Hi: q.Add(domain.Vec{1, 1, 1})}))
-		want := mark(domain.Vec{(q[0] + 4) % 4, q[1], q[2] % 6})
-		if g := ghost[0]; g[8] != want || g[43] != want || g[0] != 0 || g[20] != 0 || g[47] != 0 {
-			t.Errorf("ghost %v is %v, want %d in its bytes and gaps of 0", q, g, want)
-		}
-	}
 }

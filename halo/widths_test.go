@@ -1,13 +1,11 @@
 package halo_test
 
 import (
-	"fmt"
 	"math"
 	"testing"
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
-	"github.com/halox/halox/halo/halotest"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/p2p"
 )
@@ -41,17 +39,9 @@ func TestWidthsOfComponents(t *testing.T) {
 				}
 			}
 		}
-		for _, path := range paths {
-			for by, exchange := range map[string]way{"exchange": nil, "start": byStart} {
-				c := halotest.Case{
-					Placement: p, Links: set.Links, Compiler: set.Compiler, Path: path, Specs: []halo.Spec{own, star(3)},
-					Exchange: exchange, Late: inTurn(0, 4), Rounds: 4,
-				}
-				t.Run(fmt.Sprintf("path=%s/by=%s", path, by), func(t *testing.T) {
-					done(t, nil, c.Run())
-				})
-			}
-		}
+		exchangeCases(t, set, []exchangeCase{
+			{"d3q19", []int{32, 32, 16}, [3]bool{true, true, true}, domain.Vec{1, 1, 4}, []halo.Spec{own, star(3)}},
+		}, "exchange", "start")
 	})
 }
 

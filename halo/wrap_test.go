@@ -15,26 +15,83 @@ import (
 )
 
 // A caller's own arrays, without padding and laid out differently in every
-// subdomain, are exchanged as any other field.
+// subdomain, are exchanged as any other field; so are values with gaps, where they lie.
 func TestExchangeOfTheCallersArrays(t *testing.T) {
-	testdevices.Each(t, 4, func(t *testing.T, set *testdevices.Set) {
-		for _, parts := range []domain.Vec{{1, 1, 4}, {2, 1, 2}, {1, 4, 1}} {
-			for _, path := range paths {
-				p := place(t, set, []int{9, 8, 12}, [3]bool{true, false, true}, parts)
-				spec := star(3)
-				var arrays []kernels.Array
-				for rank, s := range p.Subdomains {
-					size := s.Box.Grow(spec.Width).Size()
-					pitch := int64(size[0] + rank%2)
-					plane := pitch * int64(size[1]+rank)
-					l := must(domain.NewStridedLayout(s.Box, spec.Width, 8, 1+pitch+plane, pitch, plane))(t)
-					arrays = append(arrays, kernels.Array{Data: callers(t, p.Devices[rank], l.Bytes()).All(), Layout: l})
+	t.Setenv("HALOX_CACHE", t.TempDir())
+	value := func(n int) float64 { return float64(n) }
+	structs := typed(particle(t), halo.Faces)
+	marked := func(gaps byte) func(n int) [48]byte {
+		return func(n int) (v [48]byte) {
+			for i := range v {
+				if v[i] = gaps; i >= 8 && i < 20 || i >= 32 && i < 44 { // see particle
+					v[i] = byte(n)
 				}
-				f := must(halo.WrapField(p, spec, arrays...))(t)
-				exchangeNumbers(t, set, p, f, path)
 			}
+			return v
+		}
+	}
+	testdevices.Each(t, 4, func(t *testing.T, set *testdevices.Set) {
+		for _, path := range paths {
+			for _, parts := range []domain.Vec{{1, 1, 4}, {2, 1, 2}, {1, 4, 1}} {
+				p := place(t, set, []int{9, 8, 12}, [3]bool{true, false, true}, parts)
+				exchangeNumbers(t, set, p, star(3), path, value, value)
+			}
+			p := place(t, set, []int{4, 3, 6}, [3]bool{true, false, true}, domain.Vec{1, 1, 2})
+			exchangeNumbers(t, set, p, structs, path, marked(0x7f), marked(0))
 		}
 	})
+}
+
+// exchangeNumbers wraps arrays as a field, gives every owned point the value of its number, which counts
+// from 1, exchanges it, and compares every ghost behind a face.
+func exchangeNumbers[T comparable](
+	t *testing.T, set *testdevices.Set, p *halo.Placement, spec halo.Spec, path p2p.Path, owned, ghost func(n int) T,
+) {
+	t.Helper()
+	var zero T
+	var arrays []kernels.Array
+	for rank, s := range p.Subdomains {
+		size := s.Box.Grow(spec.Width).Size()
+		pitch := int64(size[0] + rank%2)
+		plane := pitch * int64(size[1]+rank)
+		first := int64(1+spec.Width.Minus[0]) + int64(spec.Width.Minus[1])*pitch + int64(spec.Width.Minus[2])*plane
+		l := must(domain.NewStridedLayout(s.Box, spec.Width, int(unsafe.Sizeof(zero)), first, pitch, plane))(t)
+		arrays = append(arrays, kernels.Array{Data: callers(t, p.Devices[rank], l.Bytes()).All(), Layout: l})
+	}
+	f := open(halo.WrapField(p, spec, arrays...))(t)
+	number := func(at domain.Vec) int {
+		for a, n := range p.Grid.Size {
+			at[a] = (at[a] + n) % n
+		}
+		return 1 + at[0] + p.Grid.Size[0]*(at[1]+p.Grid.Size[1]*at[2])
+	}
+	plan := must(halo.NewPlan(p, set.Links, path, spec))(t)
+	x := open(halo.NewExchanger(plan, set.Compiler, f))(t)
+	at := openStreams(t, p)
+	done(t, nil, halo.Fill(f, func(rank int) halo.Row[T] {
+		return func(values []T, at domain.Vec) {
+			for i := range values {
+				if values[i] = zero; p.Subdomains[rank].Box.Contains(at) {
+					values[i] = owned(number(at))
+				}
+				at[0]++
+			}
+		}
+	}))
+	done(t, at, x.Exchange(at))
+	for _, m := range plan.Messages {
+		for _, part := range m.Parts {
+			values := make([]T, part.Ghost.Points())
+			done(t, nil, halo.ReadSubdomain(values, f, m.To, part.Ghost))
+			i := 0
+			eachPoint(part.Ghost, func(q domain.Vec) {
+				if want := ghost(number(q)); values[i] != want {
+					t.Fatalf("path %s, subdomain %d, ghost %v: got %v, want %v", path, m.To, q, values[i], want)
+				}
+				i++
+			})
+		}
+	}
 }
 
 // callers returns memory of a device that halox did not allocate, or, on a GPU, knows by
@@ -88,59 +145,6 @@ func TestExchangeLeavesWhatLiesBetweenRows(t *testing.T) {
 		at := must(p.NewStreams())(t)
 		done(t, nil, errors.Join(x.Exchange(at), at.Sync(time.Minute)))
 	}
-}
-
-// exchangeNumbers fills the field with numbers of its points, exchanges it, and
-// compares every ghost behind a face with the number of the point it stands for.
-func exchangeNumbers(t *testing.T, set *testdevices.Set, p *halo.Placement, f *halo.Field, path p2p.Path) {
-	t.Helper()
-	number := func(at domain.Vec) float64 {
-		for a, n := range p.Grid.Size {
-			at[a] = (at[a] + n) % n
-		}
-		return float64(at[0] + 100*at[1] + 10000*at[2])
-	}
-	plan := must(halo.NewPlan(p, set.Links, path, f.Spec))(t)
-	x := must(halo.NewExchanger(plan, set.Compiler, f))(t)
-	defer x.Close()
-	err := halo.Fill(f, func(rank int) halo.Row[float64] {
-		return func(values []float64, at domain.Vec) {
-			for i := range values {
-				values[i] = -1
-				if p.Subdomains[rank].Box.Contains(at) {
-					values[i] = number(at)
-				}
-				at[0]++
-			}
-		}
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	at := must(p.NewStreams())(t)
-	defer at.Close()
-	done(t, nil, x.Exchange(at))
-	done(t, nil, at.Sync(testLimit))
-	for _, m := range plan.Messages {
-		a := f.Parts[m.To]
-		values := onHost(t, at[m.To], a)
-		for _, part := range m.Parts {
-			eachPoint(part.Ghost, func(q domain.Vec) {
-				if got := values[a.Layout.Offset(q)]; got != number(q) {
-					t.Fatalf("path %s, subdomain %d, ghost %v: got %v, want %v", path, m.To, q, got, number(q))
-				}
-			})
-		}
-	}
-}
-
-// onHost returns the numbers of an array.
-func onHost(t *testing.T, s *streams.Stream, a kernels.Array) []float64 {
-	t.Helper()
-	m := must(s.Device().AllocPinned(a.Layout.Bytes()))(t)
-	t.Cleanup(func() { m.Close() })
-	done(t, nil, errors.Join(s.Copy(m.All(), a.Data.Memory.Span(0, m.Size())), s.Sync(testLimit)))
-	return streams.View[float64](m.Bytes())
 }
 
 func TestWrapRefusals(t *testing.T) {
