@@ -91,7 +91,7 @@ func Setup(t *testing.T, s *testdevices.Set, devices, each int) *example.Setup {
 func (r Ranks) Rejects(t *testing.T, wrong map[string]string) {
 	t.Helper()
 	for flags, want := range wrong {
-		err := r.New().Command(t.Context(), strings.Fields("--backend host "+flags), io.Discard)
+		err := r.New().Command(t.Context(), strings.Fields("--backend host --devices 2 "+flags), io.Discard)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: the error is %v, want %q", flags, err, want)
 		}
