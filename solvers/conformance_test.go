@@ -95,7 +95,6 @@ func TestMovingWallsVaryByEachVariable(t *testing.T) {
 // GPU, of whole groups and of single points, and of others that sweep ghosts, and store several layers into those of
 // neighbours.
 func TestOneAnswerOnCPU(t *testing.T) {
-	testdevices.InTurn(t, 2, 8)
 	others := []how{
 		{scheme: scheme.Fused, path: p2p.Direct}, {scheme: scheme.TwoStream, order: scheme.LeftRight, path: p2p.Peer},
 		{scheme: scheme.Assisted, order: scheme.LeftRight, path: p2p.Direct}, {scheme: scheme.Graph, path: p2p.Staged},
@@ -125,7 +124,7 @@ func TestOneAnswerOnCPU(t *testing.T) {
 			if c.groups {
 				p = inGroupsOf(p, max(2, 4-i))
 			}
-			if len(c.ways) > 1 && !testdevices.Turn(place+i, 2, 2) {
+			if !testdevices.Turn(place+i, 5, 2) { // each seed has some of ranks
 				continue
 			}
 			t.Run(fmt.Sprintf("%s/group=%d/%v", c.name, p.Group, h), func(t *testing.T) {
