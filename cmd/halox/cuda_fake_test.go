@@ -110,66 +110,6 @@ links, from the row to the column, and peer access, tried with data:
 	}
 }
 
-func TestDevicesOfADriverThatFails(t *testing.T) {
-	testdevices.InTurn(t, 1, 8)
-	testdevices.Once(t)
-	for _, tc := range []struct {
-		name  string
-		flags []string
-		spoil func(f *cudafake.Fake)
-		code  int
-		says  string
-	}{
-		{"no GPU", []string{cudafake.Devices(0)}, func(*cudafake.Fake) {}, 0, "no GPU to be used (no usable CUDA driver: the library is there, but cuInit: "},
-		{"one GPU", []string{cudafake.Devices(1)}, func(*cudafake.Fake) {}, 0, "Fake GPU 0"},
-		{"another version than the kernel's", nil, func(f *cudafake.Fake) { f.Fail("cuInit", int(cuda.CodeDriverMismatch), 0, 1) }, 1, "devices.backend: cuInit: "},
-		{"a GPU that dies", nil, func(f *cudafake.Fake) { f.Fail("cuMemcpyPeerAsync", int(cuda.CodeNVLinkError), 0, 1) }, 1,
-			"p2p: probe the link from device cuda 0 to cuda 1: "},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			fake := withFake(t, tc.flags...)
-			tc.spoil(fake)
-			code, out, notes := cli("devices")
-			if code != tc.code || !strings.Contains(out+notes, tc.says) {
-				t.Errorf("exit code %d:\n%s%s", code, out, notes)
-			}
-		})
-	}
-}
-
-func TestRunBesideGPUs(t *testing.T) {
-	config := write(t, "c.yaml", "solver: laplace\ngrid: {size: [16, 16]}\nstop: {iterations: 3}\n")
-	for _, tc := range []struct {
-		name string
-		set  []string
-		code int
-		says []string
-	}{
-		{"auto without NVRTC", nil, 1, []string{"NVRTC not found", "nowhere", "install the CUDA toolkit"}},
-		{"cuda without NVRTC", []string{"devices.backend=cuda"}, 1, []string{"NVRTC not found"}},
-		{"more than there are", []string{"devices.count=3"}, 1, []string{"devices.count: 3 cuda devices were asked for; this machine has 2"}},
-		{"one that is not there", []string{"devices.ids=[0,2]"}, 1, []string{"devices.ids: there is no cuda device 2; this machine has 2"}},
-		{"host", []string{"devices.backend=host", "devices.count=2"}, 0, []string{"host"}},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			withFake(t)
-			args := []string{"run", config}
-			for _, s := range tc.set {
-				args = append(args, "--set", s)
-			}
-			code, out, notes := cli(args...)
-			if code != tc.code {
-				t.Errorf("exit code %d:\n%s%s", code, out, notes)
-			}
-			for _, says := range tc.says {
-				if !strings.Contains(out+notes, says) {
-					t.Errorf("nothing said of %q:\n%s%s", says, out, notes)
-				}
-			}
-		})
-	}
-}
-
 // A link that is closed or that lies is not timed: it is named, in the record too. The
 // others are. The fake runs no kernels, so that nothing waits for a gate.
 func TestBenchLinksOfBadLinks(t *testing.T) {
@@ -241,13 +181,47 @@ func TestBenchSchemesOfAClosedLink(t *testing.T) {
 	}
 }
 
-// Without a link that carries data messages go through the host only, and bench
-// pingpong says so before anything else.
-func TestBenchPingPongWithoutALink(t *testing.T) {
-	testdevices.InTurn(t, 4, 8)
-	withFake(t).SetLink(1, 0, cudafake.LinkLying)
-	code, out, notes := cli("bench", "pingpong", "--backend", "cuda", "--match", "wu/V/n=1024")
-	if code != exitFailed || out != "" || !strings.Contains(notes, "--paths direct: p2p: no direct path from device cuda 1 to cuda 0: ") || !strings.Contains(notes, "use path staged") {
-		t.Errorf("exit code %d:\n%s%s", code, out, notes)
+// Commands on GPUs that are not there, fail, or lack something say what is wrong, and close what they opened.
+func TestCommandsBesideGPUs(t *testing.T) {
+	testdevices.InTurn(t, 1, 8)
+	run := "run " + write(t, "c.yaml", "solver: laplace\ngrid: {size: [16, 16]}\nstop: {iterations: 3}\n")
+	fails := func(call string, code int) func(f *cudafake.Fake) {
+		return func(f *cudafake.Fake) { f.Fail(call, code, 0, 1) }
+	}
+	lies := func(f *cudafake.Fake) { f.SetLink(1, 0, cudafake.LinkLying) }
+	for _, tc := range []struct {
+		name, args string
+		flag       string
+		spoil      func(f *cudafake.Fake)
+		code       int
+		says       []string
+	}{
+		{"no GPU", "devices", cudafake.Devices(0), nil, 0, []string{"no GPU to be used (no usable CUDA driver: the library is there, but cuInit: "}},
+		{"one GPU", "devices", cudafake.Devices(1), nil, 0, []string{"Fake GPU 0"}},
+		{"another version than the kernel's", "devices", "", fails("cuInit", int(cuda.CodeDriverMismatch)), 1, []string{"devices.backend: cuInit: "}},
+		{"a GPU that dies", "devices", "", fails("cuMemcpyPeerAsync", int(cuda.CodeNVLinkError)), 1, []string{"p2p: probe the link from device cuda 0 to cuda 1: "}},
+		{"auto without NVRTC", run, "", nil, 1, []string{"NVRTC not found", "nowhere", "install the CUDA toolkit"}},
+		{"cuda without NVRTC", run + " --set devices.backend=cuda", "", nil, 1, []string{"NVRTC not found"}},
+		{"more than there are", run + " --set devices.count=3", "", nil, 1, []string{"devices.count: 3 cuda devices were asked for; this machine has 2"}},
+		{"one that is not there", run + " --set devices.ids=[0,2]", "", nil, 1, []string{"devices.ids: there is no cuda device 2; this machine has 2"}},
+		{"host", run + " --set devices.backend=host --set devices.count=2", "", nil, 0, []string{"host"}},
+		{"no link for messages", "bench pingpong --backend cuda --match wu/V/n=1024", "", lies, 1,
+			[]string{"--paths direct: p2p: no direct path from device cuda 1 to cuda 0: ", "use path staged"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			fake := withFake(t, strings.Fields(tc.flag)...)
+			if tc.spoil != nil {
+				tc.spoil(fake)
+			}
+			code, out, notes := cli(strings.Fields(tc.args)...)
+			if code != tc.code || strings.HasPrefix(tc.args, "bench") && out != "" {
+				t.Errorf("exit code %d:\n%s%s", code, out, notes)
+			}
+			for _, says := range tc.says {
+				if !strings.Contains(out+notes, says) {
+					t.Errorf("%q is not said:\n%s%s", says, out, notes)
+				}
+			}
+		})
 	}
 }

@@ -147,14 +147,6 @@ func TestTakes(t *testing.T) {
 	}
 }
 
-// An order that no scheme has is refused, and not passed over.
-func TestOrderOfNoScheme(t *testing.T) {
-	o := scalingOptions{Schemes: []string{"fused"}, Order: "pairwise", Path: "auto", Groups: []int{1}}
-	if err := o.Check(); err == nil || !strings.Contains(err.Error(), "none of the schemes fused has an order") {
-		t.Error(err)
-	}
-}
-
 // Steps between two exchanges are of several devices, or of a scheme that exchanges within one, and of schemes that take several.
 func TestWaysWithGroups(t *testing.T) {
 	o := schemesOptions{Schemes: []string{"assisted", "ranks", "resident"}, Paths: []string{"direct"}, Groups: []int{1, 3}}
