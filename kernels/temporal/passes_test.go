@@ -105,9 +105,8 @@ func tryManyTiles(t *testing.T, o Options) {
 }
 
 // Kernels whose warps tell each other where they are do it where all lanes say so. It is for racecheck, see
-// EVERY_LANE of pass_planes.cu.
+// EVERY_LANE of pass_planes.cu. It has no turn: each seed runs these kernels.
 func TestPassesByEveryLane(t *testing.T) {
-	testdevices.InTurn(t, 5, 8)
 	eachGPU(t, 1, func(t *testing.T, set *testdevices.Set) {
 		b := kerneltest.NewBench(t, set)
 		rng := rand.New(rand.NewPCG(7, 8))
