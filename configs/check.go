@@ -344,7 +344,7 @@ func (c *checker) exchange() {
 	}
 }
 
-// changing returns the first face whose value uses the time, "" if none does.
+// changing returns the first face whose value depends on time, or "".
 func (c *checker) changing() string {
 	for _, name := range slices.Sorted(maps.Keys(c.run.Boundary)) {
 		if usesName(c.run.Boundary[name].Value, "t") && c.good("boundary."+name) {

@@ -364,7 +364,7 @@ func stencilWords(of func(stencil.Kind) string) func() []string {
 	}
 }
 
-// orders returns those of all schemes.
+// orders returns the orders of all schemes.
 func orders() []string {
 	var all []scheme.Order
 	for _, name := range scheme.All() {

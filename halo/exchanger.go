@@ -395,7 +395,7 @@ func (e *Exchanger) buffer(rank int, bytes int64) (*streams.Memory, error) {
 	return b, err
 }
 
-// ready makes the launches of an end: one of all copies, then the separate ones.
+// ready prepares the launches of an end: one of all copies, then the separate ones.
 func (e *Exchanger) ready(at *end) error {
 	at.queue = slices.Clone(at.separate)
 	if len(at.copies) == 0 {
@@ -555,8 +555,8 @@ func (e *Exchanger) makeDirect(c *kernels.Compiler) error {
 	return nil
 }
 
-// Transfer returns the work of one message of the plan, by its index. Where there is no such
-// message, Send and Receive return that as their error.
+// Transfer returns the work of one message of the plan, by its index. If the plan has no such
+// message, Send and Receive of the result return an error.
 func (e *Exchanger) Transfer(message int) *Transfer {
 	if e == nil {
 		return &Transfer{usable: func() error { return errNoExchanger }}

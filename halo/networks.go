@@ -123,7 +123,7 @@ const networksVersion = 2
 // networksKey is what trials depend on.
 type networksKey struct {
 	Version int
-	Library string   // of MPI: where it lies, and its own words
+	Library string   // MPI's library: its path and the version it reports
 	Driver  string   // of the GPUs
 	Devices []string // names of the GPUs of rank 0
 	Nodes   []int    // by process: the number of its host

@@ -154,7 +154,7 @@ func (e *Exchanger) check(at []*streams.Stream, started bool) error {
 	return e.plan.Placement.Suits(at)
 }
 
-// makeChannels makes what Start needs beyond the transfers: a channel for each subdomain of this process,
+// makeChannels creates what Start needs in addition to the transfers: a channel for each subdomain of this process,
 // with the work of all its transfers. Copies of all messages are one launch; additions, which may overlap,
 // are launched one after another.
 func (e *Exchanger) makeChannels() error {

@@ -70,7 +70,7 @@ type end struct {
 	rank     int
 	work     streams.Work
 	name     string
-	copies   []pack.Copy // joined into one launch, also with those of other messages
+	copies   []pack.Copy // joined into one launch with the copies of other messages
 	separate []operation // launches of their own, in this order, after the copies
 	routes   []*p2p.Route
 	queue    []operation // all launches, see Exchanger.ready

@@ -88,7 +88,7 @@ func HaveLabel(all []Source, label string) error {
 	})
 }
 
-// have returns an error unless a row has a name, which lists the names that there are.
+// have returns an error that lists the names of a row unless it has this one.
 func have(all []Source, what, name string, of func(Row) (names []string, has bool)) error {
 	var known []string
 	for _, source := range all {

@@ -93,7 +93,7 @@ func (r Row) Value(m Metric, s Sample) Row {
 	return r
 }
 
-// Number returns the row with a number that was measured once, or whose spread is not known.
+// Number returns the row with a number that was measured once or has no known spread.
 func (r Row) Number(m Metric, v float64) Row { return r.Value(m, measure.Exact(v)) }
 
 // Transfer returns the row with the time of a transfer of some bytes, the time of a plain copy of as many, and what

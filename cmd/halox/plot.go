@@ -274,7 +274,7 @@ func withoutTraces(names []string, notes io.Writer) (some []string, traces bool)
 func isTrace(name string) bool {
 	file, err := files.Open(name)
 	if err != nil {
-		return false // whoever reads it as a record says what is wrong
+		return false // reading it as a record reports the error
 	}
 	defer file.Close()
 	head := make([]byte, 512)

@@ -77,8 +77,8 @@ func await(t *testing.T, holds func() bool) {
 	}
 }
 
-// stopped sends a signal and checks that the process ends, as one that was interrupted, or with one of the other codes. A process that
-// neither stops nor is ended by force goes on for ever: the limit is for that, and not for how long a busy machine takes.
+// stopped sends a signal and checks that the process ends as interrupted, or with one of the other codes. The limit
+// catches a process that never ends. It is not a measure of speed.
 func (p *process) stopped(t *testing.T, s syscall.Signal, codes ...int) {
 	t.Helper()
 	if err := p.cmd.Process.Signal(s); err != nil {

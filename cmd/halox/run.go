@@ -90,7 +90,7 @@ func (f *runFlags) run(cmd *cobra.Command, file string, g *processGroup, out, no
 	return errors.Join(s.run(ctx, begin, out, notes), closeSetup(s.Setup))
 }
 
-// newSolverRun makes a run ready, with a trace if one is wanted, and shows how that goes.
+// newSolverRun prepares a run, with a trace if one is wanted, and shows its progress.
 func newSolverRun(
 	ctx context.Context, c *configs.Run, processes *mpi.Processes, show *status, traced traceFlags,
 ) (s *solverRun, err error) {
@@ -211,7 +211,7 @@ func (s *solverRun) writeFields(ctx context.Context, r *results.Record) error {
 	}
 	to := output.Destination{Discard: !s.writes(), Failed: func(err error) error {
 		if err != nil && !p.IsAlone() {
-			return p.Fail(err) // others do not wait for this process any longer
+			return p.Fail(err) // the others stop waiting for this process
 		}
 		return err
 	}}
@@ -231,7 +231,7 @@ func (s *solverRun) writeFields(ctx context.Context, r *results.Record) error {
 		}
 		errs = append(errs, output.Write(f.file, f.kind, ended, to))
 		if !p.IsAlone() && p.Err() != nil {
-			return errors.Join(errs...) // nothing else comes from the others
+			return errors.Join(errs...) // the others send nothing more
 		}
 	}
 	during(ctx, "reading what came out", keep)

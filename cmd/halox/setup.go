@@ -22,8 +22,8 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// openSession opens devices. Notes for the user, such as that there is no GPU, or that the cache cannot be written, go
-// to notes.
+// openSession opens devices. It writes messages for the user to notes: that no GPU was found, or that the cache cannot
+// be written.
 func openSession(ctx context.Context, devices halo.Devices, notes io.Writer) (*halo.Session, error) {
 	if err := cmp.Or(cache.At("").Check(), cache.At("").Keeps()); err != nil {
 		fmt.Fprintln(notes, err)
@@ -107,7 +107,7 @@ func openOn(
 	return setup, inConfig(err)
 }
 
-// closeSetup frees the devices and what is on them.
+// closeSetup closes the devices and frees their memory.
 func closeSetup(s *solvers.Setup) error {
 	s.Close()
 	return s.Session.Close()

@@ -117,7 +117,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) diffusion(const __grid_
 	__syncthreads();
 	const ranks::Window w = rank.create_window(ranks::WORLD, p.values, p.offset(FIELDS, 0, -1) * 8);
 	const int n = rank.size(ranks::DEVICE), local = rank.index(ranks::DEVICE), all = rank.size();
-	const bool active = local < p.chunks * p.slabs; // the others have nothing to do
+	const bool active = local < p.chunks * p.slabs; // the other ranks have no work
 	if (active && threadIdx.x == 0) {
 		const int slabs = (int)p.slabs, at = local % slabs, first = rank.index() - at, device = rank.index() - local;
 		const i64 chunk = local / slabs;

@@ -220,7 +220,7 @@ func (x *diffusion) rank(r *ranks.Rank) {
 	bytes := x.memory[r.Device()].Bytes()
 	w := r.CreateWindow(ranks.All, bytes)
 	n, local, me, all := r.Size(ranks.Device), r.Index(ranks.Device), r.Index(ranks.All), r.Size(ranks.All)
-	active := int64(local) < p.Chunks*p.Slabs // the others have nothing to do
+	active := int64(local) < p.Chunks*p.Slabs // the other ranks have no work
 	s := slab{part: p, values: streams.View[float64](bytes)}
 	var below, above neighbor
 	if active {

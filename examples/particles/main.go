@@ -309,7 +309,7 @@ func (s *segments) report(what uint64, segment, count int64) {
 	}
 }
 
-// advance is that of particles.cu.
+// advance is the counterpart of advance in particles.cu.
 func (s *segments) advance(segment int64) {
 	from, stay := s.state(segment, listState), s.state(segment, listStay)
 	below, goBelow := s.migrants(segment, listBelow)
@@ -371,7 +371,7 @@ func reflect(x, v, wall float64) (float64, float64) {
 	return x, v
 }
 
-// merge is that of particles.cu.
+// merge is the counterpart of merge in particles.cu.
 func (s *segments) merge(segment int64) {
 	s.merged = s.state(segment, listStay).appendTo(s.merged[:0])
 	if s.has(segment - 1) {
@@ -427,8 +427,8 @@ func (x *box) rank(r *ranks.Rank) {
 	w := r.CreateWindow(ranks.All, s.slots)
 	n, local, me := int64(r.Size(ranks.Device)), int64(r.Index(ranks.Device)), r.Index(ranks.All)
 	var low, high int64
-	var beside []neighbor
-	if active := min(n, p.Segments); local < active { // the others have nothing to do
+	var remote []neighbor
+	if active := min(n, p.Segments); local < active { // the other ranks have no segment
 		low, high = p.Segments*local/active, p.Segments*(local+1)/active
 		below := neighbor{me - 1, low == 0, low, p.Segments, listBelow}
 		above := neighbor{me + 1, high == p.Segments, high - 1, -1, listAbove}
@@ -439,17 +439,17 @@ func (x *box) rank(r *ranks.Rank) {
 			above.rank = me + int(n-local)
 		}
 		if p.has(low - 1) {
-			beside = append(beside, below)
+			remote = append(remote, below)
 		}
 		if p.has(high) {
-			beside = append(beside, above)
+			remote = append(remote, above)
 		}
 	}
 	tell := func(tag int) bool {
-		for _, b := range beside {
+		for _, b := range remote {
 			b.tell(r, w, s, tag)
 		}
-		return len(beside) == 0 || r.WaitNotifications(tag, uint64(len(beside)))
+		return len(remote) == 0 || r.WaitNotifications(tag, uint64(len(remote)))
 	}
 	r.StartTimer()
 	for range p.Steps {

@@ -24,7 +24,7 @@ const tuningsVersion = 4
 
 var errUnknown = errors.New("packing: not measured in a dry run")
 
-// fastest makes a job of the engine that is fastest for the task's layout. The engines are measured once for each kind
+// fastest returns a job of the fastest engine for the task's layout. The engines are measured once for each kind
 // of device and task: the compiler's cache keeps the times.
 func (p *Packer) fastest(t *task) (*Job, error) {
 	if t.message.Layout.Size() == 0 {
@@ -55,7 +55,7 @@ func (p *Packer) isTuned(times []timed) bool {
 	})
 }
 
-// first makes a job of the first of the engines that suits the task. The measurement may come from another type with
+// first returns a job of the first engine that supports the task. The measurement may come from another type with
 // the same layout, and an engine may suit that type only: blocks of an indexed_block that touch have one length for
 // targeted.
 func (p *Packer) first(order []timed, t *task) (*Job, error) {

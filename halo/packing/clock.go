@@ -97,5 +97,5 @@ func (c *Clock) batch(j *Job, runs int, gated bool) (time.Duration, error) {
 	return max(1, took/time.Duration(runs)), nil
 }
 
-// Close frees what it holds. Closing twice is no error.
+// Close frees its memory. Closing twice is not an error.
 func (c *Clock) Close() error { return c.timer.Close() }

@@ -252,7 +252,7 @@ func (p *Packer) inUnits(j *Job, t *task) error {
 	return j.inUnits(table, t.passage())
 }
 
-// inUnits makes a job of a table's units.
+// inUnits returns a job that copies a table's units.
 func (j *Job) inUnits(table *pack.UnitTable, p pack.Passage) error {
 	c, err := table.Copy(p)
 	if err != nil {

@@ -76,7 +76,7 @@ func newPacker(c *kernels.Compiler, d *streams.Device, o Options, engines []engi
 	return made, nil
 }
 
-// Close frees what it holds. Closing twice is no error.
+// Close frees its memory. Closing twice is not an error.
 func (p *Packer) Close() error { return p.resources.Close() }
 
 // layoutCache holds the tables of a packer on its device, by layout or type.

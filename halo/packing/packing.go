@@ -155,5 +155,5 @@ func (j *Job) launch(k *streams.Kernel, err error) error {
 	return nil
 }
 
-// Close frees what it holds. Closing twice is no error.
+// Close frees its memory. Closing twice is not an error.
 func (j *Job) Close() error { return j.resources.Close() }

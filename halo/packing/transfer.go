@@ -393,7 +393,7 @@ func (t *Transfer) push(f *fragment, s *slot, src *streams.Stream) error {
 	return errors.Join(src.Record(s.packed), t.link.Wait(s.packed), f.route.Push(t.link), t.link.Record(s.sent))
 }
 
-// Close frees what it holds. Closing twice is no error.
+// Close frees its memory. Closing twice is not an error.
 func (t *Transfer) Close() error { return t.resources.Close() }
 
 // minStored is the mean length in bytes of blocks that are worth to be stored over a

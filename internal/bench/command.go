@@ -20,7 +20,7 @@ type Command struct {
 	// What follows may be nil.
 	List  func(w io.Writer) (listed bool, err error)  // prints what the options ask for instead of a measurement
 	Table func(w io.Writer, r *results.Record) error  // prints what was measured; nil: as halox results does
-	Chart func(r *results.Record) (plot.Chart, error) // nil: that of the record's kind
+	Chart func(r *results.Record) (plot.Chart, error) // nil: the default chart of the record's kind
 }
 
 // Options are what a benchmark is asked for.

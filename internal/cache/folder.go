@@ -91,7 +91,7 @@ func (f Folder) open() (*os.Root, error) {
 	return root, nil
 }
 
-// make makes the folder if it is missing, and checks it.
+// make creates the folder if it is missing, and checks it.
 func (f Folder) make() error {
 	if f.path == "" {
 		return errNowhere

@@ -22,7 +22,7 @@ func follow(path string) (string, error) {
 		return at, err
 	}
 	folder, name := filepath.Split(path)
-	if to, err := os.Readlink(path); err == nil { // a link to what is not there
+	if to, err := os.Readlink(path); err == nil { // the target of the link does not exist
 		if filepath.IsAbs(to) {
 			folder = ""
 		}

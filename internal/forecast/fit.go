@@ -20,7 +20,7 @@ type deviations struct {
 }
 
 // deviationsFrom compares a model with samples.
-func (m model) deviationsFrom(p Problem, samples []Sample) deviations {
+func (m model) deviationsFrom(p Problem, samples []sample) deviations {
 	var off []float64
 	for _, s := range samples {
 		off = append(off, math.Abs(m.step(s.load(p), s.Network)/s.Step.Seconds()-1))
@@ -31,15 +31,15 @@ func (m model) deviationsFrom(p Problem, samples []Sample) deviations {
 // deviationsUnseen compares measured steps with models that were fitted without any of their size. It leaves out the
 // smallest and the largest size: a model is not asked beyond what it was fitted to. It has no samples if too few are
 // left to fit a model to.
-func deviationsUnseen(p Problem, samples []Sample) deviations {
-	bySize := map[int64][]Sample{}
+func deviationsUnseen(p Problem, samples []sample) deviations {
+	bySize := map[int64][]sample{}
 	for _, s := range samples {
 		bySize[s.Grid.Points()] = append(bySize[s.Grid.Points()], s)
 	}
 	sizes := slices.Sorted(maps.Keys(bySize))
 	var off []float64
 	for _, size := range sizes[min(1, len(sizes)):max(1, len(sizes)-1)] {
-		seen := slices.DeleteFunc(slices.Clone(samples), func(s Sample) bool { return s.Grid.Points() == size })
+		seen := slices.DeleteFunc(slices.Clone(samples), func(s sample) bool { return s.Grid.Points() == size })
 		m, err := fit(p, seen)
 		if err != nil {
 			continue
@@ -59,8 +59,8 @@ func summarize(off []float64) deviations {
 	return deviations{(off[(len(off)-1)/2] + off[len(off)/2]) / 2, off[len(off)-1], len(off)}
 }
 
-// Sample is a step that was measured.
-type Sample struct {
+// sample is a measured step.
+type sample struct {
 	Grid    domain.Grid
 	Cut     Cut     // over hosts, and over the devices of each
 	Network Network // between the hosts, where there are several
@@ -72,7 +72,7 @@ const fewest = 8
 
 // fit fits a model to steps that were measured: it minimizes the squares of the logarithms of predicted over measured
 // times. It needs steps of one device of two sizes, and of several devices.
-func fit(p Problem, samples []Sample) (model, error) {
+func fit(p Problem, samples []sample) (model, error) {
 	if err := sufficient(samples); err != nil {
 		return model{}, err
 	}
@@ -147,7 +147,7 @@ func modelOf(x []float64) model {
 }
 
 // sufficient returns an error for samples that leave parameters open.
-func sufficient(samples []Sample) error {
+func sufficient(samples []sample) error {
 	var alone []int64
 	several := 0
 	for _, s := range samples {
@@ -172,7 +172,7 @@ func sufficient(samples []Sample) error {
 }
 
 // load returns the work of the busiest device.
-func (s Sample) load(p Problem) load {
+func (s sample) load(p Problem) load {
 	p.Grid = s.Grid
 	return p.loadOf(s.Cut)
 }

@@ -22,13 +22,13 @@ func heat(size ...int) Problem {
 }
 
 // measured returns what a model takes for cubes on one, two and four devices, off by a little.
-func measured(m model, noise float64, sizes ...int) (all []Sample) {
+func measured(m model, noise float64, sizes ...int) (all []sample) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for _, n := range sizes {
 		p := heat(n, n, n)
 		for _, parts := range []domain.Vec{{1, 1, 1}, {1, 1, 2}, {1, 2, 2}, {1, 1, 4}} {
 			took := m.step(p.loadOf(Cut{domain.Vec{1, 1, 1}, parts}), Network{})
-			all = append(all, Sample{p.Grid, Cut{domain.Vec{1, 1, 1}, parts}, Network{}, seconds(took * (1 + noise*(2*random.Float64()-1)))})
+			all = append(all, sample{p.Grid, Cut{domain.Vec{1, 1, 1}, parts}, Network{}, seconds(took * (1 + noise*(2*random.Float64()-1)))})
 		}
 	}
 	return all
@@ -66,7 +66,7 @@ func TestStepsOfSeveralHosts(t *testing.T) {
 		for _, n := range []int{32, 64, 128, 256} {
 			q := heat(n, n, n)
 			c := Cut{domain.Vec{1, 1, 2}, one}
-			samples = append(samples, Sample{q.Grid, c, network(rate), seconds(known.step(q.loadOf(c), network(rate)))})
+			samples = append(samples, sample{q.Grid, c, network(rate), seconds(known.step(q.loadOf(c), network(rate)))})
 		}
 	}
 	found, err := fit(p, samples)
@@ -105,9 +105,9 @@ func TestErrorsTellOfNoise(t *testing.T) {
 func TestTooFewSamples(t *testing.T) {
 	p := heat(64, 64, 64)
 	all := measured(known, 0, 64, 128)
-	for name, s := range map[string][]Sample{
+	for name, s := range map[string][]sample{
 		"none": nil, "one size": measured(known, 0, 64, 64), "one device": {all[0], all[4], all[0], all[4], all[0], all[4]}, "five": all[:5],
-		"no time": append([]Sample{{all[0].Grid, all[0].Cut, Network{}, 0}}, all...),
+		"no time": append([]sample{{all[0].Grid, all[0].Cut, Network{}, 0}}, all...),
 	} {
 		if m, err := fit(p, s); err == nil {
 			t.Errorf("%s: %+v", name, m)

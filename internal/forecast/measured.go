@@ -80,11 +80,11 @@ func (m *MeasuredFile) count() {
 	}
 }
 
-// Samples returns the steps of the stencil and precision in some records, by how they were made. Of
+// samples returns the steps of the stencil and precision in some records, by how they were made. Of
 // several measurements of one step the shortest counts: others were disturbed.
-func (w Wanted) Samples(p Problem, all []MeasuredFile) (steps map[string][]Sample) {
-	steps = map[string][]Sample{}
-	alone := map[string][]Sample{} // by scheme: a device alone sends nothing by any path
+func (w Wanted) samples(p Problem, all []MeasuredFile) (steps map[string][]sample) {
+	steps = map[string][]sample{}
+	alone := map[string][]sample{} // by scheme: a device alone sends nothing by any path
 	for _, m := range all {
 		for _, row := range m.Rows {
 			s, ok := m.stepOf(w, p, row)
@@ -110,9 +110,9 @@ func (w Wanted) Samples(p Problem, all []MeasuredFile) (steps map[string][]Sampl
 }
 
 // shortest returns the shortest of all samples of one step.
-func shortest(all []Sample) (some []Sample) {
+func shortest(all []sample) (some []sample) {
 	for _, s := range all {
-		alike := func(t Sample) bool { return t.Grid == s.Grid && t.Cut == s.Cut && t.Network == s.Network }
+		alike := func(t sample) bool { return t.Grid == s.Grid && t.Cut == s.Cut && t.Network == s.Network }
 		if i := slices.IndexFunc(some, alike); i >= 0 {
 			some[i].Step = min(some[i].Step, s.Step)
 			continue
@@ -136,7 +136,7 @@ func (m *MeasuredFile) pathsOf(row results.Row) string {
 
 // stepOf returns the step that a row has, if it is of the config's stencil and precision, without norms, of a scheme
 // that runs over processes and that the config allows.
-func (m *MeasuredFile) stepOf(w Wanted, p Problem, row results.Row) (s Sample, ok bool) {
+func (m *MeasuredFile) stepOf(w Wanted, p Problem, row results.Row) (s sample, ok bool) {
 	took, measured := row.Get(results.Step)
 	name := row.Text("scheme")
 	wanted := w.Scheme == auto || w.Scheme == name

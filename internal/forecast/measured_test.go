@@ -65,7 +65,7 @@ func TestMeasuredStepsOfProcesses(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			samples := anyStep.Samples(heat(8, 8, 8), append(all, all...))[tc.by] // of two measurements one counts
+			samples := anyStep.samples(heat(8, 8, 8), append(all, all...))[tc.by] // of two measurements one counts
 			if len(samples) != 2*len(tc.want) {
 				t.Errorf("%d steps, want %d", len(samples), 2*len(tc.want))
 			}
@@ -118,7 +118,7 @@ func TestWantedSteps(t *testing.T) {
 		w.Scheme, w.Order, w.Path = config[0], config[1], config[2]
 		w.OverProcesses = func(scheme string) bool { return scheme != "ranks" }
 		var got []string
-		for by, steps := range w.Samples(heat(8, 8, 8), all) {
+		for by, steps := range w.samples(heat(8, 8, 8), all) {
 			got = append(got, fmt.Sprint(by, " ", len(steps)))
 		}
 		slices.Sort(got)

@@ -36,7 +36,7 @@ func Doubled(last int) (all []int) {
 // Predict fits models to measured steps and predicts steps over each network: of one grid on all hosts, and of one that
 // grows with them. It prints tables, and adds their rows to a record.
 func (f Forecast) Predict(out io.Writer, r *results.Record, measured []MeasuredFile) error {
-	by, err := f.candidates(f.Wanted.Samples(f.Problem, measured))
+	by, err := f.candidates(f.Wanted.samples(f.Problem, measured))
 	if err != nil {
 		return fmt.Errorf("--measured: %w", err)
 	}
@@ -72,9 +72,9 @@ type candidate struct {
 const believed = 0.15
 
 // candidates fits a model to each way to make steps, the one with the smallest error first.
-func (f Forecast) candidates(steps map[string][]Sample) (all []candidate, err error) {
+func (f Forecast) candidates(steps map[string][]sample) (all []candidate, err error) {
 	for name, samples := range steps {
-		several := func(s Sample) bool { return s.Cut.Devices.Product() > 1 }
+		several := func(s sample) bool { return s.Cut.Devices.Product() > 1 }
 		if f.Devices > 1 && !slices.ContainsFunc(samples, several) {
 			err = fmt.Errorf("%s: no steps of several devices of a host were measured: --devices-per-host 1", name)
 			continue
@@ -141,7 +141,7 @@ type step struct {
 	cut        Cut
 	load       load          // of the busiest device
 	time       time.Duration // of a step
-	sweep      time.Duration // what it would take without neighbors
+	sweep      time.Duration // time of the step without neighbors
 	efficiency float64       // against the first number of hosts
 	beyond     bool          // a device has fewer points than any that was measured
 }

@@ -140,7 +140,7 @@ func (c *Comm) Barrier(ctx context.Context, limit time.Duration) error {
 	return c.together(ctx, limit, fIbarrier, uintptr(c.handle))
 }
 
-// together makes one collective call, with a request after the arguments, and waits for it.
+// together starts a collective call, with a request after the arguments, and waits for it.
 func (c *Comm) together(ctx context.Context, limit time.Duration, fn function, arguments ...uintptr) error {
 	r := &Request{}
 	if err := r.begin(c, fn, allRanks, 0); err != nil {
@@ -257,7 +257,7 @@ func (r *Request) with() string {
 	return fmt.Sprintf("from rank %d, tag %d", r.peer, r.tag)
 }
 
-// begin makes the request ready for calls of a function.
+// begin prepares the request for calls of a function.
 func (r *Request) begin(c *Comm, fn function, peer, tag int) error {
 	if len(r.open) > 0 {
 		return fmt.Errorf("mpi: %s %s is still under way", functionNames[r.fn], r.with())

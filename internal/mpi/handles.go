@@ -14,19 +14,19 @@ type handles struct {
 	handleIs32Bit bool   // a handle has 4 bytes in memory, else 8
 }
 
-// mpichHandles are those of MPICH's mpi.h, fixed by its ABI initiative.
+// mpichHandles are the handles of MPICH's mpi.h, fixed by its ABI initiative.
 var mpichHandles = handles{
 	world: 0x44000000, null: 0x04000000, byteType: 0x4c00010d, errorsReturn: 0x54000001,
 	multiple: 3, tagBound: 0x64400001, handleIs32Bit: true,
 }
 
-// standardHandles are those of chapter 20 of MPI 5.0.
+// standardHandles are the handles of the standard ABI, MPI 5.0, chapter 20.
 var standardHandles = handles{
 	world: 0x101, null: 0x100, byteType: 0x247, errorsReturn: 0x143,
 	multiple: 4096, tagBound: 501,
 }
 
-// openMPIHandles returns those of Open MPI, whose handles are addresses of its variables.
+// openMPIHandles returns the handles of Open MPI, which are addresses of its variables.
 func openMPIHandles(symbol func(string) uintptr) handles {
 	address := func(name string) Handle { return Handle(symbol(name)) }
 	return handles{

@@ -157,7 +157,7 @@ func (l *Library) finalize() error {
 
 // runHooks calls what the library has left for the end of the process, which C runs in exit and Go does not. MPICH 5
 // takes leave of its launcher there: if a process ends without that, the launcher believes that it has crashed, and
-// kills the others while they end.
+// kills the other processes while they end.
 func (l *Library) runHooks() error {
 	if !strings.HasPrefix(l.Version, "MPICH") {
 		return nil
@@ -172,8 +172,8 @@ func (l *Library) runHooks() error {
 // linkMap is struct link_map of the loader, and dynamic one entry of a dynamic section.
 type (
 	linkMap struct {
-		base    unsafe.Pointer // where the library lies
-		name    uintptr
+		base    unsafe.Pointer // address of the library
+		_       uintptr        // its name
 		entries *[1 << 16]dynamic
 	}
 	dynamic struct{ tag, value uintptr }

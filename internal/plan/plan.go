@@ -225,7 +225,7 @@ type host struct {
 	own  int64
 }
 
-// hosts returns those of all processes, each once.
+// hosts returns the hosts of all processes, each once.
 func (p *Plan) hosts() (all []*host) {
 	byNode := map[int]*host{}
 	for process, k := range p.parts {

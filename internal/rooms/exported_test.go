@@ -38,8 +38,8 @@ var public = map[string][]string{
 
 	// What goes with types that are used: to drive, to ask and to read them.
 	"halo": {
-		"LinkModel",
-		"Placement.Split", "Spec.WidthOf", "WideHalo.Width", "WideHalo.Region",
+		"Accumulator.Start", "Accumulator.Wait", "LinkModel",
+		"Placement.Split", "Spec.WidthOf", "WideHalo.Region",
 	},
 	"halo/boundary":  {"Ghosts.SetOn"},
 	"halo/packing":   {"Transfer.Path"},

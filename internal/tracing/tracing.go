@@ -1,4 +1,4 @@
-// Package tracing makes the trace of a run from what the streams of all processes did.
+// Package tracing joins the traces of the streams of all processes into the trace of a run.
 package tracing
 
 import (

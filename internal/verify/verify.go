@@ -35,8 +35,8 @@ type Verifier struct {
 	*solvers.Setup
 	Steps  int                // that the problem is solved for
 	Limit  time.Duration      // of waiting, see scheme.Options
-	Out    io.Writer          // a line for each check, and for what is left out
-	During func(doing string) // is told what is checked next
+	Out    io.Writer          // gets a line for each check and each skipped check
+	During func(doing string) // called with the name of the next check
 	want   []float64          // the result of one device, on rank 0
 	solved bool               // want is known
 }

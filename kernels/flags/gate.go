@@ -83,7 +83,7 @@ func (g *Gate) Open() error {
 	return nil
 }
 
-// Close frees what it holds. Closing twice is no error.
+// Close frees its memory. Closing twice is not an error.
 func (g *Gate) Close() error { return g.resources.Close() }
 
 // gateArgs is struct Gate of latency.cu.

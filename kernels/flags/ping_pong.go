@@ -166,5 +166,5 @@ func (p *player) onHost(other *player) {
 	*took = time.Since(start).Nanoseconds()
 }
 
-// Close frees what it holds. Closing twice is no error.
+// Close frees its memory. Closing twice is not an error.
 func (r *PingPong) Close() error { return r.resources.Close() }

@@ -249,7 +249,7 @@ func listMemory[T any](t *BlockTable, values []T) (m *streams.Memory, err error)
 	return m, err
 }
 
-// Close frees what it holds. Closing twice is no error.
+// Close frees its memory. Closing twice is not an error.
 func (t *BlockTable) Close() error { return t.resources.Close() }
 
 // Kernel prepares a copy of the blocks. The caller closes the kernel. It may be launched any number of times while the

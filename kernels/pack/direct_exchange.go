@@ -316,5 +316,5 @@ func (n *directExchangeGroup) blocks(from, to int) (count int64) {
 	return count
 }
 
-// Close frees what it holds. Closing twice is no error.
+// Close frees its memory. Closing twice is not an error.
 func (d *DirectExchange) Close() error { return d.resources.Close() }

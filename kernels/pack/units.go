@@ -496,11 +496,11 @@ func (t *UnitTable) copyUnits(p Passage, first, end int64) int64 {
 	return end
 }
 
-// Close frees what it holds. Closing twice is no error.
+// Close frees its memory. Closing twice is not an error.
 func (u *UnitCopy) Close() error { return u.resources.Close() }
 
-// Close frees what it holds. Closing twice is no error.
+// Close frees its memory. Closing twice is not an error.
 func (u *UnitPacker) Close() error { return u.resources.Close() }
 
-// Close frees what it holds. Closing twice is no error.
+// Close frees its memory. Closing twice is not an error.
 func (t *UnitTable) Close() error { return t.resources.Close() }

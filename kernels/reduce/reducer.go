@@ -23,7 +23,7 @@ type launches struct {
 	host      *streams.Memory // pinned: the results
 }
 
-// allocate makes room for results, and on the device also for partial ones.
+// allocate allocates memory for results, and on the device also for partial results.
 func (l *launches) allocate(d *streams.Device, results, partial int64) (err error) {
 	if l.result, err = d.Alloc(results + partial); err != nil {
 		return err
@@ -64,7 +64,7 @@ func (l *launches) Queue(s *streams.Stream) error {
 	return s.CopyAs(streams.OtherWork, l.host.All(), l.result.Span(0, l.host.Size()))
 }
 
-// Close frees what it holds. Closing twice is no error.
+// Close frees its memory. Closing twice is not an error.
 func (l *launches) Close() error { return l.resources.Close() }
 
 // Op is what a Reducer computes of the values of a box.

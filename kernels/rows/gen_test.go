@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// The assembly of this package and of package sums is what their generators write. The arguments are those of the
-// go:generate lines; were they not, the first lines of the files would differ.
+// The assembly of this package and of package sums is what their generators write. The arguments must be those of the
+// lines that go generate reads: each file quotes them in its first line.
 func TestGeneratedFilesAreCurrent(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED: builds the generators")

@@ -102,7 +102,7 @@ func (f *faceTiles) neighbours() [][]int {
 }
 
 // TileSteps launches the steps of one rank. All ranks queue the same steps, each by one thread. If a rank fails, the
-// others wait up to their limit.
+// other devices wait up to their limit.
 type TileSteps struct {
 	group    *tileRanks
 	rank     int
@@ -171,7 +171,7 @@ func (t *tileRanks) uses(spec *streams.KernelSpec, i int, norms [2]streams.Span)
 	return field, to
 }
 
-// load prepares a launch, in whose argument there is a tileSpan.
+// load prepares a launch whose argument contains a tileSpan.
 func (t *tileRanks) load(
 	i int, p kernels.Program, spec streams.KernelSpec, argument []byte, span uintptr,
 ) (k tileKernel, err error) {
@@ -356,7 +356,7 @@ const (
 	allNorms  variant = "CHECKS"     // those of any steps, see Checks
 )
 
-// defines are those of a program whose sums are taken in a mode.
+// defines returns the defines of a program for a mode of sums.
 func (v variant) defines(mode sums.Mode) []string {
 	if v == onlySteps {
 		return nil

@@ -71,7 +71,7 @@ func (f *faceTiles) count(rank int) int64 {
 	return t[0] * t[1] * t[2]
 }
 
-// Close frees what it holds. Closing twice is no error.
+// Close frees its memory. Closing twice is not an error.
 func (t *tileRanks) Close() error { return t.resources.Close() }
 
 // tileReserve is what a block of tiles.cu needs of shared memory beside its tile.

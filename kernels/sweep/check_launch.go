@@ -322,7 +322,7 @@ func (k *onGPU) upload(
 	return there, staged, nil
 }
 
-// prepare makes the sweep ready, or its variant that measures.
+// prepare prepares the sweep, or its variant that measures.
 func (k *onGPU) prepare(
 	made *streams.Resources, arrays Arrays, boxes []domain.Box, variant string,
 ) (*Launch, *Totals, error) {

@@ -119,7 +119,7 @@ func (f form) atOnce(single bool) int {
 // several.
 const measuredLayers = 4
 
-// measuredKernels are those of which there is a variant that measures.
+// measuredKernels are the kernels with a variant that measures.
 func (f form) measuredKernels() []string {
 	return slices.DeleteFunc(f.kernels(), func(name string) bool {
 		return slices.ContainsFunc(f.several,

@@ -215,7 +215,7 @@ func (g *stageGroup) newTiles(group int) (*step.TileGroup, error) {
 	return step.NewTileGroup(s.compiler, linear, real, mode, ranks, group, g.limit)
 }
 
-// tileTotals makes the totals of so many tiles, and returns where the tiles leave their norms. Without
+// tileTotals allocates the totals of so many tiles, and returns where the tiles leave their norms. Without
 // norms there are no totals, and the kernel has a place for norms all the same.
 func (g *stageGroup) tileTotals(d *streams.Device, s *Sweeper, tiles int64) (t *Totals, place streams.Span, err error) {
 	if s.plan.totals() > 0 {

@@ -103,7 +103,7 @@ func (s *Sweeper) Sweep(name string, arrays Arrays, boxes ...domain.Box) (*Launc
 	return s.launchPlan(name, &k, "")
 }
 
-// launchPlan makes a planned launch ready, of a kernel or of its variant that measures.
+// launchPlan prepares a planned launch, of a kernel or of its variant that measures.
 func (s *Sweeper) launchPlan(name string, k *launchPlan, variant string, uses ...streams.Span) (*Launch, error) {
 	found, err := s.functions(k.classes)
 	if err != nil {

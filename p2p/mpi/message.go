@@ -45,7 +45,7 @@ type carrier interface {
 	quiet() bool
 }
 
-// newMessage makes what both ends have, except for the carrier. The name is for errors.
+// newMessage returns the part that both ends share, without the carrier. The name is for errors.
 func (p *Processes) newMessage(span streams.Span, other, tag int, name string) (m *message, err error) {
 	if other < 0 || other >= p.Size() || other == p.Rank {
 		return nil, fmt.Errorf("mpi: a message between ranks %d and %d of %d", p.Rank, other, p.Size())

@@ -27,7 +27,7 @@ type Queue struct {
 	tag       int
 	lock      sync.Mutex
 	peers     []*peerQueue // by rank; nil for this process
-	others    []*peerQueue // the same without nil
+	others    []*peerQueue // all but this process
 	ended     bool         // nothing more is put in this turn
 }
 
@@ -49,7 +49,7 @@ type batch struct {
 	request binding.Request
 }
 
-// NewQueue makes a queue between all processes. All call it.
+// NewQueue creates a queue between all processes. All must call it.
 func (p *Processes) NewQueue() (q *Queue, err error) {
 	q = &Queue{processes: p, peers: make([]*peerQueue, p.Size()), ended: true}
 	if q.tag, err = p.Tags(1); err != nil {

@@ -133,7 +133,7 @@ func shade(colors []color.RGBA, values span, v float64) color.RGBA {
 	return colors[min(max(0, int(values.fraction(v)*float64(last)+0.5)), last)]
 }
 
-// layout makes the map as large as its sides say.
+// layout sets the size of the map from its sides.
 func (p Picture) layout() (sheet, error) {
 	if err := p.check(); err != nil {
 		return sheet{}, err

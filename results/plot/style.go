@@ -183,7 +183,7 @@ func (h heading) each(width vg.Length, do func(style text.Style, from vg.Length,
 	return height
 }
 
-// draw draws it, and returns what is left below.
+// draw draws it and returns the space left below.
 func (h heading) draw(c draw.Canvas) draw.Canvas {
 	c.Max.Y -= h.each(c.Size().X, func(style text.Style, from vg.Length, line string) {
 		c.FillText(style, vg.Point{X: c.Center().X, Y: c.Max.Y - from}, line)
@@ -222,7 +222,7 @@ func (l *legend) width() (widest vg.Length) {
 	return widest
 }
 
-// draw draws the legend and returns what is left.
+// draw draws the legend and returns the space left.
 func (l *legend) draw(c draw.Canvas) draw.Canvas {
 	width := l.width()
 	l.Draw(draw.Crop(c, c.Size().X-width+chartGap, 0, 0, 0))

@@ -90,7 +90,7 @@ func (b *blocked) addParts() error {
 	return nil
 }
 
-// prepare makes the sweeps and passes of a subdomain.
+// prepare prepares the sweeps and passes of a subdomain.
 func (b *blockedPart) prepare() (err error) {
 	b.subdomain.totals = nil
 	if b.stream, err = b.newStream(b.device, streams.Normal, "steps"); err != nil {

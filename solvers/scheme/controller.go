@@ -28,7 +28,7 @@ type agreement struct {
 	taken [][]taken // by norm check that was due last, then by process
 }
 
-// newAgreement makes room for what is taken at so many norm checks.
+// newAgreement allocates an agreement on so many norm checks.
 func newAgreement(r *run, checks int) *agreement {
 	a := &agreement{run: r}
 	for range checks {
@@ -138,7 +138,7 @@ type earlyNormsResult struct {
 	ended int64
 }
 
-// newController makes that of a run, which asks for the first interval.
+// newController returns the controller of a run. It asks for the first interval.
 func newController(ctx context.Context, o Options, r *run, workers []worker) (c *controller, err error) {
 	defer streams.Caught(&err, "Options.Interval of step", r.step.Name)
 	if !r.step.measures() {

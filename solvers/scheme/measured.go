@@ -15,7 +15,7 @@ type taken struct {
 	reduced []sweep.Reduced
 }
 
-// newTaken makes room for what is taken on so many subdomains.
+// newTaken allocates the norms and reductions of so many subdomains.
 func (s *Step) newTaken(subdomains int) (all []taken) {
 	for range subdomains {
 		all = append(all, taken{make([]reduce.Norms, len(s.Measured)), make([]sweep.Reduced, len(s.Reductions()))})
@@ -23,7 +23,7 @@ func (s *Step) newTaken(subdomains int) (all []taken) {
 	return all
 }
 
-// add adds what is taken of other subdomains.
+// add adds the norms and reductions of other subdomains.
 func (t taken) add(other taken) {
 	for i := range t.norms {
 		t.norms[i].Add(other.norms[i])
@@ -33,7 +33,7 @@ func (t taken) add(other taken) {
 	}
 }
 
-// clone returns a copy, to which others can be added.
+// clone returns a copy to which others can be added.
 func (t taken) clone() taken { return taken{slices.Clone(t.norms), slices.Clone(t.reduced)} }
 
 // measures reports whether something is taken of steps.

@@ -110,7 +110,7 @@ func (s *subdomain) pointLaunches(r *Runner, st *Stage, made *stageLaunches, reg
 	return totals, err
 }
 
-// pointTotals makes sweeps that take totals, none if the stage has none.
+// pointTotals prepares sweeps with totals; none if the stage has none.
 func (s *subdomain) pointTotals(
 	r *Runner, st *Stage, made *stageLaunches, portions ...sweep.Portion,
 ) (all []Launch, totals *sweep.Totals, err error) {

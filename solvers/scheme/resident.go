@@ -65,7 +65,7 @@ func (r *resident) moment(n int64) sweep.Moment {
 	return sweep.Moment{Step: r.done + n, Length: r.step.Length}
 }
 
-// maxEarly is that of kernels that take all norms on their way.
+// maxEarly is the limit of kernels that compute all norms while they sweep.
 func (r *resident) maxEarly() int64 {
 	if len(r.step.Measured) != 1 || r.measured == nil {
 		return 0

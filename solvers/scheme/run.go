@@ -444,5 +444,5 @@ func (r *run) exchangeNow(at halo.Streams, x plannedExchange) error {
 	return at.Sync(r.patience())
 }
 
-// Close frees what it holds. Closing twice is no error.
+// Close frees its memory. Closing twice is not an error.
 func (r *run) Close() error { return r.resources.Close() }

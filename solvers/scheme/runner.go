@@ -106,7 +106,7 @@ func (s *subdomain) findMessages(r *Runner) {
 	}
 }
 
-// Close frees what it holds. Closing twice is no error.
+// Close frees its memory. Closing twice is not an error.
 func (s *subdomain) Close() error { return s.resources.Close() }
 
 // Runner is a step made ready on its devices. It steps the variables any number of times. Several runners may step

@@ -167,7 +167,7 @@ func (v *Variable) real() (r kernels.Real, ok bool) {
 	return r, r.Size() > 0
 }
 
-// Close frees what it holds. Closing twice is no error.
+// Close frees its memory. Closing twice is not an error.
 func (v *Variable) Close() error { return v.resources.Close() }
 
 // Step is what one time step computes: its stages in order.

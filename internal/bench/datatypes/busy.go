@@ -272,5 +272,5 @@ func (b *busy) describe() busySettings {
 	return busySettings{b.fraction, o.blocks, o.took.Seconds() * 1e6}
 }
 
-// Close frees what it holds. Closing twice is no error.
+// Close frees its memory. Closing twice is not an error.
 func (b *busy) Close() error { return b.resources.Close() }

@@ -356,7 +356,7 @@ func inMicroseconds(all []time.Duration) results.Sample {
 	return measure.NewSample(us)
 }
 
-// Close frees what it holds. Closing twice is no error.
+// Close frees its memory. Closing twice is not an error.
 func (c *packCase) Close() error { return c.resources.Close() }
 
 // newTrial returns what the case's engines should write. It is nil for a layout that

@@ -462,7 +462,7 @@ func (c *pingCase) time(ctx context.Context, r *roundTrip) (us results.Sample, l
 	return us.Scale(0.5), lost, err
 }
 
-// Close frees what it holds. Closing twice is no error.
+// Close frees its memory. Closing twice is not an error.
 func (c *pingCase) Close() error { return c.resources.Close() }
 
 // channel is how a message travels: what contends in a ping-pong.
@@ -554,7 +554,7 @@ func (r *roundTrip) batch(n int) (float64, error) {
 	return time.Since(start).Seconds() * 1e6 / float64(n), nil
 }
 
-// Close frees what it holds. Closing twice is no error.
+// Close frees its memory. Closing twice is not an error.
 func (r *roundTrip) Close() error { return r.resources.Close() }
 
 // inFragments reports whether the messages go in fragments, and not as one job of the sender.

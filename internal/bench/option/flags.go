@@ -23,13 +23,13 @@ type Flag struct {
 	Choices  []string // of texts; nil for any
 	From, To int      // the least and the most that whole numbers can be, if To is above 0
 	Open     bool     // the option is zero unless the flag is given
-	Repeated bool     // a list of numbers keeps what it names twice
+	Repeated bool     // a list of numbers may name a number twice
 }
 
 // NoLimit is Flag.To of numbers without an upper bound.
 const NoLimit = math.MaxInt
 
-// Add adds flags to those of a command.
+// Add adds flags to a command.
 func Add(f *pflag.FlagSet, all []Flag) {
 	for _, o := range all {
 		help := strings.ReplaceAll(o.Help, "{}", strings.Join(o.Choices, ", "))

@@ -19,7 +19,7 @@ const MaxPoints = 1 << 20
 
 // File is a file that a command writes or reads.
 type File struct {
-	Name, Path string   // what errors call it: a flag, a key of a config or "the config"; "" is no file
+	Name, Path string   // Name in errors: a flag, a config key or "the config"; no file if Path is empty
 	Ends       []string // what the path of a file that is written must end in, if that matters
 }
 

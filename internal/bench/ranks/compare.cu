@@ -8,8 +8,8 @@ struct Share {
 	i64 level[2], row[2];
 };
 
-// What a device has: fields of rows 0 to rows, each of levels of nx numbers, with copies of the rows that neighbors
-// have beside them, -1 and rows.
+// The part of a device: fields of rows 0 to rows-1, each of levels of nx numbers, and the ghost rows -1 and rows, which
+// are copies of neighbors' rows.
 struct Part {
 	double *values;
 	i64 nx, levels, rows;
@@ -99,9 +99,9 @@ struct Particles {
 	}
 };
 
-// By device ranks: each has a share, and puts the rows at the edge of its device to the rank beside it on another one.
-// Ranks of one device see each other's rows, and are only notified. Tags of two steps differ, since a neighbor may be a
-// step ahead.
+// By device ranks: each has a share, and puts its rows at the edge of the device into the neighboring rank on another
+// device. Ranks of one device see each other's rows, and are only notified. Tags of two steps differ, since a neighbor
+// may be a step ahead.
 template <typename Problem> __device__ __forceinline__ void by_ranks(const ranks::World &world) {
 	__shared__ ranks::State state;
 	__shared__ Part p; // each wait invalidates the L1 cache
@@ -113,9 +113,9 @@ template <typename Problem> __device__ __forceinline__ void by_ranks(const ranks
 	const int n = rank.size(ranks::DEVICE), local = rank.index(ranks::DEVICE), all = rank.size(), me = rank.index();
 	const int slabs = (int)p.slabs, at = local % slabs;
 	const bool far[2] = {at == 0, at == slabs - 1};
-	const int beside[2] = {far[0] ? (me - n + all) % all + slabs - 1 : me - 1,
+	const int neighbors[2] = {far[0] ? (me - n + all) % all + slabs - 1 : me - 1,
 	                       far[1] ? (me - at + n) % all : me + 1};
-	bool ok = local < p.chunks * slabs; // the others have nothing to do
+	bool ok = local < p.chunks * slabs; // the other ranks have no work
 	rank.start_timer();
 	for (i64 t = 0; t < p.steps && ok; t++) {
 		const int now = (int)(t % 2);
@@ -129,12 +129,12 @@ template <typename Problem> __device__ __forceinline__ void by_ranks(const ranks
 				if (!Problem::sends(phase, side)) continue;
 				told++;
 				if (!far[side]) {
-					rank.notify(beside[side], ranks::WORLD, tag);
+					rank.notify(neighbors[side], ranks::WORLD, tag);
 					continue;
 				}
 				const i64 first = s.level[0] * p.nx, there = p.offset(field, side == 0 ? p.rows : -1) + first;
 				const double *const own = p.row(field, side == 0 ? s.row[0] : s.row[1] - 1);
-				rank.put_notify(w, beside[side], there * 8, Problem::length(p, s, own) * 8, own + first, tag);
+				rank.put_notify(w, neighbors[side], there * 8, Problem::length(p, s, own) * 8, own + first, tag);
 			}
 			ok = rank.wait_notifications(tag, told);
 		}

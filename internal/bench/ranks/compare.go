@@ -105,7 +105,7 @@ var problems = []problem{{
 	},
 }}
 
-// Fields of diffusion beside the two of values.
+// Fields of diffusion other than the two of values.
 const (
 	fieldLap = 2 + iota
 	fieldFlx
@@ -227,12 +227,12 @@ func (c *comparison) rank(r *haloranks.Rank) {
 	w, s := r.CreateWindow(haloranks.All, bytes), p.share(int64(local))
 	slabs := int(p.Slabs)
 	at := local % slabs
-	far, beside := [2]bool{at == 0, at == slabs-1}, [2]int{me - 1, me + 1}
+	far, neighbors := [2]bool{at == 0, at == slabs-1}, [2]int{me - 1, me + 1}
 	if far[0] {
-		beside[0] = (me-n+all)%all + slabs - 1
+		neighbors[0] = (me-n+all)%all + slabs - 1
 	}
 	if far[1] {
-		beside[1] = (me - at + n) % all
+		neighbors[1] = (me - at + n) % all
 	}
 	ok := int64(local) < p.Chunks*p.Slabs
 	r.StartTimer()
@@ -247,7 +247,7 @@ func (c *comparison) rank(r *haloranks.Rank) {
 				}
 				told++
 				if !far[side] {
-					r.Notify(beside[side], haloranks.All, tag)
+					r.Notify(neighbors[side], haloranks.All, tag)
 					continue
 				}
 				own, there := s.row[1]-1, int64(-1)
@@ -255,7 +255,7 @@ func (c *comparison) rank(r *haloranks.Rank) {
 					own, there = s.row[0], p.Rows
 				}
 				from, to := p.offset(field, own)+s.level[0]*p.Nx, p.offset(field, there)+s.level[0]*p.Nx
-				r.PutNotify(w, beside[side], 8*to, bytes[8*from:][:8*c.length(p, s, row(field, own))], tag)
+				r.PutNotify(w, neighbors[side], 8*to, bytes[8*from:][:8*c.length(p, s, row(field, own))], tag)
 			}
 			ok = r.WaitNotifications(tag, told)
 		}
@@ -298,7 +298,7 @@ func (c *comparison) stepper(ctx context.Context, by string) (func(n int) (time.
 	}, nil
 }
 
-// ranks makes the world of device ranks.
+// ranks creates the world of device ranks.
 func (c *comparison) ranks(ctx context.Context) (func(n int) (time.Duration, error), error) {
 	w, err := haloranks.New(c.Compiler, c.devices, c.Links, haloranks.Program{
 		Name: c.name, Source: c.source(), Kernel: c.name + "_ranks", Threads: c.threads, Host: c.rank,
@@ -362,7 +362,7 @@ func (c *comparison) newQueue() (*queue, error) {
 	return q, nil
 }
 
-// phase makes the launch of a phase on a device.
+// phase prepares the launch of a phase on a device.
 func (c *comparison) phase(device int, f []streams.Function, phase, now int64) (*streams.Kernel, error) {
 	p := &c.parts[device]
 	blocks := p.Chunks * p.Slabs
@@ -409,15 +409,15 @@ func (q *queue) twoSteps() (err error) {
 				do(q.all[copier].Wait(q.events[3*d]))
 				do(q.copyRow(q.all[copier], d, side, q.made(phase, now)))
 				do(q.all[copier].Record(q.events[copier]))
-				do(q.all[3*q.beside(d, side)].Wait(q.events[copier]))
+				do(q.all[3*q.neighbor(d, side)].Wait(q.events[copier]))
 			}
 		}
 	}
 	return err
 }
 
-// beside is the device below (side 0) or above another.
-func (q *queue) beside(device, side int) int {
+// neighbor returns the device below (side 0) or above another.
+func (q *queue) neighbor(device, side int) int {
 	return (device + 2*side - 1 + len(q.devices)) % len(q.devices)
 }
 
@@ -428,7 +428,7 @@ func (q *queue) copyRow(s *streams.Stream, device, side int, field int64) error 
 	if side == 1 {
 		own, there = p.Rows-1, -1
 	}
-	to := q.memory[q.beside(device, side)]
+	to := q.memory[q.neighbor(device, side)]
 	bytes := 8 * p.pitch()
 	return s.Copy(to.Span(8*p.offset(field, there), bytes), q.memory[device].Span(8*p.offset(field, own), bytes))
 }

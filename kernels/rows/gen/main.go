@@ -244,7 +244,7 @@ type part struct {
 }
 
 // writeNorms writes the function that puts a row's points into the lanes. It does whole groups of them only: package
-// rows adds what is left in Go.
+// rows adds the remaining elements in Go.
 func writeNorms(e vector) {
 	name := "add" + e.tag
 	TEXT(name, NOSPLIT, fmt.Sprintf("func(lanes *float64, new, old *%s, n int)", e.name))
