@@ -9,6 +9,9 @@ import (
 	"github.com/halox/halox/streams"
 )
 
+// CorruptsData is the part of a message by which a record of measurements tells a Fault from a path that is not there.
+const CorruptsData = "corrupts data: "
+
 // Fault is a link over which data did not arrive as sent.
 type Fault struct {
 	From, To *streams.Device
@@ -20,8 +23,8 @@ type Fault struct {
 // Error names the link.
 func (f *Fault) Error() string {
 	return fmt.Sprintf(
-		"the link from device %v to %v corrupts data: of %d bytes sent, %d arrived wrong, the first at %d",
-		f.From, f.To, f.Of, f.Wrong, f.Offset)
+		"the link from device %v to %v %sof %d bytes sent, %d arrived wrong, the first at %d",
+		f.From, f.To, CorruptsData, f.Of, f.Wrong, f.Offset)
 }
 
 const (

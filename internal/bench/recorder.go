@@ -68,8 +68,8 @@ func noteLeftOut(r *results.Record, notes io.Writer) {
 
 // checkLeftOut returns an error if a link corrupts data, or if every row was left out.
 func checkLeftOut(r *results.Record) error {
-	lies := func(row results.Row) bool { return !measured(row) && strings.Contains(row.Note, " lies: ") }
-	if slices.ContainsFunc(r.Rows, lies) {
+	corrupts := func(row results.Row) bool { return !measured(row) && strings.Contains(row.Note, p2p.CorruptsData) }
+	if slices.ContainsFunc(r.Rows, corrupts) {
 		return errors.New("a link does not carry what is sent over it")
 	}
 	if r.Interrupted || r.Failure != "" || len(r.Rows) == 0 || slices.ContainsFunc(r.Rows, measured) {

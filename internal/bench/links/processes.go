@@ -227,8 +227,8 @@ func compare(got []byte, p *mpi.Processes, from int) error {
 	}
 	for i := range got {
 		if got[i] != want[i] {
-			return fmt.Errorf("path mpi from %s to %s lies: byte %d of %d is %#x, and %#x was sent", p.Name(from),
-				p.Name(p.Rank), i, len(got), got[i], want[i])
+			return fmt.Errorf("path mpi from %s to %s %sbyte %d of %d is %#x, and %#x was sent", p.Name(from),
+				p.Name(p.Rank), p2p.CorruptsData, i, len(got), got[i], want[i])
 		}
 	}
 	return nil
