@@ -170,6 +170,16 @@ func (r *oracle) verify(t testing.TB, s *Solver, h how, o scheme.Options) {
 	compare(t, r.p.Grid, read(t, s), r.values())
 }
 
+// stoppedAt fails the test unless the field and the norms are those of the step at which a first run has stopped.
+func (r *oracle) stoppedAt(t testing.TB, s *Solver, res Result) {
+	t.Helper()
+	norms, _ := r.run(scheme.Options{Steps: res.Steps, CheckEvery: res.Steps})
+	if res.Norms != norms[0] {
+		t.Errorf("norms %+v, want %+v", res.Norms, norms[0])
+	}
+	compare(t, r.p.Grid, read(t, s), r.values())
+}
+
 // solved fails the test unless a new solver of a problem runs with the bits of the oracle.
 func solved(t testing.TB, set *testdevices.Set, p *Problem, h how, runs ...scheme.Options) {
 	t.Helper()

@@ -67,23 +67,12 @@ func TestAutotune(t *testing.T) {
 				if unfit != errors.Is(err, ErrUnsuited) || !unfit && (err != nil || took <= 0) {
 					t.Errorf("%s by %s: %v, %v", name, path, took, err)
 				}
-				if took := time.Since(begin); took > 10*time.Second {
+				if took := time.Since(begin); took > time.Minute {
 					t.Errorf("%s by %s: it took %v", name, path, took)
 				}
 			}
 		}
 	})
-}
-
-func TestAutotuneIsInterrupted(t *testing.T) {
-	set := testdevices.Host(t, 1)
-	step := newStep(t, set, 1, 16)
-	plan := must(step.Plan(set.Links, p2p.Auto))(t)
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	if _, err := autotune(ctx, step, plan, set.Compiler, Options{Scheme: TwoStream}, time.Hour); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v", err)
-	}
 }
 
 // All schemes are tried, over the paths that there are, and the fastest comes first.
@@ -104,6 +93,10 @@ func TestTrials(t *testing.T) {
 	cancel()
 	if _, _, err := (Search{Links: set.Links, Compiler: set.Compiler}).try(ctx, step, Options{}); err == nil {
 		t.Error("an interrupted choice was made")
+	}
+	plan := must(step.Plan(set.Links, p2p.Auto))(t)
+	if _, err := autotune(ctx, step, plan, set.Compiler, Options{Scheme: TwoStream}, time.Hour); !errors.Is(err, context.Canceled) {
+		t.Errorf("an interrupted timing: %v", err)
 	}
 }
 

@@ -2,16 +2,12 @@ package scheme
 
 import (
 	"context"
-	"errors"
-	"strings"
 	"testing"
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
 	"github.com/halox/halox/internal/testdevices"
-	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/p2p"
-	"github.com/halox/halox/streams"
 )
 
 // What is nil is an error that says so.
@@ -40,29 +36,22 @@ func TestWhatIsNilIsRefused(t *testing.T) {
 		"a variable nowhere":      {"placement is nil", errOf(NewVariable(nil, halo.Spec{Name: "u", Element: halo.Float64}, 2))},
 		"an access to nothing":    {"no variable", (&Step{Stages: []Stage{{Writes: []Access{{}}}}}).Check()},
 	} {
-		if c.err == nil || !strings.Contains(c.err.Error(), c.says) {
-			t.Errorf("%s: got %v, want an error with %q", name, c.err, c.says)
-		}
+		wants(t, name, c.err, nil, c.says)
 	}
 }
 
 // When the context has ended nothing is made ready.
 func TestNewLooksAtTheContext(t *testing.T) {
-	t.Setenv("HALOX_CACHE", t.TempDir())
-	session := must(halo.Open(t.Context(), halo.Devices{Backend: streams.Host, Count: 1}))(t)
-	defer session.Close()
-	set := &testdevices.Set{Devices: session.Devices, Links: session.Links, Compiler: kernels.CompilerFromEnv()}
+	session, set := openHost(t, 1)
 	step := newStep(t, set, 1, 8)
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := New(ended, session, step, Options{}); !errors.Is(err, context.Canceled) {
-		t.Errorf("after the context's end: %v", err)
-	}
 	plan := must(step.Plan(set.Links, p2p.Auto))(t)
-	if _, err := NewRunner(ended, step, plan, set.Compiler); !errors.Is(err, context.Canceled) {
-		t.Errorf("a runner after the context's end: %v", err)
-	}
-	if _, err := session.Cut(ended, halo.Cutting{Size: []int{8, 8}, Parts: domain.Vec{1, 1}}); !errors.Is(err, context.Canceled) {
-		t.Errorf("a cut after the context's end: %v", err)
+	for name, err := range map[string]error{
+		"New":       errOf(New(ended, session, step, Options{})),
+		"NewRunner": errOf(NewRunner(ended, step, plan, set.Compiler)),
+		"Cut":       errOf(session.Cut(ended, halo.Cutting{Size: []int{8, 8}, Parts: domain.Vec{1, 1}})),
+	} {
+		wants(t, name, err, context.Canceled, "")
 	}
 }
