@@ -225,29 +225,27 @@ func TestRoundsSayTheirSteps(t *testing.T) {
 
 // New refuses the step that its scheme cannot run.
 func TestNewRefusesWhatDoesNotSuit(t *testing.T) {
+	custom := func(s *Step) { s.Measured[0].Boundary[0] = boundary.Condition{Kind: boundary.Custom, Kernel: noKernel} }
+	profile := func(s *Step) {
+		s.Measured[0].Boundary[0] = boundary.Condition{Kind: boundary.Dirichlet, Profile: func() boundary.Profile { return func([]float64, domain.Vec, float64) {} }}
+	}
+	own := func(s *Step) { s.Stages[0].Point, s.Stages[0].Kernels = nil, nothing }
 	session, set := openHost(t, 2)
 	for name, c := range map[string]struct {
 		scheme Scheme
 		change func(s *Step)
 	}{
-		"kernels of its own":       {Fused, func(s *Step) { s.Stages[0].Point, s.Stages[0].Kernels = nil, nothing }},
-		"resident, kernels":        {Resident, func(s *Step) { s.Stages[0].Point, s.Stages[0].Kernels = nil, nothing }},
-		"ranks, kernels":           {Ranks, func(s *Step) { s.Stages[0].Point, s.Stages[0].Kernels = nil, nothing }},
+		"fused, kernels":           {Fused, own},
+		"resident, kernels":        {Resident, own},
+		"ranks, kernels":           {Ranks, own},
 		"ranks, two stages":        {Ranks, func(s *Step) { s.Stages = append(s.Stages, s.Stages[0]) }},
-		"what changes, in a graph": {Graph, func(s *Step) { s.Stages[0].Point, s.Stages[0].Kernels, s.Stages[0].Changing = nil, nothing, true }},
+		"what changes, in a graph": {Graph, func(s *Step) { own(s); s.Stages[0].Changing = true }},
 		"the step's number, in graph": {Graph, func(s *Step) {
-			p := sweep.Point{Name: "f", Dims: 3, CUDA: "f() p.step()", Go: func(*sweep.Row) {}}
-			s.Stages[0].Point = &p
+			s.Stages[0].Point = &sweep.Point{Name: "f", Dims: 3, CUDA: "f() p.step()", Go: func(*sweep.Row) {}}
 		}},
-		"a face's kernel, fused": {Fused, func(s *Step) {
-			s.Measured[0].Boundary[0] = boundary.Condition{Kind: boundary.Custom, Kernel: func(boundary.Slab) (*streams.Kernel, error) { return nil, nil }}
-		}},
-		"a profile, ranks": {Ranks, func(s *Step) {
-			s.Measured[0].Boundary[0] = boundary.Condition{Kind: boundary.Dirichlet, Profile: func() boundary.Profile { return func([]float64, domain.Vec, float64) {} }}
-		}},
-		"a profile, resident": {Resident, func(s *Step) {
-			s.Measured[0].Boundary[0] = boundary.Condition{Kind: boundary.Dirichlet, Profile: func() boundary.Profile { return func([]float64, domain.Vec, float64) {} }}
-		}},
+		"a face's kernel, fused": {Fused, custom},
+		"a profile, ranks":       {Ranks, profile},
+		"a profile, resident":    {Resident, profile},
 	} {
 		step := newStep(t, set, 2, 16)
 		c.change(step)
