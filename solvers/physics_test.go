@@ -225,7 +225,7 @@ func TestLaplaceConvergesAtSecondOrder(t *testing.T) {
 				}
 				s, res := solve(t, set, p, h, scheme.Options{Steps: 20000, Tolerance: 1e-11, Norm: scheme.MaxNorm, CheckEvery: 50})
 				if res.Stopped != scheme.StoppedTolerance {
-					t.Fatalf("%v points: stopped by %s at change %v", size, res.Stopped, res.Norms.MaxChange)
+					t.Fatalf("%v points: stopped by %s at change %v", size, res.Stopped, res.Norms[0].MaxChange)
 				}
 				errors = append(errors, must(s.Deviation(t.Context(), parse(t, c.exact)))(t).L2)
 			}
@@ -308,6 +308,6 @@ func modeError(t *testing.T, set *testdevices.Set, h how, k stencil.Kind, mix st
 		h.parts = domain.Vec{1, h.parts[2], 1}
 	}
 	_, res := solve(t, set, p, h, scheme.Options{Steps: steps, History: true})
-	first, last := res.History[0], res.History[steps-1]
+	first, last := res.History[0].Norms[0], res.History[steps-1].Norms[0]
 	return math.Abs((math.Pow(last.L2/first.L2, 1.0/(steps-1))-1)/p.TimeStep + rate)
 }

@@ -196,7 +196,7 @@ func changes(p *Problem) bool {
 
 // solve runs the problem on the first devices of the set and returns its
 // solver, which is closed with the test.
-func solve(t testing.TB, set *testdevices.Set, p *Problem, h how, o scheme.Options) (*Solver, Result) {
+func solve(t testing.TB, set *testdevices.Set, p *Problem, h how, o scheme.Options) (*Solver, scheme.Result) {
 	t.Helper()
 	s := prepare(t, set, p, h)
 	res := must(s.Run(t.Context(), h.options(o)))(t)

@@ -15,28 +15,8 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// Result is the outcome of a run.
-type Result struct {
-	scheme.Result
-	Norms   Norms // of the last step
-	History []Norms
-}
-
-// Norms are the norms of one step.
-type Norms struct {
-	Step int64
-	scheme.Norms
-}
-
-// normsOf returns the norms of the only variable.
-func normsOf(c scheme.Check) (n Norms) {
-	if n.Step = c.Step; len(c.Norms) > 0 {
-		n.Norms = c.Norms[0]
-	}
-	return n
-}
-
-// Solver is a problem made ready on its devices.
+// Solver is a problem made ready on its devices. Run steps until the options or the context say stop, see scheme.Runner;
+// the norms of its result are of the only variable.
 type Solver struct {
 	resources streams.Resources
 	*scheme.Runner
@@ -117,16 +97,6 @@ func (s *Solver) Plan() *halo.Plan { return s.Plans()[0] }
 
 // Field returns the field as the last step left it.
 func (s *Solver) Field() *halo.Field { return s.u.Level(s.Done()) }
-
-// Run steps until the options or the context say stop, see scheme.Runner.
-func (s *Solver) Run(ctx context.Context, o scheme.Options) (Result, error) {
-	r, err := s.Runner.Run(ctx, o)
-	res := Result{Result: r, Norms: normsOf(r.Check)}
-	for _, c := range r.History {
-		res.History = append(res.History, normsOf(c))
-	}
-	return res, err
-}
 
 // Fastest returns the trials of all schemes for the problem on a placement, the shortest first, see
 // scheme.Fastest.

@@ -9,7 +9,6 @@ import (
 	"github.com/halox/halox/internal/bench"
 	"github.com/halox/halox/p2p/mpi"
 	"github.com/halox/halox/results"
-	"github.com/halox/halox/solvers"
 	"github.com/halox/halox/solvers/scheme"
 	"github.com/halox/halox/streams"
 )
@@ -68,14 +67,14 @@ func (s *solverRun) newRecord(ctx context.Context, begin time.Time) (*results.Re
 }
 
 // addResult adds to a record what the run came to.
-func (s *solverRun) addResult(r *results.Record, res solvers.Result, setup time.Duration) {
+func (s *solverRun) addResult(r *results.Record, res scheme.Result, setup time.Duration) {
 	run := r.Run
 	run.Iterations = int(res.Steps)
 	run.Stopped = results.Stop(res.Stopped)
 	r.Interrupted = res.Stopped == scheme.StoppedInterrupted
 	run.BytesExchanged = res.Bytes
-	if res.Steps > 0 {
-		run.Norms = norms(res.Norms)
+	if len(res.Norms) > 0 {
+		run.Norms = norms(res.Check)
 	}
 	for _, n := range res.History {
 		run.History = append(run.History, results.Check{Iteration: int(n.Step), Norms: norms(n)})
@@ -88,7 +87,9 @@ func (s *solverRun) addResult(r *results.Record, res solvers.Result, setup time.
 	}
 }
 
-func norms(n solvers.Norms) results.Norms {
+// norms returns those of the only variable.
+func norms(c scheme.Check) results.Norms {
+	n := c.Norms[0]
 	return results.Norms{
 		MaxChange: results.Number(n.MaxChange), L2Change: results.Number(n.L2Change),
 		L2Norm: results.Number(n.L2), MaxNorm: results.Number(n.Max),

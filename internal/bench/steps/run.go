@@ -30,7 +30,7 @@ type stepTimer struct {
 	want   chan int64         // steps of the next interval; closed for no more
 	took   chan time.Duration // of the interval before
 	ended  chan struct{}      // closed with the run, after result and err
-	result solvers.Result
+	result scheme.Result
 	err    error
 }
 
