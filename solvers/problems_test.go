@@ -1,10 +1,12 @@
 package solvers
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -69,17 +71,11 @@ func inGroups() (all []how) {
 }
 
 // pathOf returns a path that the scheme has.
-func pathOf(name scheme.Scheme) p2p.Path {
-	if path := name.Needs().Path; path != "" {
-		return path
-	}
-	return p2p.Staged
-}
+func pathOf(name scheme.Scheme) p2p.Path { return cmp.Or(name.Needs().Path, p2p.Staged) }
 
 func parse(t testing.TB, src string) *stencil.Expression {
 	t.Helper()
-	e := must(stencil.Parse(src))(t)
-	return e
+	return must(stencil.Parse(src))(t)
 }
 
 // problem builds a test problem: a field without symmetries and walls of the
@@ -101,8 +97,7 @@ func problem(t testing.TB, size []int, real kernels.Real, kinds string) *Problem
 			periodic[face.Axis()] = true
 		}
 	}
-	g := must(domain.NewGrid(size, periodic))(t)
-	p.Grid = g
+	p.Grid = must(domain.NewGrid(size, periodic))(t)
 	for a := range size {
 		p.Spacing = append(p.Spacing, 0.1*float64(a+1))
 	}
@@ -158,18 +153,6 @@ func randomProblem(t *testing.T, r *rand.Rand, kinds func(dims int) []stencil.Ki
 	return of(t, problem(t, size, real, walls), kind)
 }
 
-// smallStars returns the star of radius 1.
-func smallStars(dims int) []stencil.Kind { return stencil.Kinds(dims)[:1] }
-
-// randomParts cuts a grid into up to so many parts along each axis.
-func randomParts(r *rand.Rand, p *Problem, most domain.Vec) domain.Vec {
-	parts := domain.Vec{1, 1, 1}
-	for a := range p.Grid.Dims {
-		parts[a] = 1 + r.IntN(most[a])
-	}
-	return parts
-}
-
 // fits reports whether the set has a device for each part, and subdomains own as many layers as their neighbours need.
 func fits(set *testdevices.Set, p *Problem, parts domain.Vec) bool {
 	cut, err := domain.Decompose(p.Grid, parts)
@@ -180,18 +163,9 @@ func fits(set *testdevices.Set, p *Problem, parts domain.Vec) bool {
 // GPUs, groups of steps but of stars of radius 1. Any other that it refuses fails a test.
 func unsuited(set *testdevices.Set, s scheme.Scheme, p *Problem) bool {
 	_, star := p.Stencil.AsStar()
-	return s.Needs().Steady && changes(p) ||
+	changes := slices.ContainsFunc(p.Walls[:], func(w Wall) bool { return w.Kind == Dirichlet && w.Value != nil && w.moves() })
+	return s.Needs().Steady && changes ||
 		s == scheme.Resident && p.Group > 1 && !star && set.Devices[0].Backend == streams.CUDA
-}
-
-// changes reports whether a wall of the problem changes with time.
-func changes(p *Problem) bool {
-	for _, w := range p.Walls {
-		if w.Kind == Dirichlet && w.Value != nil && w.moves() {
-			return true
-		}
-	}
-	return false
 }
 
 // solve runs the problem on the first devices of the set and returns its
@@ -224,15 +198,13 @@ func placed(t testing.TB, set *testdevices.Set, p *Problem, parts domain.Vec) *h
 	if n > len(set.Devices) {
 		t.Skipf("SKIPPED: needs %d devices, there are %d", n, len(set.Devices))
 	}
-	place := must(halo.Place(d, set.Devices[:n]))(t)
-	return place
+	return must(halo.Place(d, set.Devices[:n]))(t)
 }
 
 // planFor plans the exchanges of a problem on the devices of a set.
 func planFor(t testing.TB, set *testdevices.Set, p *Problem, h how) *scheme.Plan {
 	t.Helper()
-	plan := must(p.NewPlan(placed(t, set, p, h.parts), set.Links, h.path))(t)
-	return plan
+	return must(p.NewPlan(placed(t, set, p, h.parts), set.Links, h.path))(t)
 }
 
 // read returns all owned points, in rank 0 alone.

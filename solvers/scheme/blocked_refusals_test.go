@@ -58,9 +58,8 @@ func passStep(t *testing.T, set *testdevices.Set, levels int, stagger [3]bool) (
 	t.Helper()
 	place := placed(t, set.Devices, []int{20, 17, 13}, [3]bool{}, domain.Vec{1, 1, 1})
 	width := domain.UniformRadius(3, 2)
-	u = must(NewVariable(place, halo.Spec{Name: "u", Element: halo.Float64, Width: width, Stagger: stagger}, levels))(t)
-	c = must(NewVariable(place, halo.Spec{Name: "c", Element: halo.Float64, Width: width}, 1))(t)
-	t.Cleanup(func() { u.Close(); c.Close() })
+	u = newVariable(t, place, halo.Spec{Name: "u", Element: halo.Float64, Width: width, Stagger: stagger}, levels)
+	c = newVariable(t, place, halo.Spec{Name: "c", Element: halo.Float64, Width: width}, 1)
 	for _, v := range []*Variable{u, c} {
 		v.Boundary = boundary.All(boundary.Condition{Kind: boundary.Neumann})
 		for _, f := range v.levels {

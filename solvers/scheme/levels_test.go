@@ -10,17 +10,15 @@ import (
 	"github.com/halox/halox/halo"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/p2p"
-	"github.com/halox/halox/stencil"
 )
 
 // countingStep adds 1 to every value of a variable of two levels, which is 0 at first.
 func countingStep(t *testing.T, set *testdevices.Set, n int) *Step {
 	t.Helper()
-	step := newStep(t, set, n, 16)
-	u := step.Measured[0]
-	step.Stages[0].Point = countingPoint()
-	step.Stages[0].Reads = []Access{u.At(0, stencil.Star(3, 1)).Named("u")}
+	u := newStep(t, set, n, 16).Measured[0]
 	fillLevels(t, u, 0)
+	step := countingOn(u)
+	step.Measured = []*Variable{u}
 	return step
 }
 

@@ -1,6 +1,7 @@
 package scheme
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -36,11 +37,7 @@ func measuredRun(t *testing.T, set *testdevices.Set, spec halo.Spec, group int, 
 	step := &Step{Name: "measured", Group: group, Measured: []*Variable{u}, Stages: []Stage{{
 		Reads: []Access{u.At(0, stencil.Star(2, 1))}, Writes: []Access{u.At(1, nil).Named("next")}, Point: point,
 	}}}
-	path := p2p.Peer
-	if own := name.Needs().Path; own != "" {
-		path = own
-	}
-	plan := must(step.Plan(set.Links, path))(t)
+	plan := must(step.Plan(set.Links, cmp.Or(name.Needs().Path, p2p.Peer)))(t)
 	x, err := NewRunner(t.Context(), step, plan, set.Compiler)
 	if err != nil {
 		return nil, err
