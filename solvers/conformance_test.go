@@ -49,31 +49,25 @@ func TestOneAnswer(t *testing.T) {
 	testdevices.Each(t, 4, func(t *testing.T, set *testdevices.Set) {
 		for _, real := range testdevices.Again(1, testdevices.Some(2, []kernels.Real{kernels.Float64, kernels.Float32})) {
 			for i, c := range conformances(t, real) {
-				t.Run(fmt.Sprintf("problem=%s/type=%s", c.name, real), func(t *testing.T) { oneAnswer(t, set, c, i, 5) })
+				for j, cut := range c.cuts {
+					for k, h := range ways() {
+						if !testdevices.Turn(i+j+k, 2, 5) {
+							continue
+						}
+						h.parts = cut
+						t.Run(fmt.Sprintf("problem=%s/type=%s/%v", c.name, real, h), func(t *testing.T) {
+							if unsuited(set, h.scheme, c.problem) {
+								_, err := prepare(t, set, c.problem, h).Run(t.Context(), h.options(scheme.Options{Steps: 1}))
+								wants(t, err, scheme.ErrUnsuited, "")
+								return
+							}
+							solved(t, set, c.problem, h, scheme.Options{Steps: 7, CheckEvery: 3})
+						})
+					}
+				}
 			}
 		}
 	})
-}
-
-// oneAnswer takes every other cut and way of the place-th problem, or where tests run again each n-th, others of each
-// problem and cut.
-func oneAnswer(t *testing.T, set *testdevices.Set, c conformance, place, n int) {
-	for i, cut := range c.cuts {
-		for j, h := range ways() {
-			if !testdevices.Turn(place+i+j, 2, n) {
-				continue
-			}
-			h.parts = cut
-			t.Run(h.String(), func(t *testing.T) {
-				if unsuited(set, h.scheme, c.problem) {
-					_, err := prepare(t, set, c.problem, h).Run(t.Context(), h.options(scheme.Options{Steps: 1}))
-					wants(t, err, scheme.ErrUnsuited, "")
-					return
-				}
-				solved(t, set, c.problem, h, scheme.Options{Steps: 7, CheckEvery: 3})
-			})
-		}
-	}
 }
 
 // A wall that moves may have other values from point to point by any of the coordinates and indices.

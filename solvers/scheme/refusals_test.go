@@ -54,9 +54,7 @@ func TestAccessesThatMakeNoSense(t *testing.T) {
 		"other dimensions":              {Stage{Reads: []Access{u.At(0, nil)}, Writes: []Access{u.At(1, nil).Named("next")}, Point: &flat}, "set Point.Dims"},
 	} {
 		err := (&Step{Stages: []Stage{c.stage}}).Check()
-		if (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
-			t.Errorf("%s: got %v, want %q", name, err, c.says)
-		}
+		wants(t, name, err, nil, c.says)
 	}
 }
 
@@ -88,9 +86,7 @@ func TestOptionsThatMakeNoSense(t *testing.T) {
 		"no such order":              {step, Options{Scheme: TwoStream, Order: "random"}, `no order "random"`},
 		"no such scheme":             {step, Options{Scheme: "fastest"}, `"fastest" is no scheme`},
 	} {
-		if _, err := New(t.Context(), session, c.step, c.o); err == nil || !strings.Contains(err.Error(), c.says) {
-			t.Errorf("%s: New: got %v, want %q", name, err, c.says)
-		}
+		wants(t, name+": New", errOf(New(t.Context(), session, c.step, c.o)), nil, c.says)
 		x := runnerFor(t, set, c.step, TwoStream)
 		c.o.Steps = 1
 		if _, err := x.Run(t.Context(), c.o); c.o.Order == "" && (err == nil || !strings.Contains(err.Error(), c.says)) {
