@@ -68,18 +68,14 @@ func countedAsHeld(t *testing.T, set *testdevices.Set, p *Problem, h how) {
 	if errors.Is(err, scheme.ErrUnsuited) {
 		t.Skip("SKIPPED: ", err)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	for rank, most := range held(place) {
 		if most != (streams.Held{}) {
 			t.Errorf("the dry run took %+v of %v", most, place.Devices[rank])
 		}
 	}
 	s := must(New(t.Context(), p, plan, set.Compiler))(t)
-	if _, err := s.Run(t.Context(), o); err != nil {
-		t.Fatal(err)
-	}
+	must(s.Run(t.Context(), o))(t)
 	read(t, s)
 	for rank, most := range held(place) {
 		c := counted[rank]
@@ -87,9 +83,7 @@ func countedAsHeld(t *testing.T, set *testdevices.Set, p *Problem, h how) {
 			t.Errorf("%v held %+v; counted %+v", place.Devices[rank], most, c)
 		}
 	}
-	if err := s.Close(); err != nil {
-		t.Error(err)
-	}
+	succeeds(t, s.Close())
 	for rank, d := range place.Devices {
 		if now := d.Held(); now != (streams.Held{}) {
 			t.Errorf("rank %d: %+v left", rank, now)

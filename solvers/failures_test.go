@@ -32,9 +32,7 @@ func disturbing(t *testing.T, set *testdevices.Set, what ...string) *testdevices
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	return other
 }
 
@@ -237,15 +235,11 @@ func occupy(t *testing.T, set *testdevices.Set, busy time.Duration) {
 	k, err := kernels.Launch(d, kernels.LaunchSpec[struct{ ns int64 }]{
 		Name: "spin", Function: found[0], Grid: [3]int{2 * d.Cores, 1, 1}, Block: [3]int{1024, 1, 1}, Argument: struct{ ns int64 }{int64(busy)},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	s := must(d.NewStream(streams.Normal))(t)
 	succeeds(t, s.Launch(k))
 	t.Cleanup(func() {
-		if err := s.Sync(busy + 10*time.Second); err != nil {
-			t.Error(err)
-		}
+		succeeds(t, s.Sync(busy+10*time.Second))
 		s.Close()
 		k.Close()
 	})

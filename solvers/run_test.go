@@ -79,9 +79,7 @@ func allocatesNothing(t *testing.T, name scheme.Scheme, group int) {
 		intervals = intervals[1:]
 		return next
 	}}
-	if _, err := s.Run(context.Background(), h.options(o)); err != nil {
-		t.Fatal(err)
-	}
+	must(s.Run(context.Background(), h.options(o)))(t)
 	if made := after.Mallocs - before.Mallocs; before.Mallocs == 0 || made > 100 {
 		t.Errorf("1000 steps made %d allocations", made)
 	}
@@ -98,9 +96,7 @@ func TestCloseFreesAll(t *testing.T) {
 					continue
 				}
 				free, total, err := d.MemoryInfo()
-				if err != nil {
-					t.Fatal(err)
-				}
+				succeeds(t, err)
 				n += total - free
 			}
 			return n

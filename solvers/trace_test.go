@@ -31,9 +31,7 @@ func TestTraceOfSchemes(t *testing.T) {
 				t.Run(h.String(), func(t *testing.T) {
 					s := prepare(t, set, p, h)
 					tracer := must(streams.NewTracer(s.Placement().Devices, streams.Window{First: first, Last: last}))(t)
-					if _, err := s.Run(t.Context(), h.options(scheme.Options{Steps: steps, CheckEvery: 4, History: true})); err != nil {
-						t.Fatal(err)
-					}
+					must(s.Run(t.Context(), h.options(scheme.Options{Steps: steps, CheckEvery: 4, History: true})))(t)
 					trace := tracer.Trace()
 					succeeds(t, trace.Err())
 					for rank, d := range trace.Devices {
@@ -42,9 +40,7 @@ func TestTraceOfSchemes(t *testing.T) {
 						}
 						checkSteps(t, s, h, rank, d, first, last)
 					}
-					if err := tracer.Close(); err != nil {
-						t.Error(err)
-					}
+					succeeds(t, tracer.Close())
 				})
 			}
 		}

@@ -80,18 +80,14 @@ func TestAheadOfOneScheme(t *testing.T) {
 	for _, one := range []Trial{{Assisted, p2p.Peer, time.Microsecond, 0}, {Resident, p2p.Direct, time.Microsecond, 0}, {Graph, p2p.Direct, time.Microsecond, 0}} {
 		s, step, slow := slowSearch(t, 0, "")
 		plan := must(step.Plan(s.Links, one.Path))(t)
-		if _, err := autotune(t.Context(), step, plan, s.Compiler, Options{Scheme: one.Scheme, Limit: testLimit}, time.Millisecond); err != nil {
-			t.Fatal(err)
-		}
+		must(autotune(t.Context(), step, plan, s.Compiler, Options{Scheme: one.Scheme, Limit: testLimit}, time.Millisecond))(t)
 		want := sortedPrograms(t, slow)
 		for name, o := range map[string]Options{"named": {Scheme: one.Scheme}, "remembered": {Scheme: Auto}} {
 			s, step, slow := slowSearch(t, 0, "")
 			if name == "named" {
 				s.Path = one.Path
 			} else {
-				if err := s.memory(step, o).Put([]Trial{one}); err != nil {
-					t.Fatal(err)
-				}
+				succeeds(t, s.memory(step, o).Put([]Trial{one}))
 			}
 			Ahead(t.Context(), step, s, o).Wait()
 			if got := sortedPrograms(t, slow); !slices.Equal(got, want) || len(want) == 0 {

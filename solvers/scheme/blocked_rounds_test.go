@@ -25,9 +25,7 @@ func TestAPassIsMadeAgainShorter(t *testing.T) {
 		tracer := must(streams.NewTracer(set.Devices, streams.Window{First: 1, Last: 100}))(t)
 		res := run.steps(t, Options{Steps: 100, CheckEvery: 1, Tolerance: long[end-1].Norms[0].MaxChange})
 		passes := sweptBy(t, tracer.Trace())
-		if err := tracer.Close(); err != nil {
-			t.Error(err)
-		}
+		succeeds(t, tracer.Close())
 		want := []traced{{1, 3}, {4, 3}, {7, 3}}
 		if again := end - 6; again < 3 {
 			want = append(want, traced{7, again})
@@ -96,9 +94,7 @@ func TestRoundsOfPasses(t *testing.T) {
 			checkRound(t, b, a, d)
 			done, one = d.last, len(d.checks) > 0 && !d.isEarly()
 		}
-		if err := x.Close(); err != nil {
-			t.Error(err)
-		}
+		succeeds(t, x.Close())
 	}
 }
 

@@ -38,9 +38,7 @@ func newStepOf(t *testing.T, devices []*streams.Device, size []int, kind stencil
 	u.Boundary = boundary.All(boundary.Condition{Kind: boundary.Neumann})
 	s := must(stencil.HeatOf(kind, slices.Repeat([]float64{0.1}, len(size)), 1, 1e-3))(t)
 	point, _, err := sweep.Linear(s, kernels.Float64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	return &Step{
 		Stages:   []Stage{{Name: "sweep", Reads: []Access{u.At(0, s.Footprint())}, Writes: []Access{u.At(1, nil).Named("next")}, Point: &point}},
 		Measured: []*Variable{u},
@@ -130,9 +128,7 @@ func TestTrialsAreRemembered(t *testing.T) {
 	if got := recalled(s, step, Options{}); got != nil {
 		t.Fatalf("%v is remembered", got)
 	}
-	if err := s.memory(step, Options{}).Put(trials); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, s.memory(step, Options{}).Put(trials))
 	if got := recalled(s, newStep(t, set, 2, 16), Options{}); !slices.Equal(got, trials) {
 		t.Errorf("of a step that does the same: %v", got)
 	}
@@ -150,9 +146,7 @@ func TestTrialsAreRemembered(t *testing.T) {
 			t.Errorf("of %s: %v", name, got)
 		}
 	}
-	if err := s.memory(other, Options{}).Put(trials[:1]); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, s.memory(other, Options{}).Put(trials[:1]))
 	if got := recalled(s, step, Options{}); !slices.Equal(got, trials) {
 		t.Errorf("with those of another grid: %v", got)
 	}

@@ -52,9 +52,7 @@ func TestGroupsBesideAPeriodicAxis(t *testing.T) {
 					if errors.Is(err, ErrUnsuited) && set.Devices[0].Backend != streams.Host {
 						t.Skip("SKIPPED: ", err)
 					}
-					if err != nil {
-						t.Fatal(err)
-					}
+					succeeds(t, err)
 					for i, v := range got {
 						if v != want[i] {
 							t.Fatalf("point %d %d: got %v, want %v", i%nx, i/nx, v, want[i])

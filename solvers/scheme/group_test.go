@@ -36,9 +36,7 @@ func TestGroupsOfLateDevices(t *testing.T) {
 				}
 				return nil
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			succeeds(t, err)
 			c := cases{
 				steps: 9, cuts: []domain.Vec{{2, 1, 1}}, paths: []p2p.Path{p2p.Direct}, points: true,
 				options: []Options{{Scheme: TwoStream}, {Scheme: Fused}, {Scheme: Resident}},

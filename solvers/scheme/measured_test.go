@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/halox/halox/domain"
@@ -111,8 +110,6 @@ func TestStaggeredPointsThatNoStageWrites(t *testing.T) {
 	spec := halo.Spec{Name: "u", Element: halo.Float64, Stagger: [3]bool{true, false, false}}
 	for _, name := range []Scheme{Fused, Resident, Ranks} {
 		_, err := measuredRun(t, set, spec, 1, &moves, boundary.Condition{}, name)
-		if !errors.Is(err, ErrUnsuited) || !strings.Contains(err.Error(), `the last points of "u", which is staggered`) {
-			t.Errorf("%s: %v", name, err)
-		}
+		wants(t, string(name), err, ErrUnsuited, `the last points of "u", which is staggered`)
 	}
 }

@@ -4,7 +4,6 @@ package scheme
 
 import (
 	"errors"
-	"strings"
 	"testing"
 
 	"github.com/halox/halox/halo"
@@ -22,9 +21,7 @@ func fakeSession(t *testing.T, free int64) (*halo.Session, *Step, *cudafake.Fake
 	platform := must(streams.CUDAPlatform(library))(t)
 	devices := must(platform.Open())(t)
 	t.Cleanup(func() {
-		if err := errors.Join(streams.CloseAll(devices), platform.Close()); err != nil {
-			t.Error(err)
-		}
+		succeeds(t, errors.Join(streams.CloseAll(devices), platform.Close()))
 	})
 	links := must(p2p.Discover(t.Context(), devices, nil))(t)
 	links.Model = p2p.NewLinkModel(devices, "") // nothing is measured
@@ -94,9 +91,7 @@ func TestDryRunOfARealRunner(t *testing.T) {
 	if _, err := x.DryRun(t.Context(), Options{}); err == nil {
 		t.Error("a dry run stepped variables")
 	}
-	if err := Fit([]Memory{{Device: set.Devices[0], Variables: 1 << 60}}); !errors.Is(err, streams.ErrOutOfMemory) || !strings.Contains(err.Error(), "a run takes 1 EiB for variables") {
-		t.Errorf("got %v", err)
-	}
+	wants(t, "Fit", Fit([]Memory{{Device: set.Devices[0], Variables: 1 << 60}}), streams.ErrOutOfMemory, "a run takes 1 EiB for variables")
 }
 
 // A trial that fails frees the copy of the variables, and all that the scheme had made.

@@ -45,9 +45,7 @@ template <typename P> __device__ __forceinline__ void second(P &p) {
 				},
 			},
 		}}
-		if _, err := runnerFor(t, set, step, TwoStream).Run(t.Context(), Options{Scheme: TwoStream, Steps: 3, Limit: testLimit}); err != nil {
-			t.Fatal(err)
-		}
+		must(runnerFor(t, set, step, TwoStream).Run(t.Context(), Options{Scheme: TwoStream, Steps: 3, Limit: testLimit}))(t)
 		if got, err := halo.ReadAll[float64](w.Level(0)); err != nil || slices.Min(got) != 6 || slices.Max(got) != 6 {
 			t.Errorf("%v to %v, not 1 + 2 + 3: %v", slices.Min(got), slices.Max(got), err)
 		}

@@ -123,13 +123,9 @@ func TestWhatIsClosedMakesNoStep(t *testing.T) {
 			step := newStep(t, set, n, 16)
 			x, y := runnerFor(t, set, step, name), runnerFor(t, set, step, name)
 			succeeds(t, x.Close())
-			if _, err := x.Run(t.Context(), Options{Scheme: name, Steps: 1, Limit: testLimit}); err == nil || !strings.Contains(err.Error(), "the runner is closed") {
-				t.Errorf("%s on %d devices: a closed runner: %v", name, n, err)
-			}
+			wants(t, string(name), errOf(x.Run(t.Context(), Options{Scheme: name, Steps: 1, Limit: testLimit})), nil, "the runner is closed")
 			succeeds(t, step.Measured[0].Close())
-			if _, err := y.Run(t.Context(), Options{Scheme: name, Steps: 1, Limit: testLimit}); err == nil || !strings.Contains(err.Error(), `field "u" is closed`) {
-				t.Errorf("%s on %d devices: closed variables: %v", name, n, err)
-			}
+			wants(t, string(name), errOf(y.Run(t.Context(), Options{Scheme: name, Steps: 1, Limit: testLimit})), nil, `field "u" is closed`)
 		}
 	}
 }
@@ -203,9 +199,7 @@ func TestCallbacksThatFail(t *testing.T) {
 			if errors.Is(err, ErrUnsuited) {
 				continue
 			}
-			if err == nil || !strings.Contains(err.Error(), c.says) {
-				t.Errorf("%s, %s: got %v, want %q", name, scheme, err, c.says)
-			}
+			wants(t, name+", "+string(scheme), err, nil, c.says)
 		}
 	}
 }

@@ -128,9 +128,7 @@ func TestChoiceOfGraphs(t *testing.T) {
 			t.Errorf("steps %d to %d: a graph of %d", tc.n, tc.last, steps)
 		}
 	}
-	if err := errors.Join(r.Close(), tracer.Close()); err != nil {
-		t.Error(err)
-	}
+	succeeds(t, errors.Join(r.Close(), tracer.Close()))
 }
 
 // A runner keeps nothing of runs that have ended well, however many there are.
@@ -138,9 +136,7 @@ func TestRunsLeaveNothing(t *testing.T) {
 	x := newRunner(t, testdevices.Host(t, 2), 2, func(int) {})
 	before := len(x.resources)
 	for range testdevices.Again(5, testdevices.Numbers(20)) {
-		if _, err := x.Run(t.Context(), Options{Scheme: Assisted, Steps: 2}); err != nil {
-			t.Fatal(err)
-		}
+		must(x.Run(t.Context(), Options{Scheme: Assisted, Steps: 2}))(t)
 	}
 	if after := len(x.resources); after != before {
 		t.Errorf("%d resources after 20 runs, %d before", after, before)

@@ -2,7 +2,6 @@ package scheme
 
 import (
 	"errors"
-	"strings"
 	"testing"
 
 	"github.com/halox/halox/domain"
@@ -34,9 +33,7 @@ func TestRunsWithinRuns(t *testing.T) {
 		wants(t, "a run within a run", errOf(x.Run(t.Context(), Options{Scheme: TwoStream, Steps: 1})), nil, "a run of this runner is under way")
 		panic("enough")
 	}})
-	if err == nil || !strings.Contains(err.Error(), `Options.Progress of step "refused" panicked: enough`) {
-		t.Errorf("a run whose progress panics ends with %v", err)
-	}
+	wants(t, "progress", err, nil, `Options.Progress of step "refused" panicked: enough`)
 }
 
 // Ranks refuse more devices than their world has, so that auto goes on to other schemes.
@@ -61,9 +58,7 @@ func TestPathOfACutting(t *testing.T) {
 		if res, err := x.Steps(t.Context(), 1); err != nil || x.Plans()[0].Messages[0].Path != c.want {
 			t.Errorf("path %q: %+v, %v: %q, want %q", c.asked, res, err, x.Plans()[0].Messages[0].Path, c.want)
 		}
-		if err := x.Close(); err != nil {
-			t.Error(err)
-		}
+		succeeds(t, x.Close())
 	}
 	if _, err := New(t.Context(), s, step, Options{Scheme: Fused}); !errors.Is(err, ErrUnsuited) {
 		t.Errorf("a scheme that has no such path: %v", err)
