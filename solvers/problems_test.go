@@ -182,11 +182,7 @@ func solve(t testing.TB, set *testdevices.Set, p *Problem, h how, o scheme.Optio
 func prepare(t testing.TB, set *testdevices.Set, p *Problem, h how) *Solver {
 	t.Helper()
 	s := must(New(t.Context(), p, planFor(t, set, p, h), set.Compiler))(t)
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { succeeds(t, s.Close()) })
 	return s
 }
 

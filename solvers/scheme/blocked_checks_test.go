@@ -268,25 +268,32 @@ func TestRunsEndWithinPasses(t *testing.T) {
 				cases = 8
 			}
 		}
-		for i := 0; i < cases; {
-			c := newCheckedCase(t, r, len(set.Devices), 0.05)
-			plain, ok := c.ready(t, set, TwoStream)
-			if !ok {
-				continue
+		eachCase(t, set, r, cases, func() float64 { return 0.05 }, func(t *testing.T, passes, plain *checkedRun) {
+			for try := range tries {
+				endsWithin(t, passes, plain, 1+int64(try)%5, r)
 			}
-			i++
-			t.Run(c.String(), func(t *testing.T) {
-				passes, _ := c.ready(t, set, anyCosts)
-				for try := range tries {
-					endsWithin(t, &passes, &plain, 1+int64(try)%5, r)
-				}
-			})
-		}
+		})
 		if *again < cases {
 			t.Errorf("%d passes were made again in %d cases", *again, cases)
 		}
 		*again = 0
 	})
+}
+
+// eachCase draws cases that can be made ready, with steps of some length, for TwoStream and for passes that cost anything.
+func eachCase(t *testing.T, set *testdevices.Set, r *rand.Rand, cases int, length func() float64, run func(t *testing.T, passes, plain *checkedRun)) {
+	for i := 0; i < cases; {
+		c := newCheckedCase(t, r, len(set.Devices), length())
+		plain, ok := c.ready(t, set, TwoStream)
+		if !ok {
+			continue
+		}
+		i++
+		t.Run(c.String(), func(t *testing.T) {
+			passes, _ := c.ready(t, set, anyCosts)
+			run(t, &passes, &plain)
+		})
+	}
 }
 
 // endsWithin compares some runs that follow each other, which begin at any level.
@@ -313,24 +320,16 @@ func TestDivergenceWithinPasses(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 8))
 	again := addAnyCosts(t, r)
 	set := testdevices.CPU(t, 3)
-	for i := 0; i < len(testdevices.Again(1, testdevices.Numbers(4))); { // each compiles a dozen programs
-		c := newCheckedCase(t, r, 3, math.Pow(10, 2+30*r.Float64()))
-		plain, ok := c.ready(t, set, TwoStream)
-		if !ok {
-			continue
-		}
-		i++
-		t.Run(c.String(), func(t *testing.T) {
-			passes, _ := c.ready(t, set, anyCosts)
-			for every := int64(1); every < 6; every++ {
-				plain.begin(t)
-				passes.begin(t)
-				if n := sameRuns(t, &passes, &plain, Options{Steps: 400, CheckEvery: every}); n == 400 {
-					t.Error("it does not diverge")
-				}
+	cases := len(testdevices.Again(1, testdevices.Numbers(4))) // each compiles a dozen programs
+	eachCase(t, set, r, cases, func() float64 { return math.Pow(10, 2+30*r.Float64()) }, func(t *testing.T, passes, plain *checkedRun) {
+		for every := int64(1); every < 6; every++ {
+			plain.begin(t)
+			passes.begin(t)
+			if n := sameRuns(t, passes, plain, Options{Steps: 400, CheckEvery: every}); n == 400 {
+				t.Error("it does not diverge")
 			}
-		})
-	}
+		}
+	})
 	if *again == 0 {
 		t.Error("no pass was made again")
 	}

@@ -20,9 +20,7 @@ func fakeSession(t *testing.T, free int64) (*halo.Session, *Step, *cudafake.Fake
 	library := cudafake.Build(t, cudafake.Devices(2), cudafake.Memory(int(free)))
 	platform := must(streams.CUDAPlatform(library))(t)
 	devices := must(platform.Open())(t)
-	t.Cleanup(func() {
-		succeeds(t, errors.Join(streams.CloseAll(devices), platform.Close()))
-	})
+	t.Cleanup(func() { succeeds(t, errors.Join(streams.CloseAll(devices), platform.Close())) })
 	links := must(p2p.Discover(t.Context(), devices, nil))(t)
 	links.Model = p2p.NewLinkModel(devices, "") // nothing is measured
 	session := &halo.Session{Backend: streams.CUDA, Devices: devices, Links: links, Compiler: compiler}
