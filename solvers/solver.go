@@ -15,8 +15,8 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// Solver is a problem made ready on its devices. Run steps until the options or the context say stop, see scheme.Runner;
-// the norms of its result are of the only variable.
+// Solver is a problem made ready on its devices. Run steps until the options or the context say stop, see
+// scheme.Runner; the result has the norms of one variable.
 type Solver struct {
 	resources streams.Resources
 	*scheme.Runner

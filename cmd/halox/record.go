@@ -68,7 +68,7 @@ func (s *solverRun) newRecord(ctx context.Context, begin time.Time) (*results.Re
 
 // addResult adds to a record what the run came to.
 func (s *solverRun) addResult(r *results.Record, res scheme.Result, setup time.Duration) {
-	run := r.Run
+	run := r.Run // norms are those of the only variable
 	run.Iterations = int(res.Steps)
 	run.Stopped = results.Stop(res.Stopped)
 	r.Interrupted = res.Stopped == scheme.StoppedInterrupted
@@ -87,7 +87,6 @@ func (s *solverRun) addResult(r *results.Record, res scheme.Result, setup time.D
 	}
 }
 
-// norms returns those of the only variable.
 func norms(c scheme.Check) results.Norms {
 	n := c.Norms[0]
 	return results.Norms{
