@@ -17,7 +17,7 @@ MPI_RUN   := Launch|Librar|Rank|Programs|Failures|Leaver|Alone|Process|HostsAre
 
 # The packages that start no goroutine, but for tests beside each other, and bind no library, which internal/rooms holds them
 # to: the race detector changes nothing about them.
-PLAIN := configs docs domain halo/datatype halo/datatype/typetest halo/datatype/workloads internal/bench/option internal/forecast internal/hostmemory internal/measure internal/mutation internal/rooms results/internal/wording results/plot results/trace stencil
+PLAIN := configs docs domain halo/datatype halo/datatype/typetest halo/datatype/workloads internal/bench/option internal/forecast internal/host internal/measure internal/mutation internal/rooms results/internal/wording results/plot results/trace stencil
 
 # All other packages with tests.
 RACE = $(filter-out $(addprefix $(shell $(GO) list -m)/,$(PLAIN)),$(shell $(GO) list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...))

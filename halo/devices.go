@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime"
 	"slices"
 	"strings"
 
 	"github.com/halox/halox/domain"
+	"github.com/halox/halox/internal/host"
 	"github.com/halox/halox/p2p/mpi"
 	"github.com/halox/halox/streams"
 )
@@ -158,7 +158,7 @@ func startDriver(ctx context.Context, k streams.Kind, devices int) (*streams.Pla
 // hostCount returns how many host devices to open, and the option that says so: one
 // a core, or, where more are asked for, these.
 func (d Devices) hostCount() (n int, option string) {
-	n, option = min(runtime.GOMAXPROCS(0), maxHostDevices), "Devices.Count"
+	n, option = min(host.Threads(), maxHostDevices), "Devices.Count"
 	if d.Count > 0 {
 		n = d.Count
 	}

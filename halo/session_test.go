@@ -209,9 +209,15 @@ func TestPathOfACutting(t *testing.T) {
 // as it can be.
 func TestCutTakesAsManyDevicesAsFit(t *testing.T) {
 	t.Setenv("HALOX_CACHE", t.TempDir())
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(7))
-	session := must(halo.Open(t.Context(), halo.Devices{Backend: streams.Host}))(t)
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1000))
+	cores := must(halo.Open(t.Context(), halo.Devices{Backend: streams.Host}))(t)
+	defer cores.Close()
+	if n := len(cores.Devices); n > runtime.NumCPU() {
+		t.Errorf("%d devices on %d cores", n, runtime.NumCPU())
+	}
+	session := must(halo.Open(t.Context(), hostDevices(7)))(t)
 	defer session.Close()
+	halo.LeaveOpen(session)
 	wide := halo.Spec{Name: "u", Element: halo.Float64, Width: domain.UniformRadius(2, 2)}
 	for name, c := range map[string]struct {
 		cutting halo.Cutting

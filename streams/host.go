@@ -11,7 +11,7 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/halox/halox/internal/hostmemory"
+	"github.com/halox/halox/internal/host"
 )
 
 // errKernelPanic is what a host device dies of.
@@ -425,8 +425,8 @@ func (h *hostQueue) giveUp() {
 // hostLedger counts what the devices of a platform take of the host's memory, and rejects what is not
 // available.
 type hostLedger struct {
-	now  func() (hostmemory.Memory, error) // nil where that is not known
-	lazy bool                              // the host has given blocks whose pages it has yet to find
+	now  func() (host.Memory, error) // nil where that is not known
+	lazy bool                        // the host has given blocks whose pages it has yet to find
 
 	mu     sync.Mutex
 	used   int64
@@ -445,7 +445,7 @@ const addressSpace = 1 << 46
 
 func newHostLedger(lazy bool) *hostLedger {
 	l := &hostLedger{lazy: lazy}
-	if host, err := hostmemory.Open(); err == nil {
+	if host, err := host.Open(); err == nil {
 		l.now = host.Now
 	}
 	return l
@@ -491,18 +491,18 @@ func (h *hostLedger) give(bytes int64) {
 }
 
 // free returns what may be allocated, and of how much; zeros where that is not known.
-func (h *hostLedger) free() (hostmemory.Memory, error) {
+func (h *hostLedger) free() (host.Memory, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.now == nil {
-		return hostmemory.Memory{}, nil
+		return host.Memory{}, nil
 	}
 	return h.look()
 }
 
 // look reads what is free. Blocks take pages when they are first touched: what of them the process does not
 // hold yet is not free any more.
-func (h *hostLedger) look() (m hostmemory.Memory, err error) {
+func (h *hostLedger) look() (m host.Memory, err error) {
 	m, err = h.now()
 	if err != nil {
 		return m, errors.Join(errors.New("ask for the host's memory"), err)

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/halox/halox/internal/hostmemory"
+	"github.com/halox/halox/internal/host"
 )
 
 // limited opens n host devices of a host that has so many bytes, of which the process holds what the test says.
@@ -16,8 +16,8 @@ func limited(t *testing.T, n int, free int64, resident *int64) []*Device {
 	t.Helper()
 	devices := hostDevices(t, n)
 	ledger := devices[0].driver.host()
-	ledger.now = func() (hostmemory.Memory, error) {
-		return hostmemory.Memory{Free: free - *resident, Total: 2 * free, Resident: *resident, Source: "a test"}, nil
+	ledger.now = func() (host.Memory, error) {
+		return host.Memory{Free: free - *resident, Total: 2 * free, Resident: *resident, Source: "a test"}, nil
 	}
 	return devices
 }
@@ -78,9 +78,9 @@ func TestHostMemoryIsGivenOnce(t *testing.T) {
 // A look at the host serves for a while, and not for more than a part of what it found.
 func TestLooksAtTheHost(t *testing.T) {
 	looks := 0
-	l := &hostLedger{now: func() (hostmemory.Memory, error) {
+	l := &hostLedger{now: func() (host.Memory, error) {
 		looks++
-		return hostmemory.Memory{Free: 1600, Total: 1600}, nil
+		return host.Memory{Free: 1600, Total: 1600}, nil
 	}}
 	check(t, l.take(16), l.take(50), l.take(40))
 	if looks != 1 {

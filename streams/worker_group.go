@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/halox/halox/internal/host"
 	"github.com/halox/halox/internal/poll"
 )
 
@@ -103,7 +104,7 @@ var (
 
 // paceOf returns how each of that many threads waits.
 func paceOf(threads int) *poll.Policy {
-	if threads < runtime.GOMAXPROCS(0) {
+	if threads < host.Threads() {
 		return &spinning
 	}
 	return &yielding

@@ -3,6 +3,7 @@ package streams
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -50,6 +51,14 @@ func TestWorkerGroupErrors(t *testing.T) {
 }
 
 func panickingWorker() { panic("no such thing") }
+
+// Threads spin only where there is a core for each, however many Go may use.
+func TestThreadsSpinByCores(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1000))
+	if paceOf(runtime.NumCPU()) == &spinning {
+		t.Errorf("%d threads spin on %[1]d cores", runtime.NumCPU())
+	}
+}
 
 // Two workers that feed a stream each pass a token back and forth.
 func TestSignalsOrderStreamsOfTwoWorkers(t *testing.T) {

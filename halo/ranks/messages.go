@@ -3,11 +3,11 @@ package ranks
 import (
 	"errors"
 	"fmt"
-	"runtime"
 	"sync/atomic"
 	"time"
 	"unsafe"
 
+	"github.com/halox/halox/internal/host"
 	"github.com/halox/halox/internal/poll"
 	"github.com/halox/halox/p2p/mpi"
 )
@@ -240,7 +240,7 @@ var (
 // those that they serve.
 func servingLoops() *poll.Policy {
 	const fewCores = 4
-	if runtime.GOMAXPROCS(0) > fewCores {
+	if host.Threads() > fewCores {
 		return &fewLoops
 	}
 	return &manyLoops

@@ -6,11 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/halox/halox/internal/host"
 	binding "github.com/halox/halox/internal/mpi"
 )
 
@@ -257,8 +257,8 @@ func (p *Processes) compare(all []introduction) error {
 func (p *Processes) spinners() int {
 	const most, coresEach = 4, 4
 	_, processes := p.Local()
-	cores := runtime.GOMAXPROCS(0) // those that a launcher has bound it to, or all
-	if all, ok := hostCores(); ok {
+	cores := host.Threads() // those that a launcher has bound it to, or all
+	if all, ok := host.Cores(); ok {
 		cores = min(cores, all/processes)
 	} else {
 		cores /= processes

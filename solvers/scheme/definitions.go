@@ -2,10 +2,10 @@ package scheme
 
 import (
 	"fmt"
-	"runtime"
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
+	"github.com/halox/halox/internal/host"
 	"github.com/halox/halox/streams"
 )
 
@@ -82,7 +82,7 @@ func Choose(s Scheme, p *halo.Placement) Scheme {
 			}
 		}
 	}
-	if p.Devices[0].HostCores || threads > runtime.GOMAXPROCS(0) {
+	if p.Devices[0].HostCores || threads > host.Threads() {
 		return TwoStream
 	}
 	return Assisted

@@ -1,9 +1,12 @@
-package hostmemory
+package host
 
 import (
 	"fmt"
+	"maps"
+	"math"
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 )
 
@@ -128,11 +131,41 @@ func TestWhatIsAvailable(t *testing.T) {
 	}
 }
 
+func TestQuota(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		files map[string]string
+		cores int
+	}{
+		{"no quota", map[string]string{"sys/fs/cgroup/a/cpu.max": "max 100000\n"}, math.MaxInt},
+		{"two cores and a half", map[string]string{"sys/fs/cgroup/a/cpu.max": "250000 100000\n"}, 2},
+		{"less than a core", map[string]string{"sys/fs/cgroup/a/cpu.max": "50000 100000\n"}, 0},
+		{"a cgroup around has less", map[string]string{
+			"sys/fs/cgroup/a/cpu.max": "400000 100000\n", "sys/fs/cgroup/cpu.max": "30000 10000\n",
+		}, 3},
+		{"version 1", map[string]string{
+			"proc/7/cgroup": "4:memory:/a\n3:cpu:/c\n0::/\n", "proc/7/mountinfo": mount1,
+			"sys/fs/cgroup/cpu/c/cpu.cfs_quota_us": "400000\n", "sys/fs/cgroup/cpu/c/cpu.cfs_period_us": "100000\n",
+			"sys/fs/cgroup/cpu/cpu.cfs_quota_us": "-1\n", "sys/fs/cgroup/cpu/cpu.cfs_period_us": "100000\n",
+		}, 4},
+	} {
+		files := map[string]string{"proc/7/cgroup": "0::/a\n", "proc/7/mountinfo": mount2}
+		maps.Copy(files, tc.files)
+		if got := machine(t, files).quota(); got != tc.cores {
+			t.Errorf("%s: %d cores, want %d", tc.name, got, tc.cores)
+		}
+	}
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1000))
+	if n := Threads(); n < 1 || n > runtime.NumCPU() {
+		t.Errorf("%d threads on %d cores", n, runtime.NumCPU())
+	}
+}
+
 // A limit that is set while the program runs counts.
 func TestLimitsAreReadAnew(t *testing.T) {
 	h := machine(t, map[string]string{"proc/7/cgroup": "0::/a\n", "proc/7/mountinfo": mount2,
 		"sys/fs/cgroup/a/memory.max": "max\n", "sys/fs/cgroup/a/memory.current": "0\n"})
-	if err := os.WriteFile(filepath.Join(h.groups[0].dir, "memory.max"), []byte("1024\n"), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(h.memory[0].dir, "memory.max"), []byte("1024\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	if m, err := h.Now(); err != nil || m.Free != kib {

@@ -1,4 +1,4 @@
-package hostmemory
+package host
 
 import (
 	"errors"
@@ -16,10 +16,11 @@ import (
 type Host struct {
 	proc   procfs.FS
 	self   procfs.Proc
-	groups []group
+	memory []group // cgroups that limit memory
+	cpu    []group // cgroups that limit the time of cores
 }
 
-// Open finds the memory cgroups of this process, of versions 1 and 2, and those around them.
+// Open finds the cgroups of this process, of versions 1 and 2, and those around them.
 func Open() (*Host, error) { return openAt("/") }
 
 // openAt is Open for files below a root.
@@ -35,8 +36,8 @@ func openAt(root string) (*Host, error) {
 	return h, h.findGroups(root)
 }
 
-// findGroups finds the cgroups, from the process's own up to where its hierarchy is mounted. A kernel
-// without cgroups has none.
+// findGroups finds the cgroups, from the process's own up to where its hierarchy is mounted. A kernel without cgroups
+// has none.
 func (h *Host) findGroups(root string) error {
 	own, err := h.self.Cgroups()
 	if errors.Is(err, os.ErrNotExist) {
@@ -51,30 +52,41 @@ func (h *Host) findGroups(root string) error {
 	}
 	for _, g := range own {
 		for _, m := range mounts {
-			version, ok := versionOf(g, m)
-			if !ok {
-				continue
-			}
+			var around []group
 			for path := below(m.Root, g.Path); ; path = filepath.Dir(path) {
-				h.groups = append(h.groups, group{version: version, name: filepath.Join(m.Root, path),
-					dir: filepath.Join(root, m.MountPoint, path)})
+				around = append(around, group{
+					version: versionOf(g), name: filepath.Join(m.Root, path),
+					dir: filepath.Join(root, m.MountPoint, path),
+				})
 				if path == "/" {
 					break
 				}
+			}
+			if shows(m, g, "memory") {
+				h.memory = append(h.memory, around...)
+			}
+			if shows(m, g, "cpu") {
+				h.cpu = append(h.cpu, around...)
 			}
 		}
 	}
 	return nil
 }
 
-// versionOf returns the version of a cgroup that a mount shows. ok is false where it shows others, or none
-// that limit memory.
-func versionOf(g procfs.Cgroup, m *procfs.MountInfo) (v *version, ok bool) {
+func versionOf(g procfs.Cgroup) *version {
 	if len(g.Controllers) == 0 {
-		return &version2, m.FSType == "cgroup2"
+		return &version2
 	}
-	_, memory := m.SuperOptions["memory"]
-	return &version1, memory && m.FSType == "cgroup" && slices.Contains(g.Controllers, "memory")
+	return &version1
+}
+
+// shows reports whether a mount shows a cgroup, and that can limit what the controller is for.
+func shows(m *procfs.MountInfo, g procfs.Cgroup, controller string) bool {
+	if versionOf(g) == &version2 {
+		return m.FSType == "cgroup2"
+	}
+	_, mounted := m.SuperOptions[controller]
+	return mounted && m.FSType == "cgroup" && slices.Contains(g.Controllers, controller)
 }
 
 // below returns a cgroup's path below what is mounted: all of it where something else is, as in a container
@@ -102,7 +114,7 @@ func (h *Host) Now() (m Memory, err error) {
 	}
 	m = Memory{Free: bytes(*info.MemAvailableBytes), Total: bytes(*info.MemTotalBytes), Resident: bytes(status.RssAnon),
 		Source: "MemAvailable of /proc/meminfo"}
-	for _, g := range h.groups {
+	for _, g := range h.memory {
 		g.lower(&m)
 	}
 	limits, err := h.self.Limits()
@@ -125,6 +137,28 @@ func (m *Memory) lower(limit, used int64, source string) {
 	}
 }
 
+// quota returns how many whole cores the quotas leave, math.MaxInt without one.
+func (h *Host) quota() int {
+	cores := math.MaxInt
+	for _, g := range h.cpu {
+		if limit, period, ok := g.share(); ok {
+			cores = min(cores, int(limit/period))
+		}
+	}
+	return cores
+}
+
+// Cores returns how many cores the host has, also those that this process may not use. ok is false where that is not
+// known.
+func Cores() (n int, ok bool) {
+	fs, err := procfs.NewDefaultFS()
+	if err != nil {
+		return 0, false
+	}
+	all, err := fs.CPUInfo()
+	return len(all), err == nil
+}
+
 func bytes(n uint64) int64 { return int64(min(n, math.MaxInt64)) }
 
 // group is one cgroup.
@@ -134,19 +168,21 @@ type group struct {
 	dir  string
 }
 
-// version is the files of a version of cgroups. Reclaimed are the fields of memory.stat that count what
-// belongs to files: the kernel drops it before it refuses memory.
+// version is the files of a version of cgroups. Reclaimed are the fields of memory.stat that count what belongs to
+// files: the kernel drops it before it refuses memory. Shares are one or two files with the quota and the period, both
+// in microseconds.
 type version struct {
 	limits    []string
 	usage     string
 	reclaimed []string
+	shares    []string
 }
 
 var (
 	version1 = version{[]string{"memory.limit_in_bytes"}, "memory.usage_in_bytes",
-		[]string{"total_inactive_file", "total_active_file"}}
+		[]string{"total_inactive_file", "total_active_file"}, []string{"cpu.cfs_quota_us", "cpu.cfs_period_us"}}
 	version2 = version{[]string{"memory.max", "memory.high"}, "memory.current",
-		[]string{"inactive_file", "active_file"}}
+		[]string{"inactive_file", "active_file"}, []string{"cpu.max"}}
 )
 
 // lower lowers what is free to what the cgroup leaves. A file that cannot be read is no limit.
@@ -166,6 +202,20 @@ func (g group) lower(m *Memory) {
 			m.Free, m.Source = free, fmt.Sprintf("%s of cgroup %s", name, g.name)
 		}
 	}
+}
+
+// share reads how much time of cores a cgroup may take in each period; ok is false without a quota.
+func (g group) share() (limit, period int64, ok bool) {
+	text := ""
+	for _, name := range g.shares {
+		more, err := os.ReadFile(filepath.Join(g.dir, name))
+		if err != nil {
+			return 0, 0, false
+		}
+		text += string(more) + " "
+	}
+	n, _ := fmt.Sscan(text, &limit, &period)
+	return limit, period, n == 2 && limit > 0 && period > 0
 }
 
 // number reads a file of one number; ok is false where it says "max".

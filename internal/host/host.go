@@ -1,6 +1,6 @@
-// Package hostmemory says how much of the host's memory a process may still take: what the kernel calls
-// available, and what the limits of its cgroups leave.
-package hostmemory
+// Package host says what a process may take of its host: memory, by what the kernel calls available and by the limits
+// of its cgroups, and cores, by its affinity and by the CPU quota of its cgroups.
+package host
 
 // Memory is the host's memory as one process sees it, in bytes.
 type Memory struct {

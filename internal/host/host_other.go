@@ -1,8 +1,11 @@
 //go:build !linux
 
-package hostmemory
+package host
 
-import "errors"
+import (
+	"errors"
+	"math"
+)
 
 // Host is where the numbers are read.
 type Host struct{}
@@ -14,3 +17,8 @@ func Open() (*Host, error) {
 
 // Now is for hosts that Open found.
 func (*Host) Now() (Memory, error) { return Memory{}, errors.New("it is not known") }
+
+func (*Host) quota() int { return math.MaxInt }
+
+// Cores is known on Linux only.
+func Cores() (n int, ok bool) { return 0, false }
