@@ -215,7 +215,7 @@ func (r Radius) check() error {
 				r.Plus)
 		}
 		if r.Minus[a] >= maxLayers || r.Plus[a] >= maxLayers {
-			return fmt.Errorf("domain: a width of %v in - and %v in + directions: less than 2^31 layers are possible",
+			return fmt.Errorf("domain: a width of %v in - and %v in + directions: must be less than 2^31 layers",
 				r.Minus, r.Plus)
 		}
 	}

@@ -157,7 +157,7 @@ const maxImbalance = 1.1
 // need.
 func AutoParts(g Grid, n int, w Radius) (Vec, error) {
 	if n < 1 || n > maxParts {
-		return Vec{}, fmt.Errorf("domain: cannot cut a grid into %d parts: 1 to %d are possible", n, maxParts)
+		return Vec{}, fmt.Errorf("domain: cannot cut a grid into %d parts: the number must be between 1 and %d", n, maxParts)
 	}
 	_, parts, ok := bestCut(g, 1, n, w)
 	switch {
@@ -182,8 +182,8 @@ func AutoParts(g Grid, n int, w Radius) (Vec, error) {
 func NestedParts(g Grid, hosts, devices int, w Radius) (outer, inner Vec, err error) {
 	if hosts < 1 || devices < 1 || int64(hosts)*int64(devices) > maxNested {
 		return outer, inner, fmt.Errorf(
-			"domain: cannot cut a grid over %d hosts of %d devices: 1 to %d parts are possible", hosts, devices,
-			maxNested)
+			"domain: cannot cut a grid over %d hosts of %d devices: the number of parts must be between 1 and %d",
+			hosts, devices, maxNested)
 	}
 	outer, inner, ok := bestCut(g, hosts, devices, w)
 	if !ok {

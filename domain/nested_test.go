@@ -57,7 +57,7 @@ func TestNestedPartsSendLeastBetweenHosts(t *testing.T) {
 			}
 		}
 		if got != least {
-			t.Errorf("%v over %d hosts of %d devices: %d points by hosts %v, devices %v; %d are possible", tc.size, tc.hosts, tc.devices, got, outer, inner, least)
+			t.Errorf("%v over %d hosts of %d devices: %d points by hosts %v, devices %v; the best has %d", tc.size, tc.hosts, tc.devices, got, outer, inner, least)
 		}
 	}
 }

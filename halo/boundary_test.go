@@ -294,7 +294,7 @@ func TestBoundaryRefusals(t *testing.T) {
 		{"a real beyond the largest", "1e+39 is no float32", single, number(1e39)},
 		{"elements that are no numbers", "4 bytes hold no numbers", bytes, number(1)},
 		{"a mirror of too much", "owns 4 layers along x and would mirror 5", wide, boundary.Condition{Kind: boundary.Neumann}},
-		{"an odd reflection of too much", "an odd reflection of 5 layers; 2 are possible", wide, boundary.Condition{Kind: boundary.Dirichlet, Odd: true}},
+		{"an odd reflection of too much", "an odd reflection of 5 layers; must be at most 2", wide, boundary.Condition{Kind: boundary.Dirichlet, Odd: true}},
 		{"a profile of whole numbers", "of elements \"int32\"", whole, boundary.Condition{Kind: boundary.Dirichlet, Profile: profile}},
 		{"a profile of many layers", "a profile of 5 layers", wide, boundary.Condition{Kind: boundary.Dirichlet, Profile: profile}},
 		{"values and a profile", "both Values and a Profile", star(3), boundary.Condition{Kind: boundary.Dirichlet, Values: []float64{1}, Profile: profile}},

@@ -114,7 +114,7 @@ func named(k streams.Kind) bool { return k.Variable != "" && os.Getenv(k.Variabl
 func (d Devices) start(ctx context.Context, k streams.Kind) (*streams.Platform, error) {
 	n, option := d.hostCount()
 	if k.HostCores && n > maxHostDevices {
-		return nil, optionError(option, "%d %ss: at most %d are possible", n, k.Noun, maxHostDevices)
+		return nil, optionError(option, "%d %ss: must be at most %d", n, k.Noun, maxHostDevices)
 	}
 	p, err := startDriver(ctx, k, n)
 	switch {

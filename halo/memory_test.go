@@ -180,5 +180,5 @@ func TestPlansBeyond64Bits(t *testing.T) {
 	if _, err := halo.NewPlan(p, set.Links, p2p.Peer, big); err != nil {
 		t.Error(err)
 	}
-	refuses(t, "four big fields", errorOf(halo.NewPlan(p, set.Links, p2p.Peer, big, big, big, big)), "up to 2^58 are possible")
+	refuses(t, "four big fields", errorOf(halo.NewPlan(p, set.Links, p2p.Peer, big, big, big, big)), "must be at most 2^58")
 }

@@ -155,7 +155,7 @@ func (p *Plan) checkSize() error {
 		}
 	}
 	if sum > maxPlanBytes {
-		return fmt.Errorf("halo: a plan for fields of %g bytes; up to 2^58 are possible", sum)
+		return fmt.Errorf("halo: a plan for fields of %g bytes; must be at most 2^58", sum)
 	}
 	return nil
 }

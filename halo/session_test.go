@@ -52,8 +52,8 @@ func TestOpenRefuses(t *testing.T) {
 	}{
 		"a negative number":       {hostDevices(-1), "Devices.Count", "-1 is negative"},
 		"no such backend":         {halo.Devices{Backend: "gpu"}, "Devices.Backend", `there is no "gpu": cuda, host, or none for either`},
-		"too many host devices":   {hostDevices(1025), "Devices.Count", "1025 host devices: at most 1024 are possible"},
-		"a host device too far":   {halo.Devices{Backend: streams.Host, IDs: []int{1024}}, "Devices.IDs", "at most 1024 are possible"},
+		"too many host devices":   {hostDevices(1025), "Devices.Count", "1025 host devices: must be at most 1024"},
+		"a host device too far":   {halo.Devices{Backend: streams.Host, IDs: []int{1024}}, "Devices.IDs", "must be at most 1024"},
 		"an id twice":             {halo.Devices{Backend: streams.Host, IDs: []int{1, 1}}, "Devices.IDs", "must be different"},
 		"a negative id":           {halo.Devices{Backend: streams.Host, IDs: []int{-1}}, "Devices.IDs", "count from 0"},
 		"another number than ids": {halo.Devices{Backend: streams.Host, Count: 3, IDs: []int{0, 1}}, "Devices.Count", "does not agree"},

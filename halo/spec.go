@@ -201,7 +201,7 @@ func (s Spec) checkElements() error {
 		return fmt.Errorf("%d components, connectivity %d", s.Components, s.Connectivity)
 	}
 	if s.SoA && s.Components > maxArrays {
-		return fmt.Errorf("%d arrays; up to %d are possible", s.Components, maxArrays)
+		return fmt.Errorf("%d arrays; must be at most %d", s.Components, maxArrays)
 	}
 	if !s.SoA && s.Components > maxPointBytes/size {
 		return fmt.Errorf("%d components of %d bytes; a point has up to %d bytes", s.Components, size,
@@ -261,7 +261,7 @@ func (s Spec) checkType() error {
 		return fmt.Errorf("an Element %s and a Type: one of them describes a value", s.Element)
 	}
 	if t.Size() == 0 || t.Extent() < 1 || t.Extent() > maxPointBytes {
-		return fmt.Errorf("values of type %v, of %d bytes over an extent of %d; an extent of 1 to %d is possible", t,
+		return fmt.Errorf("values of type %v, of %d bytes over an extent of %d; the extent must be between 1 and %d", t,
 			t.Size(), t.Extent(), int64(maxPointBytes))
 	}
 	if t.TrueLB() < t.LB() || t.TrueUB() > t.UB() {

@@ -151,7 +151,7 @@ func TestLaunchRefusals(t *testing.T) {
 		{"the device is nil", errorOf(kernels.Launch(nil, kernels.LaunchSpec[int64]{Host: func() {}}))},
 		{"the device is nil", errorOf(set.Compiler.Load(nil, kernels.Program{}))},
 		{"the compiler is nil", errorOf((*kernels.Compiler)(nil).Load(d, kernels.Program{}))},
-		{"7 boxes; 6 are possible", points(d, make([]domain.Box, 7))},
+		{"7 boxes; must be at most 6", points(d, make([]domain.Box, 7))},
 		{"needs a name and a text", functions(set.Compiler, d, kernels.Source{Name: "empty.cu"})},
 	} {
 		if c.err == nil || !strings.Contains(c.err.Error(), c.says) {

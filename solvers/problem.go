@@ -80,7 +80,7 @@ const MaxGroup = 16
 func (p *Problem) checkParts() error {
 	dims := p.Grid.Dims
 	if p.Group < 0 || p.Group > MaxGroup {
-		return fmt.Errorf("solvers: %d steps between two exchanges; 1 to %d are possible", p.Group, MaxGroup)
+		return fmt.Errorf("solvers: %d steps between two exchanges; must be between 1 and %d", p.Group, MaxGroup)
 	}
 	if len(p.Spacing) != dims || p.Stencil.Dims != dims {
 		return fmt.Errorf("solvers: a grid of %d dimensions with %d spacings and a stencil of %d",

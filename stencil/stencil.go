@@ -73,7 +73,7 @@ func (s Stencil) Radius() domain.Radius {
 // points that are different, lie in these dimensions and are not the centre.
 func (s Stencil) Check() error {
 	if s.Dims != 2 && s.Dims != 3 {
-		return fmt.Errorf("stencil: %d dimensions; 2 or 3 are possible", s.Dims)
+		return fmt.Errorf("stencil: %d dimensions; must be 2 or 3", s.Dims)
 	}
 	if !finite(s.Centre) {
 		return fmt.Errorf("stencil: the weight %v of the centre", s.Centre)

@@ -61,7 +61,7 @@ type mark struct {
 // NewTracer switches tracing on for the devices, which have none yet. Close ends it.
 func NewTracer(devices []*Device, w Window) (t *Tracer, err error) {
 	if n := w.Steps(); n < 1 || n > MaxTracedSteps {
-		return nil, fmt.Errorf("streams: a trace of %d steps; 1 to %d are possible", n, MaxTracedSteps)
+		return nil, fmt.Errorf("streams: a trace of %d steps; must be between 1 and %d", n, MaxTracedSteps)
 	}
 	made := &Tracer{}
 	defer func() {

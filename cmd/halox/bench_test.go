@@ -83,7 +83,7 @@ func TestBenchRefuses(t *testing.T) {
 		{"exchange --paths tunnel", `--paths: there is no "tunnel": take direct, peer, staged`},
 		{"exchange --points 4,0", "--points 0: want 1 to 1048576"},
 		{"exchange --devices -1", "--devices -1: want 0 or more"},
-		{"exchange --devices 2000", "2000 host devices: at most 1024 are possible"},
+		{"exchange --devices 2000", "2000 host devices: must be at most 1024"},
 		{"exchange --backend gpu", `--backend: there is no "gpu": take auto, cuda, host`},
 		{"exchange --record p.yaml", "--record p.yaml: the name must end in .json\n"},
 		{"exchange --record " + records, "cannot be written: it is a folder"},

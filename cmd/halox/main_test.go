@@ -285,7 +285,7 @@ func TestBadUseIsRefused(t *testing.T) {
 		{"devices beyond the grid, planned", []string{"plan", good, "--set", "devices.count=1024"}, []string{"devices.count: ", "into 1024 parts"}},
 		{"an exact solution that is no number", []string{"run", good, "--set", "exact=x<0.5?1:0/0"}, []string{good + ": ", "exact is NaN at point [5 0 0] after 40 steps, which is not finite"}},
 		{"an exact solution that is no number where the run ends", []string{"run", good, "--set", "stop.tolerance=1e-3", "--set", "exact=1/(t-t)"}, []string{"exact is +Inf at point [0 0 0] after "}},
-		{"too many devices for ranks", []string{"run", good, "--set", "exchange={scheme: ranks, path: direct}", "--set", "devices.count=17", "--set", "grid.size=[11,8,17]"}, []string{good + ": exchange.scheme: ranks: 17 devices; up to 16 are possible"}},
+		{"too many devices for ranks", []string{"run", good, "--set", "exchange={scheme: ranks, path: direct}", "--set", "devices.count=17", "--set", "grid.size=[11,8,17]"}, []string{good + ": exchange.scheme: ranks: 17 devices; must be at most 16"}},
 		{"no such scheme", []string{"config", "check", good, "--set", "exchange.scheme=steam"}, []string{"auto, baseline, two-stream, assisted, graph, blocked, fused, ranks or resident"}},
 		{"an empty name of a record", []string{"run", good, "--record", ""}, []string{"--record: an empty file name"}},
 		{"an empty name of a trace", []string{"run", good, "--trace="}, []string{"--trace: an empty file name"}},

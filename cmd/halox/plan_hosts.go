@@ -59,9 +59,9 @@ const (
 func (h *hostsFlags) check(config string) error {
 	switch {
 	case h.hosts < 1 || h.hosts > maxHosts:
-		return fmt.Errorf("--hosts: %d; 1 to %d are possible", h.hosts, maxHosts)
+		return fmt.Errorf("--hosts: %d; must be between 1 and %d", h.hosts, maxHosts)
 	case h.devices < 1 || h.devices > maxPerHost:
-		return fmt.Errorf("--devices-per-host: %d; 1 to %d are possible", h.devices, maxPerHost)
+		return fmt.Errorf("--devices-per-host: %d; must be between 1 and %d", h.devices, maxPerHost)
 	case len(h.networks) == 0:
 		return fmt.Errorf("--network: name one or several: %s, or files", strings.Join(forecast.Names(), ", "))
 	case len(h.measured) == 0:
@@ -92,7 +92,7 @@ func (h *hostsFlags) settle(c *configs.Run, given bool) error {
 	case n == 0:
 		return nil
 	case n > maxPerHost:
-		return fmt.Errorf("%s: %d devices a host; 1 to %d are possible", says, n, maxPerHost)
+		return fmt.Errorf("%s: %d devices per host; must be between 1 and %d", says, n, maxPerHost)
 	case given && h.devices != n:
 		return fmt.Errorf("--devices-per-host: %d; by %s of the config there are %d, of one process on each host",
 			h.devices, says, n)

@@ -103,7 +103,7 @@ func TestPlanHostsAsTheConfigCuts(t *testing.T) {
 		want       []string // how the rows of 1, 2 and 4 hosts begin; "" where there is none
 	}{
 		{"nothing is said", "--hosts 4", []string{"1 4 1 x 1 x 1 65536", "2 8 1 x 1 x 2", "4 16 1 x 2 x 2"}},
-		{"two devices a host", "--hosts 4 --set devices.count=2", []string{"1 2 1 x 1 x 1 131072", "2 4", "4 8"}},
+		{"two devices per host", "--hosts 4 --set devices.count=2", []string{"1 2 1 x 1 x 1 131072", "2 4", "4 8"}},
 		{"two that are named", "--hosts 4 --set devices.ids=[1,3]", []string{"1 2 1 x 1 x 1 131072", "2 4", "4 8"}},
 		{"and the flag says so too", "--hosts 4 --set devices.count=2 --devices-per-host 2", []string{"1 2", "2 4", "4 8"}},
 		{"a cut of all devices", "--hosts 4 --set decomposition=[2,4,1]", []string{"1 2 1 x 1 x 1", "", "4 8 1 x 4 x 1 32768"}},
@@ -134,7 +134,7 @@ func TestPlanHostsRefuses(t *testing.T) {
 		{"--network hdr200", "--network: it goes with --hosts"},
 		{"--devices-per-host 4", "--devices-per-host: it goes with --hosts"},
 		{"--hosts 0 --network hdr200" + measured, "--hosts: 0"},
-		{"--hosts 10000000 --network hdr200" + measured, "131072 are possible"},
+		{"--hosts 10000000 --network hdr200" + measured, "must be between 1 and 131072"},
 		{"--hosts 4" + measured, "--network: name one"},
 		{"--hosts 4 --network hdr200", "--measured: name records"},
 		{"--hosts 4 --network hdr200,token-ring" + measured, `no network "token-ring"`},
@@ -153,7 +153,7 @@ func TestPlanHostsRefuses(t *testing.T) {
 		{four + " --set decomposition=[1,2,3]", "must make as many subdomains for each of 4 processes, and makes 6"},
 		{four + " --set decomposition=[3,1,4] --set devices.count=2", "must make as many subdomains as there are devices of 4 processes, 8 instead of 12"},
 		{"--hosts 3 --network hdr200 --set decomposition=[3,2,1]" + measured, "a cut into [3 2 1] parts gives hosts of 2 devices, in the order of their ranks, no boxes"},
-		{"--hosts 1 --network hdr200 --set devices.count=100" + measured, "devices.count: 100 devices a host; 1 to 64 are possible"},
+		{"--hosts 1 --network hdr200 --set devices.count=100" + measured, "devices.count: 100 devices per host; must be between 1 and 64"},
 	} {
 		code, out, errs := cli(append([]string{"plan", heatSample}, strings.Fields(tc.args)...)...)
 		if code == 0 || out != "" || !strings.Contains(errs, tc.want) {

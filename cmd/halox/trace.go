@@ -35,7 +35,7 @@ func (f *traceFlags) check(flags *pflag.FlagSet) error {
 	case f.file == "" && flags.Changed("trace-skip"):
 		return errors.New("--trace-skip: name a file with --trace")
 	case f.steps < 1 || f.steps > streams.MaxTracedSteps:
-		return fmt.Errorf("--trace-steps: %d; 1 to %d are possible", f.steps, streams.MaxTracedSteps)
+		return fmt.Errorf("--trace-steps: %d; must be between 1 and %d", f.steps, streams.MaxTracedSteps)
 	case f.skip < 0:
 		return fmt.Errorf("--trace-skip: %d is negative", f.skip)
 	}

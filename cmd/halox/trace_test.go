@@ -135,7 +135,7 @@ func TestTraceFlagsThatMakeNoSense(t *testing.T) {
 		says string
 	}{
 		{"steps without a file", []string{"--trace-steps", "3"}, "--trace-steps: name a file with --trace"},
-		{"no step", []string{"--trace", "t.json", "--trace-steps", "0"}, "--trace-steps: 0; 1 to 1000 are possible"},
+		{"no step", []string{"--trace", "t.json", "--trace-steps", "0"}, "--trace-steps: 0; must be between 1 and 1000"},
 		{"too many", []string{"--trace", "t.json", "--trace-steps", "1001"}, "--trace-steps: 1001"},
 		{"a negative number", []string{"--trace", "t.json", "--trace-skip", "-1"}, "--trace-skip: -1 is negative"},
 		{"the config", []string{"--trace", good}, "is the config: name another file"},

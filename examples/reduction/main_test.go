@@ -68,7 +68,7 @@ func TestRejects(t *testing.T) {
 		"--samples 0":             "--iterations and --samples must be at least 1",
 		"--ranks -1":              "-1 ranks",
 		"--per-multiprocessor -1": "-1 a multiprocessor",
-		"--threads 48":            "48 threads a rank",
+		"--threads 48":            "48 threads per rank",
 		"--limit -1s":             "a limit of -1s is negative",
 		"--limit long":            `invalid value "long"`,
 		"more":                    `"more" is not a flag`,

@@ -220,9 +220,9 @@ func (c *Condition) check(f *halo.Field, side domain.Direction, reach Reach) err
 	case (c.moves() || c.Kind == Dirichlet && c.Odd && layers > 1) && (!real || components > 1 && !f.Spec.SoA):
 		return fail("a profile, or an odd reflection, of elements %q", f.Spec.Element)
 	case c.Kind == Dirichlet && c.Odd && layers > 2:
-		return fail("an odd reflection of %d layers; 2 are possible", layers)
+		return fail("an odd reflection of %d layers; must be at most 2", layers)
 	case c.moves() && layers > 1 && !c.Odd:
-		return fail("a profile of %d layers that is not odd; 1 is possible", layers)
+		return fail("a profile of %d layers that is not odd; must be at most 1", layers)
 	case c.moves() && reach.Connectivity > halo.Faces:
 		return fail(
 			"values that change with time: stencils must lie along the axes, and this one reads ghosts in edges")

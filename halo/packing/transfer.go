@@ -121,10 +121,10 @@ const (
 // checkFragments returns an error if a message of so many bytes would go in too many fragments.
 func (t TransferOptions) checkFragments(size int64) error {
 	if t.Ring > maxRing {
-		return fmt.Errorf("packing: a ring of %d fragments; %d are possible", t.Ring, maxRing)
+		return fmt.Errorf("packing: a ring of %d fragments; must be at most %d", t.Ring, maxRing)
 	}
 	if t.Fragment > 0 && (size-1)/t.Fragment >= maxFragments {
-		return fmt.Errorf("packing: %d bytes in fragments of %d; %d fragments are possible", size, t.Fragment,
+		return fmt.Errorf("packing: %d bytes in fragments of %d; must be at most %d fragments", size, t.Fragment,
 			maxFragments)
 	}
 	return nil

@@ -117,9 +117,9 @@ func (w *World) checkChannel(c channel, free bool) error {
 	case c.from < 0 || c.from >= w.Size() || c.to < 0 || c.to >= w.Size():
 		return wrong("rank %d to %d, of %d", c.from, c.to, w.Size())
 	case c.slots < 1 || c.slots > 1<<16 || c.slots&(c.slots-1) != 0:
-		return wrong("%d slots; a power of two up to %d is possible", c.slots, 1<<16)
+		return wrong("%d slots; must be a power of two, at most %d", c.slots, 1<<16)
 	case c.bytes < 4 || c.bytes > MaxMessage || c.bytes%4 != 0:
-		return wrong("messages of %d bytes; a multiple of 4 up to %d is possible", c.bytes, MaxMessage)
+		return wrong("messages of %d bytes; must be a multiple of 4, at most %d", c.bytes, MaxMessage)
 	}
 	if err := w.usable(free); err != nil {
 		return err

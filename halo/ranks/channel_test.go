@@ -106,9 +106,9 @@ func TestOddChannels(t *testing.T) {
 			func(r *ranks.Rank) bool { return !r.Send(made[1], message[:4]) }},
 		{"unknown channel", "received from channel 7, of which it is not that end", ranks.ErrArgument,
 			func(r *ranks.Rank) bool { return r.Receive(ranks.ChannelOf(7), message) < 0 }},
-		{"too long", "sent 68 bytes over channel 0; 0 to 64 are possible, a multiple of 4", ranks.ErrArgument,
+		{"too long", "sent 68 bytes over channel 0; must be between 0 and 64, a multiple of 4", ranks.ErrArgument,
 			func(r *ranks.Rank) bool { return !r.Send(made[0], message) }},
-		{"half a word", "sent 6 bytes over channel 0; 0 to 64 are possible, a multiple of 4", ranks.ErrArgument,
+		{"half a word", "sent 6 bytes over channel 0; must be between 0 and 64, a multiple of 4", ranks.ErrArgument,
 			func(r *ranks.Rank) bool { return !r.Send(made[0], message[:6]) }},
 	}
 	eachLink(t, 2, func(t *testing.T, s *testdevices.Set) {

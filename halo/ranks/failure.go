@@ -107,7 +107,7 @@ var texts = map[reason]string{
 	noRoom:     "for rank %[2]d to read one of %[1]d messages of channel %[3]d",
 	noProxy:    "for the proxy that serves device %[2]d; it has up to %[1]d commands",
 	noMessage:  "for message %[1]d of channel %[3]d, of rank %[2]d",
-	badMessage: "sent %[2]d bytes over channel %[3]d; 0 to %[1]d are possible, a multiple of 4",
+	badMessage: "sent %[2]d bytes over channel %[3]d; must be between 0 and %[1]d, a multiple of 4",
 	badResult:  "gave room for %[2]d where %[1]d may come",
 	badRank:    "named rank %[2]d of %[1]d",
 	badWindow:  "used window %[2]d, which does not exist",
@@ -155,7 +155,7 @@ func (f failure) text() string {
 		return fmt.Sprintf("put a packet of %d bytes at offset %d; bytes are a multiple of 4, "+
 			"and the offset and where the window begins are multiples of %d", f.came, f.detail, f.expected)
 	case badTag:
-		return fmt.Sprintf("used tag %d; 0 to %d are possible", f.came, f.expected-1)
+		return fmt.Sprintf("used tag %d; must be between 0 and %d", f.came, f.expected-1)
 	case badRange:
 		if f.where == noWindow {
 			return fmt.Sprintf("accessed %d bytes of memory of %d", f.detail, f.expected)

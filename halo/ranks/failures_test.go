@@ -62,10 +62,10 @@ var wrongCalls = []wrongCall{
 		r.PutPacket(r.w, me, 32, r.bytes[64:68], 99)
 		r.WaitPacket(r.bytes[32:], r.bytes[64:72], 99)
 	}},
-	{"tag too large", "used tag 256; 0 to 255 are possible", func(r caller) { r.Notify(0, ranks.All, ranks.Tags) }},
-	{"negative tag", "used tag -1; 0 to 255 are possible", func(r caller) { r.PutNotify(r.w, 0, 0, r.bytes[:8], -1) }},
-	{"negative tag by a warp", "used tag -7; 0 to 255 are possible", func(r caller) { r.PutNotify(r.w, 0, 0, r.bytes[:8], -7) }},
-	{"too many tags", "used tag 2147483651; 0 to 255 are possible", func(r caller) { r.WaitAny(5, 1<<31-1) }},
+	{"tag too large", "used tag 256; must be between 0 and 255", func(r caller) { r.Notify(0, ranks.All, ranks.Tags) }},
+	{"negative tag", "used tag -1; must be between 0 and 255", func(r caller) { r.PutNotify(r.w, 0, 0, r.bytes[:8], -1) }},
+	{"negative tag by a warp", "used tag -7; must be between 0 and 255", func(r caller) { r.PutNotify(r.w, 0, 0, r.bytes[:8], -7) }},
+	{"too many tags", "used tag 2147483651; must be between 0 and 255", func(r caller) { r.WaitAny(5, 1<<31-1) }},
 	{"no tags", "gave a count of 0", func(r caller) { r.WaitAny(10, 0) }},
 	{"negative count", "gave a count of -1", func(r caller) { r.WaitNotifications(3, 1<<64-1) }},
 	{"rank too large", "named rank 6 of 6", func(r caller) { r.Notify(r.Size(ranks.All), ranks.All, 1) }},

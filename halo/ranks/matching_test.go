@@ -150,9 +150,9 @@ func TestWrongMatches(t *testing.T) {
 			name, want string
 			host       func(r *ranks.Rank)
 		}{
-			{"tag too large", "used tag 256; 0 to 255 are possible", func(r *ranks.Rank) { r.WaitMatching(ranks.AnyWindow, ranks.Any, ranks.Tags, 1) }},
+			{"tag too large", "used tag 256; must be between 0 and 255", func(r *ranks.Rank) { r.WaitMatching(ranks.AnyWindow, ranks.Any, ranks.Tags, 1) }},
 			{"source too large", "named rank 4 of 4", func(r *ranks.Rank) { r.TestMatching(ranks.AnyWindow, r.Size(ranks.All), ranks.Any, 1) }},
-			{"negative tag", "used tag -1; 0 to 255 are possible", func(r *ranks.Rank) { r.WaitNotifications(ranks.Any, 1) }},
+			{"negative tag", "used tag -1; must be between 0 and 255", func(r *ranks.Rank) { r.WaitNotifications(ranks.Any, 1) }},
 			{"negative source", "named rank -2 of 4", func(r *ranks.Rank) { r.WaitMatching(ranks.AnyWindow, -2, ranks.Any, 1) }},
 			{"no window", "used window -1, which does not exist", func(r *ranks.Rank) { r.WaitMatching(none, ranks.Any, ranks.Any, 1) }},
 			{"one of no window", "used window -1, which does not exist", func(r *ranks.Rank) { r.TestOne(none, ranks.Any, ranks.Any) }},

@@ -68,7 +68,7 @@ func checkAll(devices []*streams.Device, p Program, o Options) error {
 		return err
 	}
 	if len(devices) < 1 || len(devices) > MaxDevices {
-		return fmt.Errorf("ranks: %s: %d devices; 1 to %d are possible", p.Name, len(devices), MaxDevices)
+		return fmt.Errorf("ranks: %s: %d devices; must be between 1 and %d", p.Name, len(devices), MaxDevices)
 	}
 	if slices.Contains(devices, nil) {
 		return fmt.Errorf("ranks: %s: a device is nil", p.Name)

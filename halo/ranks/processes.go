@@ -51,7 +51,7 @@ func (w *World) joinProcesses(err error) error {
 		}
 	}
 	if len(w.owners) > MaxDevices {
-		return fmt.Errorf("ranks: %s: %d devices of all processes; up to %d are possible",
+		return fmt.Errorf("ranks: %s: %d devices of all processes; must be at most %d",
 			w.program.Name, len(w.owners), MaxDevices)
 	}
 	return nil

@@ -51,7 +51,7 @@ func (p Program) check() error {
 	case p.Name == "":
 		return errors.New("ranks: the program has no name")
 	case p.Threads < 32 || p.Threads > 1024 || p.Threads%32 != 0:
-		return fmt.Errorf("ranks: %s: %d threads a rank; a multiple of 32 up to 1024 is possible", p.Name, p.Threads)
+		return fmt.Errorf("ranks: %s: %d threads per rank; must be a multiple of 32, at most 1024", p.Name, p.Threads)
 	case p.Kernel == "":
 		return fmt.Errorf("ranks: %s: Program.Kernel names no kernel", p.Name)
 	case p.Shared < 0:

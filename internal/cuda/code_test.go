@@ -58,16 +58,16 @@ func TestCheckGeometry(t *testing.T) {
 			"launch of an empty grid: 7x0x1 blocks of 1x1x1 threads"},
 		{"no threads", one, cuda.Dim3{}, 0, "launch of an empty grid: 1x1x1 blocks of 0x0x0 threads"},
 		{"too many blocks along x", cuda.Dim3{X: 1 << 31, Y: 1, Z: 1}, one, 0,
-			"launch of a grid of 2147483648x1x1 blocks: at most 2147483647x65535x65535 are possible"},
+			"launch of a grid of 2147483648x1x1 blocks: must be at most 2147483647x65535x65535"},
 		{"too many blocks along z", cuda.Dim3{X: 1, Y: 1, Z: 65536}, one, 0,
-			"launch of a grid of 1x1x65536 blocks: at most 2147483647x65535x65535 are possible"},
+			"launch of a grid of 1x1x65536 blocks: must be at most 2147483647x65535x65535"},
 		{"a block too deep", one, cuda.Dim3{X: 1, Y: 1, Z: 65}, 0,
-			"launch of blocks of 1x1x65 threads: at most 1024x1024x64 are possible"},
+			"launch of blocks of 1x1x65 threads: must be at most 1024x1024x64"},
 		{"a block too large", one, cuda.Dim3{X: 32, Y: 33, Z: 1}, 0,
-			"launch of blocks of 32x33x1 = 1056 threads: at most 1024 are possible"},
+			"launch of blocks of 32x33x1 = 1056 threads: must be at most 1024"},
 		{"a block whose size overflows 32 bits", one, cuda.Dim3{X: 1 << 31, Y: 2, Z: 1}, 0,
-			"launch of blocks of 2147483648x2x1 threads: at most 1024x1024x64 are possible"},
-		{"an argument too large", one, one, 4097, "launch with an argument of 4097 bytes: at most 4096 are possible"},
+			"launch of blocks of 2147483648x2x1 threads: must be at most 1024x1024x64"},
+		{"an argument too large", one, one, 4097, "launch with an argument of 4097 bytes: must be at most 4096"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			got := ""

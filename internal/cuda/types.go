@@ -245,16 +245,16 @@ func CheckGeometry(grid, block Dim3, argBytes int) error {
 	case grid.Count() == 0 || block.Count() == 0:
 		return fmt.Errorf("launch of an empty grid: %v blocks of %v threads", grid, block)
 	case grid.X > MaxGridX || grid.Y > MaxGridYZ || grid.Z > MaxGridYZ:
-		return fmt.Errorf("launch of a grid of %v blocks: at most %dx%dx%d are possible",
+		return fmt.Errorf("launch of a grid of %v blocks: must be at most %dx%dx%d",
 			grid, MaxGridX, MaxGridYZ, MaxGridYZ)
 	case block.X > MaxBlockThreads || block.Y > MaxBlockThreads || block.Z > MaxBlockZ:
-		return fmt.Errorf("launch of blocks of %v threads: at most %dx%dx%d are possible",
+		return fmt.Errorf("launch of blocks of %v threads: must be at most %dx%dx%d",
 			block, MaxBlockThreads, MaxBlockThreads, MaxBlockZ)
 	case block.Count() > MaxBlockThreads:
-		return fmt.Errorf("launch of blocks of %v = %d threads: at most %d are possible",
+		return fmt.Errorf("launch of blocks of %v = %d threads: must be at most %d",
 			block, block.Count(), MaxBlockThreads)
 	case argBytes > MaxArgBytes:
-		return fmt.Errorf("launch with an argument of %d bytes: at most %d are possible", argBytes, MaxArgBytes)
+		return fmt.Errorf("launch with an argument of %d bytes: must be at most %d", argBytes, MaxArgBytes)
 	}
 	return nil
 }

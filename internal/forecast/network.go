@@ -120,11 +120,11 @@ func (d description) network() (Network, error) {
 		{"bandwidth_gb_s", d.Bandwidth, 1e-6, 1e6}, {"adapters", d.Adapters, 1, 1024},
 	} {
 		if !(v.value >= v.least && v.value <= v.most) { // NaN is neither
-			return Network{}, fmt.Errorf("%s: %v; %v to %v are possible", v.key, v.value, v.least, v.most)
+			return Network{}, fmt.Errorf("%s: %v; must be between %v and %v", v.key, v.value, v.least, v.most)
 		}
 	}
 	if d.Adapters != math.Trunc(d.Adapters) {
-		return Network{}, fmt.Errorf("adapters: %v; only whole numbers are possible", d.Adapters)
+		return Network{}, fmt.Errorf("adapters: %v; must be a whole number", d.Adapters)
 	}
 	if strings.ContainsFunc(d.Name, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return Network{}, fmt.Errorf("name: %q has characters that cannot be shown", d.Name)

@@ -202,7 +202,7 @@ func (c *Comm) Allgather(ctx context.Context, limit time.Duration, b []byte) (al
 		return nil, err
 	}
 	if total > c.library.most {
-		return nil, fmt.Errorf("MPI_Iallgatherv with all ranks: at most %d bytes together are possible, got %d",
+		return nil, fmt.Errorf("MPI_Iallgatherv with all ranks: must be at most %d bytes in total, got %d",
 			c.library.most, total)
 	}
 	// The memory has the counts, the offsets, this process's piece and all pieces.

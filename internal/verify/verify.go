@@ -351,7 +351,7 @@ func (v *Verifier) ranks() (all []check) {
 		}
 	}
 	if n > ranks.MaxDevices {
-		fmt.Fprintf(v.Out, "left out: ranks of %s; up to %d are possible\n", of, ranks.MaxDevices)
+		fmt.Fprintf(v.Out, "left out: ranks of %s; must be at most %d\n", of, ranks.MaxDevices)
 		return all
 	}
 	all = append(all,

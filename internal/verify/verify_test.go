@@ -53,7 +53,7 @@ func TestMoreDevicesThanRanksTake(t *testing.T) {
 		t.Error(err)
 	}
 	for _, says := range []string{
-		"left out: scheme ranks: 17 devices; up to 16 are possible\n", "left out: ranks of all 17 devices; up to 16 are possible\n",
+		"left out: scheme ranks: 17 devices; must be at most 16\n", "left out: ranks of all 17 devices; must be at most 16\n",
 		"left out: all but the first 16 of 17 devices; ranks of more are not possible\nlitmus tests of ranks: ",
 	} {
 		if !strings.Contains(out.String(), says) {

@@ -42,7 +42,7 @@ func NewNetwork(devices []*streams.Device, neighbours [][]int, most, each, own i
 	}
 	for i, others := range neighbours {
 		if len(others) > most {
-			return nil, fmt.Errorf("flags: %d neighbours; up to %d are possible", len(others), most)
+			return nil, fmt.Errorf("flags: %d neighbours; must be at most %d", len(others), most)
 		}
 		for _, k := range others {
 			if k < 0 || k >= len(devices) || k == i || n.Place(i, k) < 0 {

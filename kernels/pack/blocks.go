@@ -88,10 +88,10 @@ func (b BlockOptions) check() error {
 	case b.Scan != AutoScan && b.Scan != Sequential && b.Scan != Parallel:
 		return fmt.Errorf("pack: unknown scan %q: it is sequential or parallel", b.Scan)
 	case b.Chunk < 0 || b.Chunk > maxChunk || b.Chunk%chunkAlignment != 0:
-		return fmt.Errorf("pack: chunks of %d bytes: multiples of %d up to %d are possible", b.Chunk, chunkAlignment,
+		return fmt.Errorf("pack: chunks of %d bytes: must be a multiple of %d, at most %d", b.Chunk, chunkAlignment,
 			maxChunk)
 	case b.Lanes < 0 || b.Lanes > launch.BlockSize || b.Lanes&(b.Lanes-1) != 0:
-		return fmt.Errorf("pack: %d threads along a block: powers of two up to %d are possible", b.Lanes,
+		return fmt.Errorf("pack: %d threads along a block: must be a power of two, at most %d", b.Lanes,
 			launch.BlockSize)
 	case b.MaxBlocks < 0:
 		return fmt.Errorf("pack: %d thread blocks", b.MaxBlocks)

@@ -347,7 +347,7 @@ func (b *BoxCopier) Strided(name string, o StridedOptions, copies ...Strided) (*
 // check returns an error unless all that is read and written lies in its memory.
 func (s Strided) check() error {
 	if s.Length < 1 || len(s.Dims) > maxDims {
-		return fmt.Errorf("pack: blocks of %d bytes over %d dimensions; up to %d are possible", s.Length, len(s.Dims),
+		return fmt.Errorf("pack: blocks of %d bytes over %d dimensions; must be at most %d", s.Length, len(s.Dims),
 			maxDims)
 	}
 	for _, side := range []struct {

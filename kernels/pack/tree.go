@@ -153,7 +153,7 @@ const (
 // check returns an error if a walk could leave the nodes or the look-aside buffer.
 func (t *Tree) check() error {
 	if len(t.Nodes) > maxTreeNodes {
-		return fmt.Errorf("%w: %d; %d are possible", ErrTreeTooLarge, len(t.Nodes), maxTreeNodes)
+		return fmt.Errorf("%w: %d; must be at most %d", ErrTreeTooLarge, len(t.Nodes), maxTreeNodes)
 	}
 	if t.Primitives < 0 || t.Size < t.Primitives || t.Primitives > 0 && len(t.Nodes) == 0 {
 		return fmt.Errorf("pack: a type tree of %d nodes with %d primitives in %d bytes", len(t.Nodes), t.Primitives,

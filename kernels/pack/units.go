@@ -208,9 +208,9 @@ type UnitOptions struct {
 func (u UnitOptions) check() error {
 	switch {
 	case !slices.Contains([]int{0, 1024, 2048, 4096}, u.Unit):
-		return fmt.Errorf("pack: units of %d bytes: 1024, 2048 or 4096 are possible", u.Unit)
+		return fmt.Errorf("pack: units of %d bytes: must be 1024, 2048 or 4096", u.Unit)
 	case u.Part < 0 || u.Part > maxUnits:
-		return fmt.Errorf("pack: parts of %d units: up to %d are possible", u.Part, maxUnits)
+		return fmt.Errorf("pack: parts of %d units: must be at most %d", u.Part, maxUnits)
 	case u.MaxBlocks < 0:
 		return fmt.Errorf("pack: %d thread blocks", u.MaxBlocks)
 	}
@@ -301,7 +301,7 @@ func endOf(to []int64, list []Block) (end int64, err error) {
 	}
 	for i, b := range list {
 		if to[i] < 0 || to[i] >= maxPacked-b.Length {
-			return 0, fmt.Errorf("pack: block %d begins at %d; 0 to %d are possible", i, to[i], int64(maxPacked))
+			return 0, fmt.Errorf("pack: block %d begins at %d; must be between 0 and %d", i, to[i], int64(maxPacked))
 		}
 		end = max(end, to[i]+b.Length)
 	}
@@ -321,7 +321,7 @@ func (t *UnitTable) measure() error {
 	}
 	t.countShorts = c.shorts
 	if t.count > most {
-		return fmt.Errorf("pack: %d units; up to %d are possible", t.count, most)
+		return fmt.Errorf("pack: %d units; must be at most %d", t.count, most)
 	}
 	return nil
 }

@@ -31,7 +31,7 @@ func newWideTiles(t *tileRanks, steps int) (*wideTiles, error) {
 func (w *wideTiles) cut() error {
 	for i, rank := range w.ranks {
 		if most := 64; len(rank.Stores) > most {
-			return fmt.Errorf("%w: rank %d has %d stores; %d are possible", ErrNoTiles, i, len(rank.Stores), most)
+			return fmt.Errorf("%w: rank %d has %d stores; must be at most %d", ErrNoTiles, i, len(rank.Stores), most)
 		}
 		r, err := w.wideRank(i)
 		if err != nil {

@@ -132,7 +132,7 @@ func checkAccesses(all []Access, dims int) error {
 		written = written || a.Write
 	}
 	if arrays > maxArrays || !written {
-		return fmt.Errorf("%d arrays, some written: %v; 1 to %d are possible, and some are written", arrays, written,
+		return fmt.Errorf("%d arrays, some written: %v; must be between 1 and %d, at least one written", arrays, written,
 			maxArrays)
 	}
 	return nil

@@ -141,7 +141,7 @@ func (p Point) check(accesses []Access) error {
 		return fail(fmt.Errorf("its name %w", err))
 	}
 	if p.Dims != 2 && p.Dims != 3 {
-		return fail(fmt.Errorf("%d dimensions; 2 or 3 are possible", p.Dims))
+		return fail(fmt.Errorf("%d dimensions; must be 2 or 3", p.Dims))
 	}
 	if err := p.checkSource(); err != nil {
 		return fail(err)
@@ -196,7 +196,7 @@ func checkParameters(t reflect.Type) error {
 		return fmt.Errorf("parameters of type %v: a struct of numbers is needed", t)
 	}
 	if t.Size() > maxParameters {
-		return fmt.Errorf("parameters of %d bytes; up to %d are possible", t.Size(), maxParameters)
+		return fmt.Errorf("parameters of %d bytes; must be at most %d", t.Size(), maxParameters)
 	}
 	return checkFields(t)
 }

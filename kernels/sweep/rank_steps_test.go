@@ -47,7 +47,7 @@ func TestTilesAreTheWholeBox(t *testing.T) {
 		largest = max(largest, b.Points())
 	}
 	if want := int64(128 * 128 * 32 / 128); largest != want {
-		t.Errorf("the largest of 132 tiles of 128 x 128 x 32 has %d points; %d are possible", largest, want)
+		t.Errorf("the largest of 132 tiles of 128 x 128 x 32 has %d points; want %d", largest, want)
 	}
 }
 

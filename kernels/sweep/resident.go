@@ -395,13 +395,13 @@ func (r *ResidentRank) kernel(p *residentPlan, all []int64) (*streams.Kernel, er
 		s.prefetch = prefetchFor(s.plan, p.threads, p.measured)
 		s.cut(s.interior, p.threads, p.blocks-blocksOf(s.slabs))
 		if terms := s.warpTerms(p.blocks - blocksOf(s.slabs)); p.measured && terms > maxWarpTerms {
-			return nil, fmt.Errorf("%w: resident steps of %v points, of which a warp would measure %d; %d are possible",
+			return nil, fmt.Errorf("%w: resident steps of %v points, of which a warp would measure %d; must be at most %d",
 				ErrImpossible, s.interior.Size(), terms, maxWarpTerms)
 		}
 	}
 	program, bytes := p.program()
 	if bytes > maxArgument {
-		return nil, fmt.Errorf("%w: resident steps of %d stages, whose argument would have %d bytes; %d are possible",
+		return nil, fmt.Errorf("%w: resident steps of %d stages, whose argument would have %d bytes; must be at most %d",
 			ErrImpossible, len(p.stages), bytes, maxArgument)
 	}
 	sweeper := g.ranks[0][0][r.rank].Sweeper

@@ -65,7 +65,7 @@ func (r StageRank) reflects() bool {
 // check returns an error unless a rank can make the stage together with those of the devices.
 func (r StageRank) check(devices []*streams.Device) error {
 	if len(r.Boundary) > maxSlabs {
-		return fmt.Errorf("sweep: a boundary region of %d boxes; %d are possible", len(r.Boundary), maxSlabs)
+		return fmt.Errorf("sweep: a boundary region of %d boxes; must be at most %d", len(r.Boundary), maxSlabs)
 	}
 	boxes := slices.Clone(r.Boundary)
 	if !r.Interior.Empty() {
@@ -79,7 +79,7 @@ func (r StageRank) check(devices []*streams.Device) error {
 	for _, b := range boxes {
 		if n := b.Points(); n >= 1<<31 && b != r.Interior || max(b.Hi[0], b.Hi[1], b.Hi[2]) >= 1<<31 {
 			return fmt.Errorf(
-				"sweep: a stage of %d points in the box %v; fewer than 2^31 are possible along an axis, "+
+				"sweep: a stage of %d points in the box %v; must be fewer than 2^31 along an axis, "+
 					"and in one of the boundary region",
 				n, b)
 		}

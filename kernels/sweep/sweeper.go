@@ -130,7 +130,7 @@ func (s *Sweeper) launch(spec streams.KernelSpec, frame int) (*Launch, error) {
 func (s *Sweeper) check(arrays Arrays, boxes []domain.Box) error {
 	fail := func(err error) error { return fmt.Errorf("sweep: point function %q: %w", s.plan.point.Name, err) }
 	if len(boxes) < 1 || len(boxes) > maxBoxes {
-		return fail(fmt.Errorf("a sweep over %d boxes; 1 to %d are possible", len(boxes), maxBoxes))
+		return fail(fmt.Errorf("a sweep over %d boxes; must be between 1 and %d", len(boxes), maxBoxes))
 	}
 	if len(arrays) != len(s.plan.accesses) {
 		return fail(fmt.Errorf("arrays of %d accesses, not of %d", len(arrays), len(s.plan.accesses)))

@@ -257,7 +257,7 @@ func checkLength(size domain.Vec) error {
 	for a, n := range size {
 		if n > maxAxis {
 			return fmt.Errorf(
-				"temporal: %w: at most %d points are possible along axis %d, not %d", ErrImpossible, maxAxis, a, n,
+				"temporal: %w: must have at most %d points along axis %d, got %d", ErrImpossible, maxAxis, a, n,
 			)
 		}
 	}

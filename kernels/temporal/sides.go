@@ -62,7 +62,7 @@ func (s *Sides) check(st stencil.Stencil) error {
 		case side < Open || side > Odd:
 			return fmt.Errorf("temporal: side %d has no kind %d", i, int(side))
 		case side == Odd && radius > 2:
-			return fmt.Errorf("temporal: an odd side of a stencil that reaches %d layers; 2 are possible", radius)
+			return fmt.Errorf("temporal: an odd side of a stencil that reaches %d layers; must be at most 2", radius)
 		}
 	}
 	return nil

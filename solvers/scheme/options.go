@@ -60,7 +60,7 @@ func (n Needs) takes(path p2p.Path) bool { return len(n.Paths) == 0 || slices.Co
 // CheckDevices returns an error if a scheme with these needs cannot take so many devices.
 func (n Needs) CheckDevices(name Scheme, devices int) error {
 	if n.MaxDevices > 0 && devices > n.MaxDevices {
-		return fmt.Errorf("%s: %d devices; up to %d are possible", name, devices, n.MaxDevices)
+		return fmt.Errorf("%s: %d devices; must be at most %d", name, devices, n.MaxDevices)
 	}
 	return nil
 }

@@ -88,7 +88,7 @@ const maxPoints = 1 << 48
 // everywhere.
 func (c stepCase) problem() (*solvers.Problem, error) {
 	if c.points() > maxPoints {
-		return nil, leftOut{fmt.Errorf("a grid of %.3g points; %.3g are possible", c.points(), float64(maxPoints))}
+		return nil, leftOut{fmt.Errorf("a grid of %.3g points; must be at most %.3g", c.points(), float64(maxPoints))}
 	}
 	grid, err := domain.NewGrid(c.size, [3]bool{})
 	if err != nil {
