@@ -25,6 +25,8 @@ type Program struct {
 	Flags func(f *flag.FlagSet) // adds flags to those of all examples
 	// Run runs the example as the flags say, prints what it did, and returns the checksum of the result.
 	Run func(ctx context.Context, s *halo.Session, out io.Writer) (sum uint32, err error)
+	// MaxDevices limits how many devices are used by default; 0 for no limit.
+	MaxDevices int
 }
 
 // Main runs the program as the flags say; the last line that it prints is the checksum.
@@ -46,6 +48,12 @@ func (p Program) Command(ctx context.Context, args []string, out io.Writer) (err
 		return err
 	}
 	session, err := halo.Open(ctx, devices)
+	if err == nil && devices.Count == 0 && p.MaxDevices > 0 && len(session.Devices) > p.MaxDevices {
+		devices.Count = p.MaxDevices
+		if err = session.Close(); err == nil {
+			session, err = halo.Open(ctx, devices)
+		}
+	}
 	if err != nil {
 		return err
 	}

@@ -97,7 +97,7 @@ func Ranks(name string, s Setup, flags func(f *flag.FlagSet), open func(s *Setup
 		f.BoolVar(&s.Verify, "verify", true, "compare the result with the reference")
 		flags(f)
 	}
-	return Program{Name: name, Flags: all, Run: func(
+	return Program{Name: name, Flags: all, MaxDevices: ranks.MaxDevices, Run: func(
 		ctx context.Context, session *halo.Session, out io.Writer,
 	) (sum uint32, err error) {
 		if s.Iterations < 1 || s.Samples < 1 {
