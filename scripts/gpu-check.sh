@@ -1,39 +1,42 @@
 #!/usr/bin/env bash
-# Checks halox on a host with GPUs, beside what `make bundle` built: first that it
-# is right, then how fast it is. Logs and records go to OUT (default: out), in one
-# archive. The last lines are a short table.
+# Checks and measures halox on a host with GPUs, from the folder that `make bundle` built. Logs and records go into one
+# archive in OUT (default: out). The last lines printed are a short table.
 #
-#   gpu-check.sh [tests] [sanitize] [table] [exchange] [packing] [links] [latency] [sweep] [performance] [examples]
-#                [turns] [ranks] [applications] [ranks-litmus] [soak] [start] [records] [networks] [passes] [counters] [seconds]
+#   gpu-check.sh [STEP...]
 #
-# Without words it does tests, sanitize, table, exchange, links, latency and sweep. Step performance is most of what
-# docs/performance.md reads; it takes some five minutes on 4 H200. Step soak makes whole steps of all kinds of
-# problems for SOAK (default: 10m) while one GPU pauses at random, and then has a GPU fail.
-# Step start measures how long commands take to start, beside a plain CUDA program.
-# Step ranks measures ranks on the device, beside NVSHMEM where its Python package is. Step applications runs the examples
-# by device ranks at the sizes of the thesis and at larger ones, on one GPU, on two and on four; step ranks does so too. Step
-# ranks-litmus runs litmus tests of ranks with random seeds for LITMUS (default: 10m).
-# Step records is exchange, packing, performance, examples, turns and networks: all that the pages say in numbers, into a folder such as
-# records/h200x2, laid out as results/h200x2. Before each part it says how long that may take. What tests, sanitize and soak found is in checks.txt beside the records.
-# Step turns measures this halox and BEFORE, an older one, in turns, into a folder beside the records such as h200x2-turns; without BEFORE this one alone, twice.
-# Step passes times all kernels of several steps in one pass on one GPU, PASSES (such as points=7/float64/norms) or all, each for PASS (default: 120) seconds at most.
-# Step counters has ncu look at the fastest kernel of each stencil, PASSES as names of halox's benchmark or those below. Step seconds makes runs of scheme
-# blocked that take some five seconds, and says what clocks and power do meanwhile.
-# Step networks runs processes with a GPU each under mpirun, over each network that carries their messages, beside one process
-# with all GPUs, and measures what messages take; it wants an MPI, two GPUs and, for one of the networks, NCCL.
-# TESTS names what step tests runs: programs, or single tests such as solvers.TestSoak (default: all programs that are in the bundle). JOBS says how many
-# at a time (default: one for each three cores), and LIMIT how many seconds one may take. It runs what they test on GPUs; BACKEND names another backend, and runs all where it is empty.
-# Tests have all their cases, which takes more than eight minutes on 4 H100; with LONG empty those that try many alike try some.
+# Steps (default: tests sanitize table exchange links latency sweep):
+#   tests         test programs, or single tests such as solvers.TestSoak, named in TESTS (default: all in the bundle)
+#   sanitize      compute-sanitizer: memcheck and racecheck of kernels of each kind
+#   table, exchange, packing, links, latency, sweep
+#                 one benchmark each, with its record
+#   performance   most of what docs/performance.md reads; about five minutes on 4 H200
+#   examples      the example programs
+#   turns         this halox and BEFORE, an older one, alternately; without BEFORE this one twice
+#   ranks         benchmarks of device ranks, with NVSHMEM if its Python package is installed, and applications
+#   applications  the examples with device ranks, at the sizes of the thesis and larger, on one, two and four GPUs
+#   ranks-litmus  litmus tests of device ranks with random seeds for LITMUS (default: 10m)
+#   soak          random steps for SOAK (default: 10m) while one GPU pauses at random, then fails
+#   start         how long commands take to start, compared with a plain CUDA program
+#   networks      one process per GPU under mpirun, over each network for messages; needs MPI and two GPUs, and NCCL for one
+#   records       exchange, packing, performance, examples, turns and networks, into a folder laid out as results/h200x2
+#   passes        kernels of several steps per pass on one GPU: PASSES (such as points=7/float64/norms) or all, each for
+#                 at most PASS (default: 120) seconds
+#   counters      ncu on the fastest kernel of each stencil, or on PASSES
+#   seconds       runs of scheme blocked of about five seconds, with the clocks and power during them
+#
+# For step tests: JOBS is how many programs run at a time (default: one per three cores), LIMIT the seconds that one may
+# take, BACKEND another backend than cuda, or empty for all. With LONG empty, tests with many similar cases try some of
+# them; the default tries all and takes more than eight minutes on 4 H100.
 set -u
 bundle=$(cd "$(dirname "$0")" && pwd)
 mkdir -p "${OUT:-out}"
 archives=$(cd "${OUT:-out}" && pwd)/gpu-check
 archive=$archives.tar.gz n=1
-while [ -e "$archive" ]; do archive=$archives-$((++n)).tar.gz; done # those of runs before stay
-# All runs in a folder of its own, so that no record names a path of this host.
+while [ -e "$archive" ]; do archive=$archives-$((++n)).tar.gz; done # keeps earlier archives
+# Everything runs in a temporary folder, so that no record names a path of this host.
 work=$(mktemp -d)
 trap 'found; cd "$bundle"; tar -C "$work" -czf "$archive" .; rm -rf "$work"' EXIT
-# A signal ends what runs at once, and keeps what there is.
+# A signal ends the running step at once; results so far are kept.
 ended() { kill $(jobs -p) 2>/dev/null; wait; exit 143; }
 trap ended INT TERM HUP
 cp "$bundle/heat3d.yaml" "$work" && cd "$work" || exit 1

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# skipped.sh LOG: names the tests that were skipped in the output of go test -v, a package
-# each, and why.
+# skipped.sh LOG: lists the skipped tests in the output of go test -v by package, with the reason.
 awk '
 	/^=== (RUN|NAME|CONT|PAUSE) / { now = $3 }
 	/^ +[^ ]+\.go:[0-9]+: / { line = $0; sub(/^ +/, "", line); said[now] = line }
