@@ -12,6 +12,8 @@ import (
 	"fmt"
 	"strings"
 	"unsafe"
+
+	"github.com/halox/halox/internal/dl"
 )
 
 // DefaultLibrary is the name under which a driver installs its library.
@@ -42,6 +44,9 @@ func Open(path string) (*Driver, error) {
 }
 
 func load(path string) (*Driver, error) {
+	if err := dl.Check(path); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrNoLibrary, err)
+	}
 	name := C.CString(path)
 	defer C.free(unsafe.Pointer(name))
 	why := make([]C.char, 4096)

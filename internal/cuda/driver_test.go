@@ -4,6 +4,7 @@ package cuda_test
 
 import (
 	"errors"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -16,6 +17,17 @@ func TestOpenWithoutALibrary(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "libcuda.so.1")
 	_, err := cuda.Open(path)
 	if !errors.Is(err, cuda.ErrNoDriver) || errors.Is(err, cuda.CodeNoDevice) || !strings.Contains(err.Error(), path) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// The loader would crash on a library that is cut off.
+func TestOpenOfALibraryThatIsCutOff(t *testing.T) {
+	path := cudafake.Build(t)
+	whole := must(os.ReadFile(path))(t)
+	cut := filepath.Join(t.TempDir(), "libcuda.so.1")
+	ok(t, os.WriteFile(cut, whole[:len(whole)/2], 0o600))
+	if _, err := cuda.Open(cut); !errors.Is(err, cuda.ErrNoLibrary) || !strings.Contains(err.Error(), "is cut off") {
 		t.Errorf("got %v", err)
 	}
 }

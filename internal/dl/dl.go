@@ -2,13 +2,66 @@
 // amd64 and arm64 without cgo by purego. Elsewhere Open returns [ErrUnsupported].
 package dl
 
-import "errors"
+import (
+	"bytes"
+	"debug/elf"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+)
 
 // ErrUnsupported says that this build cannot open libraries.
 var ErrUnsupported = errors.New("dynamic libraries need Linux on amd64 or arm64")
 
 // Library is an open library. It is never closed.
 type Library uintptr
+
+// Open opens a library; path "" is the program with everything that is global in it. See Check for files that are cut
+// off.
+func Open(path string, flags int) (Library, error) {
+	if err := Check(path); err != nil {
+		return 0, err
+	}
+	return open(path, flags)
+}
+
+// Check returns an error if the file at a path is an ELF library that is cut off: the system's loader would read beyond
+// its end, and the process be killed. It accepts everything else, which the loader rejects with an error if it is not a
+// library, and names without a slash, which the loader searches for.
+func Check(path string) error {
+	if !strings.Contains(path, "/") {
+		return nil
+	}
+	info, err := os.Stat(path)
+	if err != nil || !info.Mode().IsRegular() {
+		return nil
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	magic := make([]byte, len(elf.ELFMAG))
+	if _, err := f.ReadAt(magic, 0); err != nil || !bytes.Equal(magic, []byte(elf.ELFMAG)) {
+		return nil
+	}
+	size := uint64(info.Size())
+	library, err := elf.NewFile(f)
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return fmt.Errorf("%s is cut off: its headers reach beyond its %d bytes", path, size)
+	}
+	if err != nil {
+		return nil
+	}
+	for _, p := range library.Progs {
+		if p.Off > size || p.Filesz > size-p.Off {
+			return fmt.Errorf("%s is cut off: it has %d bytes, and a segment of %d begins at %d", path, size, p.Filesz, p.Off)
+		}
+	}
+	return nil
+}
 
 // Args are the arguments of a call: integers, and addresses of memory that Go's collector does not know. A function
 // ignores those that it does not take.

@@ -21,8 +21,7 @@ const (
 	Loaded = C.RTLD_NOLOAD // only if the process has it already
 )
 
-// Open opens a library; path "" is the program with everything that is global in it.
-func Open(path string, flags int) (Library, error) {
+func open(path string, flags int) (Library, error) {
 	runtime.LockOSThread() // the loader keeps its error message per thread
 	defer runtime.UnlockOSThread()
 	name := C.CString(path)

@@ -5,8 +5,7 @@ package dl
 // How a library is opened.
 const Now, Global, Loaded = 0, 0, 0
 
-// Open returns ErrUnsupported.
-func Open(string, int) (Library, error) { return 0, ErrUnsupported }
+func open(string, int) (Library, error) { return 0, ErrUnsupported }
 
 // Symbol returns 0.
 func (Library) Symbol(string) uintptr { return 0 }

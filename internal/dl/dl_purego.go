@@ -11,8 +11,7 @@ const (
 	Loaded = 4 // RTLD_NOLOAD of Linux: only if the process has it already
 )
 
-// Open opens a library; path "" is the program with everything that is global in it.
-func Open(path string, flags int) (Library, error) {
+func open(path string, flags int) (Library, error) {
 	handle, err := purego.Dlopen(path, flags)
 	return Library(handle), err
 }

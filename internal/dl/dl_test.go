@@ -2,7 +2,11 @@ package dl_test
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/halox/halox/internal/dl"
@@ -29,5 +33,40 @@ func TestCall(t *testing.T) {
 	}
 	if _, err := dl.Open("/nowhere/lib.so", dl.Now); err == nil || errors.Is(err, dl.ErrUnsupported) {
 		t.Errorf("a library that does not exist: %v", err)
+	}
+}
+
+// A library that is cut off is an error, and does not end the process.
+func TestLibrariesThatAreCutOff(t *testing.T) {
+	if _, err := dl.Open("libc.so.6", dl.Now); err != nil {
+		t.Skip("SKIPPED: ", err)
+	}
+	maps, err := os.ReadFile("/proc/self/maps")
+	path := regexp.MustCompile(`/\S*/libc[.]so\S*`).Find(maps)
+	if err != nil || path == nil {
+		t.Skip("SKIPPED: nothing says where libc is: ", err)
+	}
+	whole, err := os.ReadFile(string(path))
+	if err != nil || dl.Check(string(path)) != nil {
+		t.Fatal(err, dl.Check(string(path)))
+	}
+	for name, c := range map[string]struct {
+		bytes []byte
+		says  string
+	}{
+		"headers alone":    {whole[:4096], "is cut off"},
+		"half":             {whole[:len(whole)/2], "is cut off"},
+		"all but one byte": {whole[:len(whole)-1], "is cut off"},
+		"half a header":    {whole[:32], "is cut off"},
+		"empty":            {nil, "too short"},
+		"not a library":    {[]byte("not a library, but as long as the header of one is, or a little longer"), "invalid ELF"},
+	} {
+		file := filepath.Join(t.TempDir(), "lib.so")
+		if err := os.WriteFile(file, c.bytes, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := dl.Open(file, dl.Now); err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: got %v, want an error with %q", name, err, c.says)
+		}
 	}
 }

@@ -12,6 +12,8 @@ import (
 	"fmt"
 	"path/filepath"
 	"unsafe"
+
+	"github.com/halox/halox/internal/dl"
 )
 
 const supported = true
@@ -25,6 +27,9 @@ type Compiler struct {
 
 // Open loads the library at path, which [Find] gives.
 func Open(path string) (*Compiler, error) {
+	if err := dl.Check(path); err != nil {
+		return nil, fmt.Errorf("load NVRTC: %w", err)
+	}
 	name := C.CString(path)
 	defer C.free(unsafe.Pointer(name))
 	why := make([]C.char, 4096)
@@ -52,6 +57,9 @@ func (c *Compiler) loadBuiltins() {
 
 // loads reports whether the loader can load a library, and leaves it loaded.
 func loads(name string) bool {
+	if dl.Check(name) != nil {
+		return false
+	}
 	cname := C.CString(name)
 	defer C.free(unsafe.Pointer(cname))
 	return C.halox_nvrtc_load(cname) != 0

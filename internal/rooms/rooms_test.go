@@ -19,8 +19,8 @@ const module = "github.com/halox/halox/"
 var may = map[string][]string{
 	"domain":                        {},
 	"stencil":                       {"domain"},
-	"internal/cuda":                 {},
-	"internal/nvrtc":                {},
+	"internal/cuda":                 {"internal/dl"},
+	"internal/nvrtc":                {"internal/dl"},
 	"internal/dl":                   {},
 	"internal/mpi":                  {"internal/dl", "internal/poll"},
 	"internal/nccl":                 {"internal/dl"},
