@@ -4,13 +4,17 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/pelletier/go-toml/v2"
+	"go.yaml.in/yaml/v3"
 
 	"github.com/halox/halox/configs"
 )
@@ -112,7 +116,8 @@ func TestProblemsCanBeTakenApart(t *testing.T) {
 	}
 }
 
-func FuzzLoad(f *testing.F) {
+// addConfigs adds all configs of the package to the seeds, and whether they are TOML.
+func addConfigs(f *testing.F) {
 	for _, pattern := range []string{"testdata/*.yaml", "testdata/*.toml", "*.yaml"} {
 		files, _ := filepath.Glob(pattern)
 		for _, file := range files {
@@ -123,6 +128,10 @@ func FuzzLoad(f *testing.F) {
 			f.Add(data, filepath.Ext(file) == ".toml")
 		}
 	}
+}
+
+func FuzzLoad(f *testing.F) {
+	addConfigs(f)
 	f.Add([]byte("a: &a [*a]"), false)
 	f.Add([]byte("\xff\xfes\x00"), false)
 	f.Add([]byte(strings.Repeat("[", 20000)), false)
@@ -140,4 +149,68 @@ func FuzzLoad(f *testing.F) {
 			t.Errorf("time step %v", run.TimeStep())
 		}
 	})
+}
+
+// The same tree as TOML and as YAML has the same run, or the same problems up to their lines.
+func FuzzTOMLAgainstYAML(f *testing.F) {
+	addConfigs(f)
+	f.Add([]byte("solver='heat'\ngrid.size=[8.0, 1_0]\nheat.dt=+1e-3\n[output]\nfield=1979-05-27\npicture=''"), true)
+	f.Add([]byte("{solver: heat, grid: {size: [0o10, 0x8]}, initial: yes, heat.dt: 1979-05-27, Stop: {a: ['', .inf]}}"), false)
+	f.Fuzz(func(t *testing.T, data []byte, isTOML bool) {
+		var node yaml.Node
+		var tree map[string]any
+		var err error
+		from, to := "c.yaml", "c.toml"
+		var other []byte
+		if isTOML {
+			from, to = to, from
+			err = toml.Unmarshal(data, &tree)
+			other, _ = yaml.Marshal(tree)
+		} else if yaml.Unmarshal(data, &node) != nil || !inTOML(&node) {
+			return
+		} else if err = node.Decode(&tree); err == nil {
+			other, err = toml.Marshal(tree)
+		}
+		if err != nil || len(tree) == 0 {
+			return
+		}
+		first, wrong1 := configs.Parse(from, data, configs.Options{})
+		if of := fmt.Sprint(wrong1); strings.Contains(of, ": not YAML") || strings.Contains(of, "must be one document") {
+			return // yaml.Unmarshal reads the first document alone
+		}
+		second, wrong2 := configs.Parse(to, other, configs.Options{})
+		if diff := cmp.Diff(first, second); diff != "" || !slices.Equal(reasons(wrong1), reasons(wrong2)) {
+			t.Errorf("%s\nof %s\n%s\n%v\nof %s\n%s\n%v", diff, from, data, wrong1, to, other, wrong2)
+		}
+	})
+}
+
+var octal = regexp.MustCompile(`^[-+]?0[0-9_]`)
+
+// inTOML reports whether TOML can hold a tree: it has no null, aliases, tags, numbers like 010, and keys other than
+// texts.
+func inTOML(n *yaml.Node) bool {
+	for i, item := range n.Content {
+		if n.Kind == yaml.MappingNode && i%2 == 0 && item.ShortTag() != "!!str" || !inTOML(item) {
+			return false
+		}
+	}
+	return n.Kind != yaml.AliasNode && !octal.MatchString(n.Value) && n.ShortTag() != "!!null" && n.Style&yaml.TaggedStyle == 0
+}
+
+// reasons returns problems without files, lines and values, which each form writes in its own way; nothing of those
+// that are too many to report.
+func reasons(err error) (all []string) {
+	var problems configs.Problems
+	if errors.As(err, &problems); len(problems) > 20 {
+		return nil
+	}
+	for _, p := range problems {
+		if strings.HasPrefix(p.Reason, "must be given once") {
+			return []string{"a key twice"} // which of them is read depends on their order
+		}
+		all = append(all, p.Key+": "+p.Reason)
+	}
+	slices.Sort(all)
+	return all
 }

@@ -148,7 +148,9 @@ func TestUnreadableFiles(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
 		{"not UTF-8", "solver: \xff", "test.yaml: must be UTF-8 text"},
 		{"too large", strings.Repeat("#", 2<<20), "test.yaml: must have at most 1048576 bytes"},
-		{"many keys", "solver: laplace\n" + manyKeys(20000), "must have at most 10000 keys"},
+		{"many keys", "solver: laplace\n" + manyKeys(20000), "test.yaml:10001: must have at most 10000 keys and items"},
+		{"many items", "a: [" + strings.Repeat("1, ", 300000) + "]", "test.yaml:1: must have at most 10000 keys and items"},
+		{"many levels", "a: " + strings.Repeat("[", 33) + strings.Repeat("]", 33), "test.yaml:1: must have at most 32 levels"},
 		{"many problems", manyKeys(30), "test.yaml: has 12 more problems"},
 		{"too deep", strings.Repeat("[", 20000), "exceeded max depth of 10000"},
 		{"control characters", "solver: \x01", "test.yaml: not YAML: control characters are not allowed"},
@@ -235,8 +237,17 @@ func TestTOMLIsReadAsYAML(t *testing.T) {
 			}
 		})
 	}
-	for text, says := range map[string]string{
-		"solver = 'heat'\nsolver = 'heat'": "c.toml:2: not TOML: key solver is already defined", "[grid]\nsize = [8, 8\n": "c.toml:2: not TOML: ", "[stop]\n[stop]": "c.toml:2: not TOML: table stop already exists",
+	deep := strings.Repeat("a.", 3000) + "a"
+	for text, says := range map[string]string{ // toml.Unmarshal takes minutes for some of these
+		"solver = 'heat'\nsolver = 'heat'": "c.toml:2: not TOML: key solver is already defined",
+		"[grid]\nsize = [8, 8\n":           "c.toml:2: not TOML: ",
+		"[stop]\n[stop]":                   "c.toml:2: not TOML: table stop already exists",
+		deep + " = 1":                      "c.toml:1: must have at most 32 levels",
+		"\n[" + deep + "]\nb = 1":          "c.toml:2: must have at most 32 levels",
+		"a = " + strings.Repeat("{a = ", 3000) + "1" + strings.Repeat("}", 3000): "c.toml:1: must have at most 32 levels",
+		"a = " + strings.Repeat("[", 500000):                                     "c.toml:1: not TOML: ",
+		strings.ReplaceAll(manyKeys(50000), ":", " ="):                           "c.toml:10001: must have at most 10000 keys",
+		"a = {" + strings.Repeat("b.c = 1, ", 5000) + "d = 1}":                   "c.toml:1: must have at most 10000 keys",
 	} {
 		if _, err := configs.Parse("c.toml", []byte(text), configs.Options{}); err == nil ||
 			!strings.Contains(err.Error(), says) {

@@ -20,8 +20,9 @@ import (
 
 // Limits of a file. Above them it is not a config.
 const (
-	maxFile = 1 << 20 // bytes
-	maxKeys = 10000
+	maxFile  = 1 << 20 // bytes
+	maxKeys  = 10000   // keys, and items of lists, in all
+	maxDepth = 32      // sections and lists in each other
 )
 
 // parseFile returns the mapping at the top of a file; an empty one for an empty file.
@@ -40,6 +41,10 @@ func parseFile(file string, data []byte) (*yaml.Node, error) {
 // parseTOML returns TOML as the nodes of the same config in YAML, with the lines of keys.
 func parseTOML(data []byte) (*yaml.Node, error) {
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
+	lines, err := tomlLines(data)
+	if err != nil {
+		return nil, err
+	}
 	var all map[string]any
 	var wrong *toml.DecodeError
 	switch err := toml.Unmarshal(data, &all); {
@@ -53,45 +58,113 @@ func parseTOML(data []byte) (*yaml.Node, error) {
 	if err := root.Encode(all); err != nil {
 		return nil, err
 	}
-	setLines(&root, "", tomlLines(data))
+	setLines(&root, "", lines)
 	return &root, nil
 }
 
-// tomlLines returns the line of each key of a TOML file, by its path. Keys in braces lie where the braces begin.
-func tomlLines(data []byte) map[string]int {
-	lines, table := map[string]int{}, ""
+// tomlLines returns the line of each key of a TOML file, by its path, with zeros between the names. Keys in braces lie where the braces begin. It
+// returns an error for what exceeds the limits, for which toml.Unmarshal takes minutes; other errors are left to that.
+func tomlLines(data []byte) (map[string]int, error) {
+	lines, table, inTable := map[string]int{}, "", 0
 	var parser unstable.Parser
 	parser.Reset(data)
+	var s size
 	line, counted := 1, 0
 	for parser.NextExpression() {
 		e := parser.Expression()
-		path := table
+		path, depth := table, inTable
 		if e.Kind != unstable.KeyValue {
-			path = ""
+			path, depth = "", 0
 		}
-		for part := e.Key(); part.Next(); {
+		for part := e.Key(); part.Next(); depth++ {
 			at := int(part.Node().Raw.Offset)
 			line, counted = line+bytes.Count(data[counted:at], []byte("\n")), at
-			path = join(path, string(part.Node().Data))
+			if err := s.add(depth, line); err != nil {
+				return nil, err
+			}
+			path += "\x00" + string(part.Node().Data)
 			if _, known := lines[path]; !known {
 				lines[path] = line
 			}
 		}
 		if e.Kind != unstable.KeyValue {
-			table = path
+			table, inTable = path, depth
+		} else if err := s.addTOML(e.Value(), depth, line); err != nil {
+			return nil, err
 		}
 	}
-	return lines
+	return lines, nil
 }
 
-// setLines gives the keys and values of a mapping their lines, or that of the section.
-func setLines(n *yaml.Node, path string, lines map[string]int) {
-	for i := 0; i+1 < len(n.Content) && n.Kind == yaml.MappingNode; i += 2 {
-		name, value := n.Content[i], n.Content[i+1]
-		name.Line = cmp.Or(lines[join(path, name.Value)], n.Line)
-		value.Line = name.Line
-		setLines(value, join(path, name.Value), lines)
+// A size counts the keys and items of a file, of all its levels.
+type size int
+
+// add counts one that lies in depth others.
+func (s *size) add(depth, line int) error {
+	switch *s++; {
+	case *s > maxKeys:
+		return &syntaxError{line, fmt.Sprintf("must have at most %d keys and items", maxKeys)}
+	case depth >= maxDepth:
+		return &syntaxError{line, fmt.Sprintf("must have at most %d levels", maxDepth)}
 	}
+	return nil
+}
+
+// addTOML counts what a value holds.
+func (s *size) addTOML(value *unstable.Node, depth, line int) error {
+	if value.Kind != unstable.Array && value.Kind != unstable.InlineTable {
+		return nil
+	}
+	for items := value.Children(); items.Next(); {
+		item, within := items.Node(), depth
+		if item.Kind == unstable.KeyValue {
+			for part := item.Key(); part.Next(); within++ {
+				if err := s.add(within, line); err != nil {
+					return err
+				}
+			}
+			item = item.Value()
+		} else if err := s.add(within, line); err != nil {
+			return err
+		} else {
+			within++
+		}
+		if err := s.addTOML(item, within, line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addYAML counts what a node holds.
+func (s *size) addYAML(n *yaml.Node, depth int) error {
+	for i, item := range n.Content {
+		if n.Kind != yaml.MappingNode || i%2 == 0 {
+			if err := s.add(depth, item.Line); err != nil {
+				return err
+			}
+		}
+		if err := s.addYAML(item, depth+1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// setLines gives the keys and values of a mapping their lines, or that of the section, and puts them in that order.
+func setLines(n *yaml.Node, path string, lines map[string]int) {
+	if n.Kind != yaml.MappingNode {
+		return
+	}
+	for pair := range slices.Chunk(n.Content, 2) {
+		below := path + "\x00" + pair[0].Value
+		pair[0].Line = cmp.Or(lines[below], n.Line)
+		pair[1].Line = pair[0].Line
+		setLines(pair[1], below, lines)
+	}
+	pairs := slices.Collect(slices.Chunk(slices.Clone(n.Content), 2))
+	slices.SortStableFunc(pairs, func(a, b []*yaml.Node) int { return cmp.Compare(a[0].Line, b[0].Line) })
+	n.Content = slices.Concat(pairs...)
 }
 
 // A syntaxError says where a text is not what its format allows.
@@ -123,7 +196,7 @@ func parseYAML(data []byte) (root *yaml.Node, err error) {
 	case !errors.Is(err, io.EOF):
 		return nil, yamlError(err)
 	}
-	return doc.Content[0], nil
+	return doc.Content[0], new(size).addYAML(doc.Content[0], 0)
 }
 
 var (
@@ -185,9 +258,6 @@ func (c *collector) section(path string, n *yaml.Node) {
 		return
 	case n.Kind != yaml.MappingNode:
 		c.problems.add(c.at(n), path, n, "must have keys with values, of %s", namesBelow(path))
-		return
-	case len(n.Content) > 2*maxKeys:
-		c.problems.add(c.at(n), path, nil, "must have at most %d keys", maxKeys)
 		return
 	}
 	for i := 0; i+1 < len(n.Content); i += 2 {
@@ -434,6 +504,9 @@ func unknown(path string) string {
 func nearest(word string, candidates []string) string {
 	best, meant := min(3, 1+len(word)/2), ""
 	for _, c := range candidates {
+		if max(len(c)-len(word), len(word)-len(c)) >= best {
+			continue
+		}
 		if d := distance(strings.ToLower(word), strings.ToLower(c)); d < best {
 			best, meant = d, c
 		}
