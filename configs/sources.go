@@ -62,8 +62,9 @@ func parseTOML(data []byte) (*yaml.Node, error) {
 	return &root, nil
 }
 
-// tomlLines returns the line of each key of a TOML file, by its path, with zeros between the names. Keys in braces lie where the braces begin. It
-// returns an error for what exceeds the limits, for which toml.Unmarshal takes minutes; other errors are left to that.
+// tomlLines returns the line of each key of a TOML file, by its path, with zeros between the names. Keys in braces lie
+// where the braces begin. It returns an error for what exceeds the limits, for which toml.Unmarshal takes minutes;
+// other errors are left to that.
 func tomlLines(data []byte) (map[string]int, error) {
 	lines, table, inTable := map[string]int{}, "", 0
 	var parser unstable.Parser

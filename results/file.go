@@ -36,10 +36,10 @@ func badJSON(data []byte) error {
 	return fmt.Errorf("no JSON, from byte %d: %w", syntax.Offset, err)
 }
 
-// Write puts the record into the file at path as JSON, a row a line, whole or not at all. If path is a symbolic link, the
-// file that it leads to is written; a file that is there is replaced and keeps its mode; a folder, a device, a pipe or a
-// socket is an error. Floats are written with the fewest digits that give the same float64 back. A kind or a metric that
-// this halox doesn't know is an error.
+// Write puts the record into the file at path as JSON, one row per line, whole or not at all. If path is a symbolic
+// link, the file that it leads to is written; a file that is there is replaced and keeps its mode; a folder, a device, a
+// pipe or a socket is an error. Floats are written with the fewest digits that give the same float64 back. A kind or a
+// metric that this halox does not know is an error.
 func (r *Record) Write(path string) error {
 	data, err := r.encode()
 	if err == nil {
@@ -102,7 +102,8 @@ func (r *Record) check() error {
 
 // Read returns the record in the file at path. Its Settings are made of maps, slices and [json.Number], so that no
 // digit is lost. In all texts question marks replace characters that cannot be printed. It is an error if the file is
-// not a record, has another schema version than this package writes, is longer than 256 MiB, or is not a regular file.
+// not a record, has another schema version than this package writes, is longer than 256 MiB, has more than 256 labels
+// or metrics, or is not a regular file.
 func Read(path string) (*Record, error) {
 	data, err := files.Read(path, mostRecord)
 	if err != nil {
@@ -110,7 +111,7 @@ func Read(path string) (*Record, error) {
 	}
 	record, err := decodeRecord(data)
 	if err != nil {
-		return nil, fmt.Errorf("results: read record %s: %w", path, err)
+		return nil, fmt.Errorf("results: read record %s: %s", path, wording.Short(err.Error()))
 	}
 	return record, nil
 }
@@ -155,7 +156,30 @@ func decodeRecord(data []byte) (*Record, error) {
 	if record.Kind == "" {
 		return nil, errors.New(`not a halox record: it has no "kind"`)
 	}
+	if err := record.checkNames(); err != nil {
+		return nil, err
+	}
 	return record, nil
+}
+
+// maxNames is how many labels, and metrics with their units, the rows of a record may have: tables have a column each.
+const maxNames = 256
+
+// checkNames returns an error for rows that have too many.
+func (r *Record) checkNames() error {
+	names := map[any]bool{}
+	for i, row := range r.Rows {
+		for _, l := range row.Labels {
+			names[l.Name] = true
+		}
+		for _, v := range row.Values {
+			names[[2]string{string(v.Metric), v.Unit}] = true
+		}
+		if len(names) > maxNames || len(row.Labels) > maxNames || len(row.Values) > maxNames {
+			return fmt.Errorf("its rows have more than %d labels and metrics in row %d", maxNames, i+1)
+		}
+	}
+	return nil
 }
 
 // A Source is a record with the name by which people tell it from others.

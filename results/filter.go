@@ -104,7 +104,7 @@ func have(all []Source, what, name string, of func(Row) (names []string, has boo
 			}
 		}
 	}
-	return fmt.Errorf("no row has the %s %q; there are %s", what, name, wording.OrDash(strings.Join(known, ", ")))
+	return fmt.Errorf("no row has the %s %q; there are %s", what, name, wording.List(known))
 }
 
 // only returns the row with the values of the metrics alone, in their order; with all where

@@ -2,10 +2,12 @@ package results_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 	"unicode"
@@ -81,7 +83,11 @@ func finishedRun() *results.Run {
 func TestRecordFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "not", "yet", "there", "record.json")
 	check(t, finished().Write(path))
-	golden(t, "record.json", string(resultstest.ReadFile(t, path)))
+	text := string(resultstest.ReadFile(t, path))
+	golden(t, "record.json", text)
+	marked := filepath.Join(t.TempDir(), "marked.json") // as Windows editors save it
+	check(t, os.WriteFile(marked, []byte("\ufeff"+text), 0o644))
+	check(t, readRecord(marked))
 	if names := resultstest.Files(t, filepath.Dir(path)); len(names) != 1 {
 		t.Errorf("the folder holds %v, want the record alone", names)
 	}
@@ -216,16 +222,31 @@ func TestReadRefuses(t *testing.T) {
 		{"a label that is a list", `{"schema": 2, "kind": "pack", "rows": [{"labels": {"a": [1]}, "values": {}}]}`, `label "a" is [1], want a string or a number`},
 		{"a value that is a number", `{"schema": 2, "kind": "pack", "rows": [{"labels": {}, "values": {"time": 3}}]}`, `value "time"`},
 		{"a value without a unit", `{"schema": 2, "kind": "pack", "rows": [{"labels": {}, "values": {"time": {"value": 3}}}]}`, `value "time": it has no unit`},
+		{"many labels", `{"schema": 2, "kind": "pack", "rows": [` + manyRows(`{"labels": {"a%d": 1}, "values": {}}`) + `]}`, "its rows have more than 256 labels and metrics in row 257"},
+		{"many units", `{"schema": 2, "kind": "pack", "rows": [` + manyRows(`{"labels": {}, "values": {"time": {"unit": "%d", "value": 1}}}`) + `]}`, "more than 256 labels and metrics"},
+		{"a long value", `{"schema": 2, "kind": "pack", "rows": [{"labels": {"a": ["` + strings.Repeat("x", 1e6) + `"]}, "values": {}}]}`, strings.Repeat("x", 150)},
 		{"a value of nothing", `{"schema": 2, "kind": "pack", "rows": [{"labels": {}, "values": {"time": {"unit": "us"}}}]}`, "neither a value nor a median"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			path := filepath.Join(dir, "record.json")
 			check(t, os.WriteFile(path, []byte(tc.content), 0o644))
-			resultstest.WantError(t, readRecord(path), path, tc.want)
+			err := readRecord(path)
+			if resultstest.WantError(t, err, path, tc.want); len(err.Error()) > len(path)+300 {
+				t.Errorf("%d characters", len(err.Error()))
+			}
 		})
 	}
 	missing := filepath.Join(dir, "missing.json")
 	resultstest.WantError(t, readRecord(missing), missing, "no such file")
+}
+
+// manyRows returns 300 rows of a form with a number.
+func manyRows(form string) string {
+	rows := make([]string, 300)
+	for i := range rows {
+		rows[i] = fmt.Sprintf(form, i)
+	}
+	return strings.Join(rows, ",")
 }
 
 func TestWriteFailureKeepsTheOldRecord(t *testing.T) {

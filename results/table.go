@@ -144,7 +144,7 @@ func (t *table) split() (columns []string, common string) {
 			values = append(values, row.label(name))
 		}
 		if len(values) > 1 && wording.Uniform(values) {
-			said = append(said, wording.Spaced(name)+" "+values[0])
+			said = append(said, wording.Short(wording.Spaced(name)+" "+values[0]))
 		} else {
 			columns = append(columns, name)
 		}
@@ -220,7 +220,7 @@ func (t *table) cells() (lines [][]string, common string) {
 	}
 	for _, line := range lines {
 		for i := range line {
-			line[i] = oneLine(line[i])
+			line[i] = wording.Short(oneLine(line[i]))
 		}
 	}
 	return lines, oneLine(common)

@@ -54,11 +54,12 @@ func TestTableOfMixedKinds(t *testing.T) {
 	}
 }
 
-// Line breaks in what a record says leave a table's lines whole.
+// Line breaks in what a record says leave a table's lines whole, and long texts are cut: all cells of a column are as
+// wide.
 func TestTableOfLineBreaks(t *testing.T) {
-	all := resultstest.Source(results.KindPack, resultstest.PackRow("wu/V|2/n=1", "pack", "a\nb\tc", 3), resultstest.PackRow("wu/V|2/n=1", "pack", "d", 3))
+	all := resultstest.Source(results.KindPack, resultstest.PackRow("wu/V|2/n=1", "pack", "a\nb\tc", 3).Label("long", strings.Repeat("x", 9000)), resultstest.PackRow("wu/V|2/n=1", "pack", "d", 3))
 	for _, format := range []string{"text", "markdown"} {
-		if text := table(t, format, all); !strings.Contains(text, "a b c") || strings.Contains(text, "\t") {
+		if text := table(t, format, all); !strings.Contains(text, "a b c") || strings.Contains(text, "\t") || len(text) > 2000 {
 			t.Errorf("as %s:\n%s", format, text)
 		}
 	}

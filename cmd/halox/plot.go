@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -15,7 +14,6 @@ import (
 
 	"github.com/halox/halox/internal/bench/datatypes"
 	"github.com/halox/halox/internal/bench/option"
-	"github.com/halox/halox/internal/files"
 	"github.com/halox/halox/results"
 	"github.com/halox/halox/results/plot"
 	"github.com/halox/halox/results/trace"
@@ -256,7 +254,7 @@ func conditions(where []string) (all []results.Condition, err error) {
 func withoutTraces(names []string, notes io.Writer) (some []string, traces bool) {
 	var others, left []string
 	for _, name := range names {
-		if isTrace(name) {
+		if trace.Begun(name) {
 			left = append(left, name)
 		} else {
 			others = append(others, name)
@@ -268,16 +266,4 @@ func withoutTraces(names []string, notes io.Writer) (some []string, traces bool)
 		return others, false
 	}
 	return names, len(left) > 0
-}
-
-// isTrace reports whether a file begins as a trace does.
-func isTrace(name string) bool {
-	file, err := files.Open(name)
-	if err != nil {
-		return false // reading it as a record reports the error
-	}
-	defer file.Close()
-	head := make([]byte, 512)
-	n, _ := io.ReadFull(file, head) // most are shorter or longer
-	return bytes.Contains(head[:n], []byte(`"traceEvents"`))
 }

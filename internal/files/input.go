@@ -27,8 +27,8 @@ func Open(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_RDONLY|NoWait, 0)
 }
 
-// Read returns the content of the regular file at path. A file of more than most bytes, and what Open rejects, is an
-// error.
+// Read returns the text of the regular file at path, without a byte order mark. A file of more than most bytes, and
+// what Open rejects, is an error.
 func Read(path string, most int64) ([]byte, error) {
 	file, err := Open(path)
 	if err != nil {
@@ -39,7 +39,7 @@ func Read(path string, most int64) ([]byte, error) {
 	if err != nil {
 		return nil, &fs.PathError{Op: "read", Path: path, Err: err}
 	}
-	return data, nil
+	return bytes.TrimPrefix(data, []byte("\ufeff")), nil
 }
 
 // ReadAll returns the rest of a regular file. More than most bytes are an error.

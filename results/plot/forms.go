@@ -36,6 +36,9 @@ func (s *selection) curves(k kind, x, y axis) (Chart, error) {
 	c := Curves{XLabel: x.title(), YLabel: y.title(), LinearX: !logX, LinearY: !logY, BytesX: x.countsBytes()}
 	merged, lost, bars := 0, 0, false
 	all := s.series(k.by, x)
+	if err := few(all); err != nil {
+		return nil, err
+	}
 	for _, one := range all {
 		points, m, l := one.points(x, y, logX, logY)
 		merged, lost = merged+m, lost+l
@@ -99,7 +102,11 @@ func (s *selection) bars(k kind, x, y axis) (Chart, error) {
 	b := bars{XLabel: x.title(), YLabel: y.title()}
 	b.Places = s.places(x)
 	merged, errorBars := 0, false
-	for _, one := range s.series(k.by, x) {
+	all := s.series(k.by, x)
+	if err := few(all, b.Places); err != nil {
+		return nil, err
+	}
+	for _, one := range all {
 		set := barSet{Name: one.name}
 		for _, place := range b.Places {
 			v, n := one.median(x, y, place)
@@ -202,7 +209,8 @@ func (s *selection) scaling(k kind) (Chart, error) {
 		up.Curves, eff.Curves = append(up.Curves, a), append(eff.Curves, b)
 	}
 	if len(up.Curves) == 0 {
-		return nil, fmt.Errorf("%w: no row has devices and speedup, updates or step; there are %s", ErrNothing, s.have())
+		return nil, fmt.Errorf("%w: no row has devices and speedup, updates or step; there are %s", ErrNothing,
+			s.have())
 	}
 	ideal := func(first, last float64) Curve {
 		return Curve{Name: "ideal", X: []float64{1, most}, Y: []float64{first, last}, Bound: true}
@@ -306,11 +314,15 @@ func (s *selection) matrix(k kind) (Chart, error) {
 	if len(m.Rows) == 0 || len(m.Cols) == 0 {
 		return nil, fmt.Errorf("%w: no row has the labels from and to; there are %s", ErrNothing, s.have())
 	}
+	all := s.series(k.by, axis{name: "bytes", factor: 1})
+	if err := few(all, m.Rows, m.Cols); err != nil {
+		return nil, err
+	}
 	lower := results.Metric(y.name).LowerIsBetter()
 	if lower {
 		k.title = "Shortest time from device to device"
 	}
-	for _, one := range s.series(k.by, axis{name: "bytes", factor: 1}) {
+	for _, one := range all {
 		g := grid{Name: one.name}
 		for _, row := range m.Rows {
 			var line []float64

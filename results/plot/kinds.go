@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/halox/halox/results"
+	"github.com/halox/halox/results/internal/wording"
 )
 
 // form is how a plot shows its rows.
@@ -157,8 +158,8 @@ func findKind(name string, all []results.Source) (kind, error) {
 	for _, s := range all {
 		if s.Kind != all[0].Kind {
 			return kind{}, fmt.Errorf(
-				"%s is of %s and %s of %s: say which plot, or draw them one by one", all[0].Name, all[0].Kind, s.Name,
-				s.Kind,
+				"%s is of %s and %s of %s: say which plot, or draw them one by one", all[0].Name,
+				wording.Short(string(all[0].Kind)), s.Name, wording.Short(string(s.Kind)),
 			)
 		}
 	}
@@ -172,6 +173,6 @@ func findKind(name string, all []results.Source) (kind, error) {
 	}
 	return kind{}, fmt.Errorf(
 		"records of kind %q have no plot of their own: take curves or bars, and say what lies along X and Y",
-		all[0].Kind,
+		wording.Short(string(all[0].Kind)),
 	)
 }

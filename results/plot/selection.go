@@ -110,6 +110,21 @@ func (s *selection) series(by []string, x axis) (all []series) {
 	return all
 }
 
+// few returns an error for more curves, or places along an axis, than can be told apart. Bars and maps need time for
+// each curve at each place.
+func few(all []series, places ...[]string) error {
+	const most = 500
+	n := len(all)
+	for _, axis := range places {
+		n = max(n, len(axis))
+	}
+	if n > most {
+		return fmt.Errorf("at most %d curves, bars or cells side by side can be drawn, got %d: choose rows by a label",
+			most, n)
+	}
+	return nil
+}
+
 // overlap reports whether two records have rows of one name at one place.
 func (s *selection) overlap(name func(sourceRow) string, x axis) bool {
 	type spot struct{ name, place string }
@@ -343,5 +358,5 @@ func (s *selection) have() string {
 			add(string(v.Metric))
 		}
 	}
-	return wording.OrDash(strings.Join(names, ", "))
+	return wording.List(names)
 }

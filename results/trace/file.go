@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"bufio"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -166,7 +167,7 @@ func Read(path string) (*Trace, error) {
 	}
 	t, err := decode(data)
 	if err != nil {
-		return nil, fmt.Errorf("results: read trace %s: %w", path, err)
+		return nil, fmt.Errorf("results: read trace %s: %s", path, wording.Short(err.Error()))
 	}
 	return t, nil
 }
@@ -234,6 +235,33 @@ func (t *Trace) add(f *file) error {
 		}
 	}
 	return nil
+}
+
+// Begun reports whether the file at path holds a JSON object with the events of a trace, wherever its keys lie. It
+// reads no further than these.
+func Begun(path string) bool {
+	file, err := files.Open(path)
+	if err != nil {
+		return false
+	}
+	defer file.Close()
+	text := bufio.NewReader(file)
+	if mark, _ := text.Peek(3); string(mark) == "\ufeff" {
+		_, _ = text.Discard(3)
+	}
+	d := json.NewDecoder(text)
+	if open, err := d.Token(); err != nil || open != json.Delim('{') {
+		return false
+	}
+	for d.More() {
+		var value json.RawMessage
+		if key, err := d.Token(); err != nil || key == "traceEvents" {
+			return err == nil
+		} else if d.Decode(&value) != nil {
+			return false
+		}
+	}
+	return false
 }
 
 // errNotTrace is the error of a file that is no trace of halox's.

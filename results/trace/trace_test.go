@@ -1,6 +1,7 @@
 package trace_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -24,6 +25,20 @@ func TestTraceComesBack(t *testing.T) {
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+	var tree any // as others save it: with sorted keys and a byte order mark
+	if err := json.Unmarshal(resultstest.ReadFile(t, path), &tree); err != nil {
+		t.Fatal(err)
+	}
+	sorted, err := json.Marshal(tree)
+	if err == nil {
+		err = os.WriteFile(path, append([]byte("\ufeff"), sorted...), 0o644)
+	}
+	if err != nil || bytes.Index(sorted, []byte("traceEvents")) < 512 || !trace.Begun(path) {
+		t.Errorf("%v: it is not seen to be a trace", err)
+	}
+	if got, err = trace.Read(path); err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%v: got  %+v\nwant %+v", err, got, want)
 	}
 }
 

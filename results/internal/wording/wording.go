@@ -111,6 +111,33 @@ func Uniform(all []string) bool {
 	return !slices.ContainsFunc(all, func(s string) bool { return s != all[0] })
 }
 
+// most is how many characters of a text are shown.
+const most = 200
+
+// Short cuts a text after 200 characters.
+func Short(text string) string {
+	if len(text) > most {
+		if runes := []rune(text[:min(len(text), 4*most)]); len(runes) > most {
+			return string(runes[:most]) + "..."
+		}
+	}
+	return text
+}
+
+// List joins the first 20 of some names with commas, and counts the others; of none it is a dash.
+func List(names []string) string {
+	const most = 20
+	more := ""
+	if n := len(names) - most; n > 0 {
+		names, more = names[:most], fmt.Sprintf(" and %d more", n)
+	}
+	shown := make([]string, len(names))
+	for i, name := range names {
+		shown[i] = Short(name)
+	}
+	return OrDash(strings.Join(shown, ", ")) + more
+}
+
 // Printable returns a text with a question mark for each rune that is not shown as such: controls, and those that turn
 // the direction of writing. What is not UTF-8 becomes U+FFFD.
 func Printable(text string) string { return printable(text, "") }
