@@ -67,12 +67,19 @@ func (a Array) Span(box domain.Box) streams.Span {
 // "float64", "int32", "int64", "complex64" or "complex128".
 type Number string
 
-// GhostStore says where boundary points go beside their own place: into the ghosts of a
-// rank, maybe the same one. For ghosts behind walls that fields are odd about, Odd says
-// where, from each point, the value of such a wall lies, a ghost of this rank that no store
-// writes: v becomes 2*wall - v, for one wall after the other.
+// GhostStore says where boundary points go beside their own place: into the ghosts of a rank, maybe the same one.
+// A value v changes on its way behind faces, once for each axis at most, in fields of reals. Where the field is odd
+// about a face, Odd says where, from each point, the value of that face lies, a ghost of this rank that no store
+// writes: v becomes 2*face - v. Then v becomes Factor*v + Shift for each of Scales.
 type GhostStore struct {
 	Send, Ghost domain.Box // of equal size, owned by this rank and ghosts of the other
 	To          int        // rank
 	Odd         []domain.Vec
+	Scales      []Scale
 }
+
+// Scale makes a ghost of another value v: Factor*v + Shift, rounded after each operation to the type of the field.
+type Scale struct{ Factor, Shift float64 }
+
+// Copies reports whether the ghosts are copies of the points.
+func (s *GhostStore) Copies() bool { return len(s.Odd)+len(s.Scales) == 0 }

@@ -45,8 +45,11 @@ const (
 type rule struct {
 	distance float64         // of the face from the nearest point, in spacings
 	values   bool            // the face has values: Values or a Profile, or ghosts that the caller sets
-	source   func(n int) int // the owned layer, from 0, that the n-th layer of ghosts is a copy of; nil: of none
+	source   func(n int) int // the owned layer, from 0, that the n-th layer of ghosts is made from; nil: from none
 	named    bool            // a config can name it
+
+	// scale returns what a ghost of the n-th layer is of its source, in fields of reals; nil: a copy.
+	scale func(c *Condition, n int) kernels.Scale
 }
 
 var rules = map[Kind]rule{
@@ -80,8 +83,8 @@ func (k Kind) Distance() (float64, error) {
 	return r.distance, nil
 }
 
-// Source returns the owned layer, counted from the face, that the n-th layer of ghosts is a copy of, from 0; ok is
-// false of a kind whose ghosts are not copies.
+// Source returns the owned layer, counted from the face, that the n-th layer of ghosts is made from, from 0; ok is
+// false of a kind whose ghosts are not made from owned points.
 func (k Kind) Source(n int) (layer int, ok bool) {
 	r := rules[k]
 	if r.source == nil {
@@ -90,7 +93,7 @@ func (k Kind) Source(n int) (layer int, ok bool) {
 	return r.source(n), true
 }
 
-// depth returns how many owned layers so many layers of ghosts are copies of.
+// depth returns how many owned layers so many layers of ghosts are made from.
 func (k Kind) depth(layers int) (depth int) {
 	for n := range layers {
 		if from, ok := k.Source(n); ok {
@@ -190,8 +193,16 @@ func (f *Faces) Steady() bool {
 // moves reports whether the values change with time.
 func (c *Condition) moves() bool { return c.Kind == Dirichlet && c.Profile != nil }
 
-// mirrors reports whether ghosts are copies of owned points.
+// mirrors reports whether ghosts are made from owned points.
 func (c *Condition) mirrors() bool { return rules[c.Kind].source != nil }
+
+// scales returns what the n-th layer of ghosts is of its source, nothing of copies.
+func (c *Condition) scales(n int) []kernels.Scale {
+	if scale := rules[c.Kind].scale; scale != nil {
+		return []kernels.Scale{scale(c, n)}
+	}
+	return nil
+}
 
 // changes reports whether ghosts change from step to step.
 func (c *Condition) changes() bool {
@@ -217,8 +228,9 @@ func (c *Condition) check(f *halo.Field, side domain.Direction, reach Reach) err
 		return fail("Values %v, not all of which are numbers", c.Values)
 	case c.Kind == Dirichlet && len(c.Values) > 1 && len(c.Values) != components:
 		return fail("%d values for %d components", len(c.Values), components)
-	case (c.moves() || c.Kind == Dirichlet && c.Odd && layers > 1) && (!real || components > 1 && !f.Spec.SoA):
-		return fail("a profile, or an odd reflection, of elements %q", f.Spec.Element)
+	case (c.moves() || c.Kind == Dirichlet && c.Odd && layers > 1 || c.scales(0) != nil) &&
+		(!real || components > 1 && !f.Spec.SoA):
+		return fail("a profile, an odd reflection or a scale, of elements %q", f.Spec.Element)
 	case c.Kind == Dirichlet && c.Odd && layers > 2:
 		return fail("an odd reflection of %d layers; must be at most 2", layers)
 	case c.moves() && layers > 1 && !c.Odd:
@@ -238,7 +250,7 @@ func (c *Condition) check(f *halo.Field, side domain.Direction, reach Reach) err
 }
 
 // CheckMirror returns an error unless all subdomains at a side of the grid own the layers that so many layers of ghosts
-// of a kind are copies of.
+// of a kind are made from.
 func CheckMirror(cut *domain.Decomposition, side domain.Direction, k Kind, layers int) error {
 	layers = k.depth(layers)
 	a := side.Axis()

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
@@ -188,17 +189,36 @@ type refresher struct {
 	array     kernels.Array
 	inner     domain.Box // owned points and all ghosts behind faces, but none from neighbours
 	mover     *pack.BoxCopier
-	reflector *pack.Reflector
+	reflector *pack.Reflector // nil where no ghosts are reflected or scaled
+}
+
+// strip is ghosts in one layer behind a face.
+type strip struct {
+	ghosts domain.Box
+	side   domain.Direction
 }
 
 // addRefresh makes the launches ready: Dirichlet faces by axis, which matter in edges with each
 // other by their order, then the others by axis. What needs no ghost of a neighbour is own, the
 // rest edges.
 func (g *Ghosts) addRefresh(s *subdomain, rank int, mover *pack.BoxCopier, c *kernels.Compiler) error {
-	odd := g.sidesOf(rank, func(c *Condition) bool { return c.Kind == Dirichlet && c.Odd })
+	odd := slices.DeleteFunc(g.sidesOf(rank, func(c *Condition) bool { return c.Kind == Dirichlet && c.Odd }),
+		func(side domain.Direction) bool { return layersAt(g.reach.Width, side) < 2 })
+	scaled := g.sidesOf(rank, func(c *Condition) bool { return c.scales(0) != nil })
 	dirichlet := g.sidesOf(rank, func(c *Condition) bool { return c.Kind == Dirichlet })
+	mirrors := g.sidesOf(rank, (*Condition).mirrors)
+	var reflector *pack.Reflector
+	if len(odd)+len(scaled) > 0 {
+		var err error
+		reflector, err = pack.NewReflector(c, g.field.Placement.Devices[rank], kernels.Real(g.field.Spec.Element))
+		if err != nil {
+			return err
+		}
+	}
 	for component := range g.arrays() {
-		r := refresher{ghosts: g, to: s, rank: rank, array: g.field.Array(rank, component), mover: mover}
+		r := refresher{
+			ghosts: g, to: s, rank: rank, array: g.field.Array(rank, component), mover: mover, reflector: reflector,
+		}
 		r.inner = r.array.Layout.Owned
 		for _, side := range domain.Faces(g.field.Cut.Grid.Dims) {
 			if !inside(g.field.Cut, rank, side) {
@@ -206,14 +226,11 @@ func (g *Ghosts) addRefresh(s *subdomain, rank int, mover *pack.BoxCopier, c *ke
 			}
 		}
 		for _, side := range odd {
-			if layersAt(g.reach.Width, side) < 2 {
-				continue
-			}
-			if err := r.addReflection(c, side, dirichlet); err != nil {
+			if err := r.addReflection(side, dirichlet); err != nil {
 				return err
 			}
 		}
-		if err := r.addMirrors(g.sidesOf(rank, (*Condition).mirrors)); err != nil {
+		if err := r.addMirrors(mirrors); err != nil {
 			return err
 		}
 		for _, side := range g.sidesOf(rank, func(c *Condition) bool { return c.Kind == Custom }) {
@@ -227,15 +244,7 @@ func (g *Ghosts) addRefresh(s *subdomain, rank int, mover *pack.BoxCopier, c *ke
 
 // addReflection sets the second layer behind a Dirichlet face by odd reflection, except for what
 // lies behind Dirichlet faces of later axes too: these count there.
-func (r *refresher) addReflection(
-	c *kernels.Compiler, side domain.Direction, dirichlet []domain.Direction,
-) (err error) {
-	if r.reflector == nil {
-		device, real := r.ghosts.field.Placement.Devices[r.rank], kernels.Real(r.ghosts.field.Spec.Element)
-		if r.reflector, err = pack.NewReflector(c, device, real); err != nil {
-			return err
-		}
-	}
+func (r *refresher) addReflection(side domain.Direction, dirichlet []domain.Direction) error {
 	l := r.array.Layout
 	box := r.layer(side, 1)
 	for _, other := range dirichlet {
@@ -247,36 +256,30 @@ func (r *refresher) addReflection(
 			box.Lo[a] = l.Owned.Lo[a]
 		}
 	}
-	return r.add(box, side, r.reflect)
+	return r.add(strip{box, side}, r.reflect)
 }
 
 // add makes the launches for some ghosts behind a face: for what needs no neighbour, and for the
 // rest.
-func (r *refresher) add(
-	ghosts domain.Box, side domain.Direction, launch func(domain.Box, domain.Direction) (*streams.Kernel, error),
-) error {
-	own := ghosts.Intersect(r.inner)
-	for i, box := range append([]domain.Box{own}, around(ghosts, own)...) {
-		k, err := launch(box, side)
-		if err != nil {
-			return err
+func (r *refresher) add(all strip, launch func(to *[]*streams.Kernel, of ...strip) error) error {
+	own := all.ghosts.Intersect(r.inner)
+	if err := launch(&r.to.own, strip{own, all.side}); err != nil {
+		return err
+	}
+	for _, box := range around(all.ghosts, own) {
+		if !r.ghosts.edgesAreRead() {
+			if err := launch(&r.to.unread, strip{box, all.side}); err != nil {
+				return err
+			}
+			continue
 		}
-		if i > 0 && r.ghosts.edgesAreRead() {
-			for _, part := range r.ghosts.beyondRemote(r.rank, r.array.Layout, box) {
-				k, err := launch(part, side)
-				if err != nil {
-					return err
-				}
-				r.to.remote = append(r.to.remote, k)
+		for _, part := range r.ghosts.beyondRemote(r.rank, r.array.Layout, box) {
+			if err := launch(&r.to.remote, strip{part, all.side}); err != nil {
+				return err
 			}
 		}
-		switch {
-		case i == 0:
-			r.to.own = append(r.to.own, k)
-		case r.ghosts.edgesAreRead():
-			r.to.edges = append(r.to.edges, k)
-		default:
-			r.to.unread = append(r.to.unread, k)
+		if err := launch(&r.to.edges, strip{box, all.side}); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -285,97 +288,91 @@ func (r *refresher) add(
 // edgesAreRead reports whether the field's neighbours in edges matter.
 func (g *Ghosts) edgesAreRead() bool { return g.field.Spec.Connectivity > halo.Faces }
 
-// reflect makes an odd reflection.
-func (r *refresher) reflect(ghosts domain.Box, side domain.Direction) (*streams.Kernel, error) {
-	k, err := r.reflector.Reflect(r.array, ghosts, side)
-	if err == nil {
+// reflect makes odd reflections.
+func (r *refresher) reflect(to *[]*streams.Kernel, all ...strip) error {
+	for _, s := range all {
+		k, err := r.reflector.Reflect(r.array, s.ghosts, s.side)
+		if err != nil {
+			return err
+		}
 		r.ghosts.resources.Add(k)
+		*to = append(*to, k)
 	}
-	return k, err
+	return nil
 }
 
-// addMirrors makes the copies of Neumann and repeating faces: a launch for each layer with its
-// edges, or where no ghosts in edges are read one for the faces of all sides.
+// addMirrors makes the ghosts of faces that are made from owned points: a launch for each layer with its
+// edges, or where no ghosts in edges are read one for the copies of all sides.
 func (r *refresher) addMirrors(sides []domain.Direction) error {
 	if r.ghosts.edgesAreRead() && r.ghosts.reach.Connectivity == halo.Faces {
 		return r.addMirrorsBeside(sides)
 	}
-	var faces []pack.Copy
+	var faces []strip
 	for _, side := range sides {
 		for n := range layersAt(r.ghosts.reach.Width, side) {
 			ghosts := r.layer(side, n)
 			if r.ghosts.edgesAreRead() {
-				if err := r.add(ghosts, side, r.mirror); err != nil {
+				if err := r.add(strip{ghosts, side}, r.mirror); err != nil {
 					return err
 				}
 				continue
 			}
 			face := ghosts.Intersect(domain.GhostBox(r.array.Layout.Owned, side, r.array.Layout.Width))
-			faces = append(faces, r.mirrored(face, side))
-			k, err := r.mirror(ghosts, side)
-			if err != nil {
+			faces = append(faces, strip{face, side})
+			if err := r.mirror(&r.to.unread, strip{ghosts, side}); err != nil {
 				return err
 			}
-			r.to.unread = append(r.to.unread, k)
 		}
 	}
-	return r.ghosts.addCopies(&r.to.own, r.mover, faces)
+	return r.mirror(&r.to.own, faces...)
 }
 
-// addMirrorsBeside makes the copies of a field that steps read behind one face at a time, beside ghosts of neighbours
-// that are swept: one launch for what lies beside owned points, and one for the rest.
+// addMirrorsBeside does so for a field that steps read behind one face at a time, beside ghosts of neighbours
+// that are swept: one launch for copies beside owned points, and one for the other copies.
 func (r *refresher) addMirrorsBeside(sides []domain.Direction) error {
-	var own, rest, remote []pack.Copy
+	var own, rest, remote []strip
 	for _, side := range sides {
 		for n := range layersAt(r.ghosts.reach.Width, side) {
 			beside := r.layer(side, n).
 				Intersect(domain.GhostBox(r.ghosts.swept(r.rank, r.array.Layout), side, r.array.Layout.Width))
 			face := beside.Intersect(domain.GhostBox(r.array.Layout.Owned, side, r.array.Layout.Width))
-			own = append(own, r.mirrored(face, side))
+			own = append(own, strip{face, side})
 			for _, box := range around(beside, face) {
-				rest = append(rest, r.mirrored(box, side))
+				rest = append(rest, strip{box, side})
 				for _, part := range r.ghosts.beyondRemote(r.rank, r.array.Layout, box) {
-					remote = append(remote, r.mirrored(part, side))
+					remote = append(remote, strip{part, side})
 				}
 			}
 		}
 	}
-	if err := r.ghosts.addCopies(&r.to.own, r.mover, own); err != nil {
-		return err
-	}
-	if err := r.ghosts.addCopies(&r.to.remote, r.mover, remote); err != nil {
-		return err
-	}
-	return r.ghosts.addCopies(&r.to.edges, r.mover, rest)
+	return errors.Join(r.mirror(&r.to.own, own...), r.mirror(&r.to.remote, remote...), r.mirror(&r.to.edges, rest...))
 }
 
-// mirror makes the launch for one layer.
-func (r *refresher) mirror(ghosts domain.Box, side domain.Direction) (*streams.Kernel, error) {
-	c, err := r.mover.Copies("boundary", r.mirrored(ghosts, side))
-	if err != nil {
-		return nil, err
+// mirror makes the launches that set ghosts from owned points: one for each strip that is scaled, and one for all
+// copies.
+func (r *refresher) mirror(to *[]*streams.Kernel, all ...strip) error {
+	var copies []pack.Copy
+	for _, s := range all {
+		a, l, face := s.side.Axis(), r.array.Layout, r.ghosts.faces.At(s.side)
+		n := max(l.Owned.Lo[a]-1-s.ghosts.Lo[a], s.ghosts.Lo[a]-l.Owned.Hi[a])
+		layer, _ := face.Kind.Source(n)
+		var in domain.Vec
+		in[a] = -s.side[a] * (n + 1 + layer)
+		from := s.ghosts.Shift(in)
+		if scales := face.scales(n); len(scales) > 0 {
+			k, err := r.reflector.Scale(r.array, s.ghosts, in, scales[0])
+			if err != nil {
+				return err
+			}
+			r.ghosts.resources.Add(k)
+			*to = append(*to, k)
+			continue
+		}
+		copies = append(copies, pack.Copy{
+			Dst: pack.In(r.array, s.ghosts), Src: pack.In(r.array, from), Size: s.ghosts.Size(), ElementSize: l.ElementSize,
+		})
 	}
-	r.ghosts.resources.Add(c)
-	return c.Kernel, nil
-}
-
-// mirrored is the copy of the owned points that a layer of ghosts gets its values from.
-func (r *refresher) mirrored(ghosts domain.Box, side domain.Direction) pack.Copy {
-	a, l := side.Axis(), r.array.Layout
-	source := rules[r.ghosts.faces.At(side).Kind].source
-	from := ghosts
-	if side.Positive() {
-		from.Lo[a] = l.Owned.Hi[a] - 1 - source(ghosts.Lo[a]-l.Owned.Hi[a])
-	} else {
-		from.Lo[a] = l.Owned.Lo[a] + source(l.Owned.Lo[a]-1-ghosts.Lo[a])
-	}
-	from.Hi[a] = from.Lo[a] + 1
-	return pack.Copy{
-		Dst:         pack.In(r.array, ghosts),
-		Src:         pack.In(r.array, from),
-		Size:        ghosts.Size(),
-		ElementSize: l.ElementSize,
-	}
+	return r.ghosts.addCopies(to, r.mover, copies)
 }
 
 // addCustom adds the caller's kernel of a face, which is not asked for in a dry run.

@@ -2,6 +2,7 @@ package boundary_test
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -21,33 +22,51 @@ import (
 
 const newKind = `solver: heat
 grid: {size: [12, 9], spacing: 0.5}
-boundary: {x: symmetric, y: {dirichlet: 1}}
+boundary: %s
+stencil: %s
 initial: "sin(i) + j*j"
-heat: {dt: 0.05}
+heat: {dt: 0.02}
+exchange: {steps: %d}
 `
 
 // A kind that no other file knows is one that a config can name, and that all schemes solve with, bit by bit alike. A
 // kind that is not known at all is an error.
 func TestNewKind(t *testing.T) {
-	_, err := configs.Parse("new.yaml", []byte(newKind), configs.Options{})
+	symmetric := fmt.Sprintf(newKind, "{x: symmetric, y: {dirichlet: 1}}", "{points: 5}", 1)
+	_, err := configs.Parse("new.yaml", []byte(symmetric), configs.Options{})
 	if err == nil || !strings.Contains(err.Error(), `boundary.x: must be periodic, {dirichlet: `) {
 		t.Errorf("got %v", err)
 	}
 	if _, err := boundary.Kind("symmetric").Distance(); err == nil {
 		t.Error("a kind that is not known has a place")
 	}
-	t.Cleanup(boundary.RegisterSymmetric())
-	c, err := configs.Parse("new.yaml", []byte(newKind), configs.Options{})
-	if err != nil {
-		t.Fatal(err)
+	t.Cleanup(boundary.Register(3, 0.5, 2, 0.5))
+	for name, text := range map[string]string{
+		"symmetric":              symmetric,
+		"robin":                  fmt.Sprintf(newKind, "{x: robin, y-: robin, y+: {dirichlet: 1}}", "{points: 5}", 1),
+		"robin/corners":          fmt.Sprintf(newKind, "{x: robin, y-: robin, y+: {dirichlet: 1}}", "{points: 9, shape: box}", 1),
+		"robin/two layers":       fmt.Sprintf(newKind, "{x: robin, y: robin}", "{points: 9, shape: star}", 1),
+		"robin/exchange of two":  fmt.Sprintf(newKind, "{x: robin, y: robin}", "{points: 5}", 2),
+		"robin/between periodic": fmt.Sprintf(newKind, "{x: robin, y: periodic}", "{points: 9, shape: box}", 2),
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, err := configs.Parse("new.yaml", []byte(text), configs.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			testNewKind(t, c)
+		})
 	}
-	want := symmetricHeat(c)
+}
+
+func testNewKind(t *testing.T, c *configs.Run) {
+	want := newKindHeat(t, c)
 	testdevices.EachKernel(t, 2, func(t *testing.T, set *testdevices.Set) {
 		var first []float64
 		for _, name := range scheme.All() {
 			got, err := solved(t, c, set, name)
-			if name == scheme.Blocked && errors.Is(err, scheme.ErrUnsuited) {
-				continue // its passes have kinds of their own
+			if errors.Is(err, scheme.ErrUnsuited) && (name == scheme.Blocked || c.Exchange.Steps > 1) {
+				continue // passes of blocked have kinds of their own, and ranks exchanges after each step
 			}
 			if err != nil {
 				t.Fatalf("%s: %v", name, err)
@@ -60,7 +79,7 @@ func TestNewKind(t *testing.T) {
 			}
 		}
 		for i, v := range first {
-			if math.Abs(v-want[i]) > 1e-12*math.Abs(want[i]) {
+			if math.Abs(v-want[i]) > 1e-12*max(1, math.Abs(want[i])) {
 				t.Fatalf("point %d is %v, want %v", i, v, want[i])
 			}
 		}
@@ -69,27 +88,56 @@ func TestNewKind(t *testing.T) {
 
 const newKindSteps = 7
 
-// symmetricHeat solves the config in the plainest way.
-func symmetricHeat(c *configs.Run) []float64 {
-	nx, ny := c.Grid.Size[0], c.Grid.Size[1]
-	u := make([]float64, nx*ny)
+// newKindHeat solves the config in the plainest way.
+func newKindHeat(t *testing.T, c *configs.Run) []float64 {
+	n := c.Grid.Size
+	kind := stencil.Kind{Points: c.Stencil.Points, Shape: stencil.Shape(c.Stencil.Shape)}
+	step, err := stencil.HeatOf(kind, c.Spacing(), 1, c.TimeStep())
+	if err != nil {
+		t.Fatal(err)
+	}
+	u := make([]float64, n[0]*n[1])
 	for i := range u {
-		u[i] = math.Sin(float64(i%nx)) + float64(i/nx*(i/nx))
+		u[i] = math.Sin(float64(i%n[0])) + float64(i/n[0]*(i/n[0]))
 	}
 	for range newKindSteps {
 		old := slices.Clone(u)
-		at := func(x, y int) float64 {
-			if y < 0 || y >= ny {
-				return 1
+		var at func(p domain.Vec) float64
+		at = func(p domain.Vec) float64 {
+			for a := range n {
+				layer, high := max(-1-p[a], p[a]-n[a]), 0
+				if layer < 0 {
+					continue
+				}
+				if p[a] >= n[a] {
+					high = 1
+				}
+				inward := func(layer int) float64 {
+					p[a] = layer + high*(n[a]-1-2*layer)
+					return at(p)
+				}
+				switch c.Boundary.Face(a, high).Kind {
+				case "symmetric":
+					return inward(layer + 1)
+				case "robin": // 3*u + 0.5*du/dn = 2
+					v, slope := inward(layer), 0.5/(float64(2*layer+1)*0.5)
+					return (2 - v*(1.5-slope)) / (1.5 + slope)
+				case solvers.Periodic:
+					return inward(n[a] - 1 - layer)
+				default: // dirichlet
+					return 1
+				}
 			}
-			x = max(x, -x)
-			x = min(x, 2*(nx-1)-x)
-			return old[y*nx+x]
+			return old[p[1]*n[0]+p[0]]
 		}
 		for i := range u {
-			x, y := i%nx, i/nx
-			sum := at(x-1, y) + at(x+1, y) + at(x, y-1) + at(x, y+1) - 4*at(x, y)
-			u[i] += c.TimeStep() / 0.25 * sum
+			here := domain.Vec{i % n[0], i / n[0]}
+			u[i] = step.Centre * at(here)
+			for _, g := range step.Groups {
+				for _, o := range g.Offsets() {
+					u[i] += g.Weight * at(here.Add(o))
+				}
+			}
 		}
 	}
 	return u
@@ -98,10 +146,13 @@ func symmetricHeat(c *configs.Run) []float64 {
 // solved runs some steps of the config under a scheme.
 func solved(t *testing.T, c *configs.Run, set *testdevices.Set, name scheme.Scheme) ([]float64, error) {
 	t.Helper()
-	grid, err1 := domain.NewGrid(c.Grid.Size, [3]bool{})
+	var periodic [3]bool
+	copy(periodic[:], c.Periodic())
+	grid, err1 := domain.NewGrid(c.Grid.Size, periodic)
 	cut, err2 := domain.Decompose(grid, domain.Vec{2, 1, 1})
 	initial, err3 := stencil.Parse(c.Initial)
-	heat, err4 := stencil.HeatOf(stencil.Kind{Points: 5, Shape: stencil.StarShape}, c.Spacing(), 1, c.TimeStep())
+	kind := stencil.Kind{Points: c.Stencil.Points, Shape: stencil.Shape(c.Stencil.Shape)}
+	heat, err4 := stencil.HeatOf(kind, c.Spacing(), 1, c.TimeStep())
 	one, err5 := stencil.Parse("1")
 	if err := errors.Join(err1, err2, err3, err4, err5); err != nil {
 		t.Fatal(err)
@@ -112,6 +163,7 @@ func solved(t *testing.T, c *configs.Run, set *testdevices.Set, name scheme.Sche
 	}
 	p := &solvers.Problem{
 		Grid: grid, Spacing: c.Spacing(), Real: kernels.Float64, TimeStep: c.TimeStep(), Stencil: heat, Initial: initial,
+		Group: int(c.Exchange.Steps),
 	}
 	for i, face := range domain.Faces(2) {
 		p.Walls[i].Kind = boundary.Kind(c.Boundary.Face(face.Axis(), i%2).Kind)

@@ -54,7 +54,9 @@ func (g *Ghosts) Stores(
 		for _, s := range all {
 			for n := range layersAt(g.reach.Width, side) {
 				if from, ok := g.faces.At(side).Kind.Source(n); ok && g.reads(s.dir, side) {
-					all = append(all, s.behind(owned, side, from, n))
+					one := s.behind(owned, side, from, n)
+					one.Scales = append(one.Scales[:len(one.Scales):len(one.Scales)], g.faces.At(side).scales(n)...)
+					all = append(all, one)
 				}
 			}
 		}

@@ -11,8 +11,12 @@ struct Target {
 	int lo[3], hi[3];
 	u64 ghost; // address that the point of index 0, 0, 0 has there, or would have
 	Strides strides;
-	i64 odd[3]; // offsets from a point to the values that it is reflected about, in turn; 0: none
+	i64 odd[3]; // offsets from a point to the values that it is reflected about, or FIRST_SCALE + its scale, in turn;
+	            // 0: none
 };
+
+// Numbers from here on stand for those of SCALES, see stage.cuh.
+const i64 FIRST_SCALE = (i64)1 << 62;
 
 // A box of the boundary region, of fewer than 2^31 points, and the blocks that sweep it, which follow
 // each other.

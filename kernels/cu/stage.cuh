@@ -3,7 +3,8 @@
 // Build options, from accesses.cuh: STAGE_SINGLE, whether threads of the interior have one point in
 // each layer; STAGE_LAYERS and STAGE_MEASURED_LAYERS, how many layers they take where they do not stream,
 // without totals and with; TARGETS, how many a launch's argument has room for; STAGE_PREFETCH, how many
-// layers threads that stream load at once; REFLECTS, whether points are reflected on their way into ghosts;
+// layers threads that stream load at once; REFLECTS, whether points change on their way into ghosts; SCALES, whether
+// some become a factor times themselves plus a shift, and which pairs of these there are;
 // INNER_STORES, whether points of the interior go into ghosts of this GPU.
 //
 // This header has no guard, see site.cuh.
@@ -70,13 +71,32 @@ struct SlabTargets {
 };
 #endif
 
+#ifdef SCALES
+__constant__ const double scales[][2] = SCALES;
+#endif
+
+// reflected returns a value that lies there as a target has it.
+template <typename T> __device__ __forceinline__ T reflected(const Target &t, const T *there, T v) {
+	for (int i = 0; i < 3 && t.odd[i] != 0; i++) {
+#ifdef SCALES
+		if (t.odd[i] >= FIRST_SCALE) {
+			const double *scale = scales[t.odd[i] - FIRST_SCALE];
+			v = (T)scale[0] * v + (T)scale[1];
+			continue;
+		}
+#endif
+		v = (T)2 * there[t.odd[i]] - v;
+	}
+	return v;
+}
+
 // forward_to stores a value of one written array, which lies there, at a point of a target.
 template <int K>
 __device__ __forceinline__ void forward_to(const Target &t, const int *at, const typename Written<K>::T *there,
                                            typename Written<K>::T v) {
 	typedef typename Written<K>::T T;
 #ifdef REFLECTS
-	for (int i = 0; i < 3 && t.odd[i] != 0; i++) v = (T)2 * there[t.odd[i]] - v;
+	v = reflected(t, there, v);
 #endif
 	((T *)t.ghost)[at[0] + at[1] * t.strides.pitch + at[2] * t.strides.plane] = v;
 }
@@ -145,19 +165,12 @@ __constant__ const int written_array[] = {WRITES(ARRAY_OF)}, written_class[] = {
 #undef CLASS_OF
 #undef BYTES_OF
 
-// reflect_element stores a value, reflected as a target says.
-template <typename T> __device__ __forceinline__ void reflect_element(T *to, const T *from, const Target &t) {
-	T v = *from;
-	for (int i = 0; i < 3 && t.odd[i] != 0; i++) v = (T)2 * from[t.odd[i]] - v;
-	*to = v;
-}
-
 // forward_element stores the value of an element where a target says.
 __device__ __forceinline__ void forward_element(u64 to, u64 from, int bytes, const Target &t) {
 #ifdef REFLECTS
 	if (t.odd[0] != 0) {
-		if (bytes == 8) reflect_element((double *)to, (const double *)from, t);
-		else reflect_element((float *)to, (const float *)from, t);
+		if (bytes == 8) *(double *)to = reflected(t, (const double *)from, *(const double *)from);
+		else *(float *)to = reflected(t, (const float *)from, *(const float *)from);
 		return;
 	}
 #endif

@@ -278,7 +278,7 @@ func (f *faceTiles) sideStores(i int) (sides [3][2]sideStore, ok bool) {
 	width := domain.UniformRadius(f.stencil.Dims, 1)
 	owned := f.ranks[i].Fields[0].Layout.Owned
 	for k, st := range f.ranks[i].Stores {
-		if len(st.Odd) > 0 {
+		if !st.Copies() {
 			return sides, false
 		}
 		axis, high, there, found := f.sideOf(i, st, owned, width)

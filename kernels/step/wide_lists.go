@@ -288,7 +288,7 @@ func (w *wideTiles) wideRank(i int) (r wideRank, err error) {
 					continue
 				}
 				dir, ok := directionOf(l.Owned, st.Ghost)
-				if !ok || len(st.Odd) > 0 {
+				if !ok || !st.Copies() {
 					return r, fmt.Errorf("a store into %v, which no tile sends", st.Ghost)
 				}
 				if faces != (orderOf(dir) == 1) {

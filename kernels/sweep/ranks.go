@@ -49,7 +49,7 @@ func NewRankSteps(ranks [][][]StageRank) (*RankSteps, error) {
 	if n := len(ranks[0]); n != 1 {
 		return nil, fmt.Errorf("%w: ranks make steps of one stage, and there are %d", ErrImpossible, n)
 	}
-	s := &RankSteps{}
+	s, scales := &RankSteps{}, scalesOf(ranks)
 	for _, r := range ranks[0][0] {
 		if slices.Contains(s.devices, r.Sweeper.device) {
 			return nil, fmt.Errorf("sweep: two ranks on device %v", r.Sweeper.device)
@@ -75,7 +75,10 @@ func NewRankSteps(ranks [][][]StageRank) (*RankSteps, error) {
 					ErrImpossible, s.devices[device], phase, s.devices[0])
 			}
 		}
-		s.phases = append(s.phases, stages[0])
+		s.phases = append(s.phases, slices.Clone(stages[0]))
+		for device := range stages[0] {
+			s.phases[phase][device].scales = scales
+		}
 	}
 	return s, nil
 }
@@ -133,7 +136,8 @@ func (s *RankSteps) program(perMultiprocessor int) kernels.Program {
 		reflects = reflects || slices.ContainsFunc(devices, StageRank.reflects)
 	}
 	form := s.phases[0][0].Sweeper.form
-	options := stageOptions(form, Shape{Layers: 1, Single: true}, 1, len(s.phases), storing{reflects: reflects})
+	options := stageOptions(form, Shape{Layers: 1, Single: true}, 1, len(s.phases), storing{
+		reflects: reflects, scales: s.phases[0][0].scales})
 	options += fmt.Sprintf(
 		"#define RANK_THREADS %d\n#define RANK_BLOCKS %d\n#define RANK_LAYERS %d\n#define RANK_STEPS_BYTES %d\n",
 		s.Threads(), perMultiprocessor, s.layers(), s.tableBytes())

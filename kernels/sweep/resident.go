@@ -259,7 +259,7 @@ func (g *stageGroup) tileRanks() (all []step.TileRank, err error) {
 			}
 		}
 		for _, s := range g.ranks[0][0][rank].Stores {
-			one.Stores = append(one.Stores, kernels.GhostStore{Send: s.Send, Ghost: s.Ghost, To: s.To, Odd: s.Odd})
+			one.Stores = append(one.Stores, s.GhostStore)
 		}
 		all = append(all, one)
 	}
@@ -333,6 +333,7 @@ func (r *ResidentRank) planStage(stage int, slabs []slab) (s residentStagePlan, 
 		s.classes, s.strides = c, strides
 		s.single = s.single || shape.Single
 		s.to.reflects, s.to.inner = s.to.reflects || one.reflects(), one.storesInside()
+		s.to.scales = one.scales
 		s.arrays, s.targets = append(s.arrays, arrays), append(s.targets, newTargets(one, slabs))
 	}
 	return s, nil

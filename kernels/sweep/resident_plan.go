@@ -200,7 +200,7 @@ func (p *residentPlan) program() (kernels.Program, int) {
 var stageMacros = []string{
 	"STAGE", "TOTALS", "SWEEP_BYTES", "FRAME_BYTES", "FEW_ARRAYS", "READS", "WRITES", "NORMS", "REDUCTIONS",
 	"OPERATIONS", "SLOT_PLACES", "STREAMS", "SEVERAL_LAYERS", "ONE_LAYER", "LAYERS_2", "LAYERS_4", "LAYERS_8",
-	"LAYERED", "SCARCE", "TARGETS", "REFLECTS", "INNER_STORES",
+	"LAYERED", "SCARCE", "TARGETS", "REFLECTS", "SCALES", "INNER_STORES",
 }
 
 // sharedHeaders are those that stages share: what has a guard is included before their namespaces.

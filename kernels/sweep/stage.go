@@ -32,18 +32,15 @@ type StageRank struct {
 	// both. It is the same on all ranks. Only FusedStages have such stages.
 	Continued bool
 
-	core domain.Box // see absorbSlabs
+	core   domain.Box      // see absorbSlabs
+	scales []kernels.Scale // see scalesOf
 }
 
-// Store says where boundary points of a written array go beside their own place. For ghosts behind walls
-// that a field is odd about, Odd says where, from each point, the value of such a wall lies in the array
-// of this rank, a ghost that no store writes: v becomes 2*wall - v, for one wall after the other.
+// Store says where boundary points of a written array go beside their own place.
 type Store struct {
 	Access, Component int
-	Send, Ghost       domain.Box    // of equal size: owned by this rank, and ghosts of the other
-	To                int           // rank, maybe the same one
-	Array             kernels.Array // of the other
-	Odd               []domain.Vec  // up to three, of arrays of reals
+	kernels.GhostStore
+	Array kernels.Array // of the other rank
 }
 
 // Within returns the part of a store that leaves points of a box; ok is false where none do.
@@ -54,12 +51,26 @@ func (s Store) Within(box domain.Box) (part Store, ok bool) {
 	return s, !s.Send.Empty()
 }
 
-// maxOdd is how many walls a store may reflect about: one an axis.
+// maxOdd is how often a value may change on its way into ghosts: once for each axis.
 const maxOdd = 3
 
-// reflects reports whether points are reflected on their way into ghosts.
+// reflects reports whether points change on their way into ghosts.
 func (r StageRank) reflects() bool {
-	return slices.ContainsFunc(r.Stores, func(s Store) bool { return len(s.Odd) > 0 })
+	return slices.ContainsFunc(r.Stores, func(s Store) bool { return !s.Copies() })
+}
+
+// scalesOf returns each scale that a store of any rank has, once. The programs of all ranks hold them as constants.
+func scalesOf(ranks [][][]StageRank) (all []kernels.Scale) {
+	for _, r := range slices.Concat(slices.Concat(ranks...)...) {
+		for _, s := range r.Stores {
+			for _, scale := range s.Scales {
+				if !slices.Contains(all, scale) {
+					all = append(all, scale)
+				}
+			}
+		}
+	}
+	return all
 }
 
 // check returns an error unless a rank can make the stage together with those of the devices.
@@ -124,8 +135,8 @@ func (r StageRank) checkTarget(s Store, d *streams.Device) error {
 
 // checkOdd returns an error unless a store can reflect.
 func (r StageRank) checkOdd(s Store) error {
-	if n := len(s.Odd); n > maxOdd || n > 0 && !r.Sweeper.plan.accesses[s.Access].Element.real() {
-		return fmt.Errorf("sweep: a store that reflects about %d values; reals can about %d", n, maxOdd)
+	if n := len(s.Odd) + len(s.Scales); n > maxOdd || n > 0 && !r.Sweeper.plan.accesses[s.Access].Element.real() {
+		return fmt.Errorf("sweep: a store that reflects or scales %d times; reals can %d times", n, maxOdd)
 	}
 	for _, o := range s.Odd {
 		if o == (domain.Vec{}) {
@@ -191,6 +202,11 @@ func storeRows[T rows.Float](src kernels.Array, box domain.Box, st Store) {
 			wall := from[src.Layout.Offset(p.Add(odd)):]
 			for i := range n {
 				to[q+i] = 2*wall[i] - to[q+i]
+			}
+		}
+		for _, s := range st.Scales {
+			for i := range n {
+				to[q+i] = T(T(s.Factor)*to[q+i]) + T(s.Shift)
 			}
 		}
 	})
@@ -269,14 +285,17 @@ func (f form) boundsOfStages(single bool) (plain, measured launchBounds) {
 }
 
 // storing says what stage.cuh has to store: for how many targets the argument of a launch has room, see
-// targets, whether points are reflected on their way, and whether some are of the interior.
+// targets, whether points change on their way, by which scales some do, and whether some are of the interior.
 type storing struct {
 	room            int
 	reflects, inner bool
+	scales          []kernels.Scale
 }
 
 // storing returns what a rank has to store.
-func (r StageRank) storing(room int) storing { return storing{room, r.reflects(), r.storesInside()} }
+func (r StageRank) storing(room int) storing {
+	return storing{room, r.reflects(), r.storesInside(), r.scales}
+}
 
 // stageOptions are those of stage.cuh and swept.cuh. Threads that stream are told at a launch how many
 // layers they take.
@@ -292,6 +311,13 @@ func stageOptions(f form, s Shape, prefetch, phases int, to storing) string {
 	text += fmt.Sprintf("#define TARGETS %d\n", to.room)
 	if to.reflects {
 		text += "#define REFLECTS\n"
+	}
+	if len(to.scales) > 0 {
+		text += "#define SCALES "
+		for i, s := range to.scales {
+			text += fmt.Sprintf("%c {%x, %x}", "{,"[min(i, 1)], s.Factor, s.Shift)
+		}
+		text += "}\n"
 	}
 	if to.inner {
 		text += "#define INNER_STORES\n"
@@ -489,6 +515,9 @@ type target struct {
 
 const targetBytes = int(unsafe.Sizeof(target{}))
 
+// firstScale is FIRST_SCALE of slab.cuh.
+const firstScale = 1 << 62
+
 // withTargets returns a program that includes slab.cuh, whose layout is then checked.
 func withTargets(p kernels.Program) kernels.Program {
 	p.Mirrors = append(p.Mirrors, kernels.Mirror{Name: "Target", Value: target{}})
@@ -505,6 +534,9 @@ func newTarget(r StageRank, s Store) target {
 	}
 	for i, o := range s.Odd {
 		t.odd[i] = own.Offset(s.Send.Lo.Add(o)) - own.Offset(s.Send.Lo)
+	}
+	for i, scale := range s.Scales {
+		t.odd[len(s.Odd)+i] = firstScale + int64(slices.Index(r.scales, scale))
 	}
 	return t
 }

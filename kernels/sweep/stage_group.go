@@ -295,11 +295,13 @@ func (g *stageGroup) findNeighbours() [][]int {
 // is stored elsewhere. Linear stencils keep their slabs: what their kernels hold leaves no registers for it.
 func (g *stageGroup) absorbSlabs() {
 	var all [][][]StageRank
+	scales := scalesOf(g.ranks)
 	for _, stages := range g.ranks {
 		var absorbed [][]StageRank
 		for _, stage := range stages {
 			var ranks []StageRank
 			for rank, r := range stage {
+				r.scales = scales
 				ranks = append(ranks, g.absorb(rank, r))
 			}
 			absorbed = append(absorbed, ranks)

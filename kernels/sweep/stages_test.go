@@ -113,7 +113,7 @@ func (c *stageTorus) ranks(sweepers []*Sweeper, arrays []Arrays) (ranks []StageR
 			}
 			send, ghost := domain.SendBox(sub.Box, dir, c.width), domain.GhostBox(c.cut.Subdomains[to].Box, dir.Opposite(), c.width)
 			for _, w := range c.plan.writes {
-				r.Stores = append(r.Stores, Store{Access: w.access, Component: w.component, Send: send, Ghost: ghost, To: to, Array: arrays[to][w.access][w.component]})
+				r.Stores = append(r.Stores, Store{w.access, w.component, kernels.GhostStore{Send: send, Ghost: ghost, To: to}, arrays[to][w.access][w.component]})
 			}
 		}
 		ranks = append(ranks, r)
@@ -131,7 +131,7 @@ func (c *stageTorus) wall(sub domain.Subdomain, side domain.Direction, arrays Ar
 		send.Hi[0] = send.Lo[0] + 1
 	}
 	for _, w := range c.plan.writes {
-		s := Store{Access: w.access, Component: w.component, Send: send, Ghost: send.Shift(domain.Vec(side)), To: sub.Rank, Array: arrays[w.access][w.component]}
+		s := Store{w.access, w.component, kernels.GhostStore{Send: send, Ghost: send.Shift(domain.Vec(side)), To: sub.Rank}, arrays[w.access][w.component]}
 		if side.Positive() && w.element.real() {
 			s.Ghost, s.Odd = s.Ghost.Shift(domain.Vec(side)), []domain.Vec{domain.Vec(side)}
 		}

@@ -51,7 +51,7 @@ func stagePair(t *testing.T, set *testdevices.Set) (phases [][][]StageRank) {
 			r := StageRank{Sweeper: sweepers[i], Arrays: Arrays{{arrays[i][phase]}, {arrays[i][1-phase]}}}
 			r.Interior, r.Boundary = domain.Split(boxes[i], width)
 			send := domain.SendBox(boxes[i], domain.Direction{0, 1 - 2*i}, width)
-			r.Stores = []Store{{Access: 1, Send: send, Ghost: send, To: 1 - i, Array: arrays[1-i][1-phase]}}
+			r.Stores = []Store{{Access: 1, GhostStore: kernels.GhostStore{Send: send, Ghost: send, To: 1 - i}, Array: arrays[1-i][1-phase]}}
 			ranks = append(ranks, r)
 		}
 		phases = append(phases, [][]StageRank{ranks})

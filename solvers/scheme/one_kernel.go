@@ -125,10 +125,7 @@ func (r *Runner) stores(rank, stage int, n int64) (all []sweep.Store, err error)
 					return nil, fmt.Errorf("stores into ghosts what it sweeps, and neighbours also have the last "+
 						"points of %q, which is staggered, before a face: no stage writes these", a.Variable.Spec.Name)
 				}
-				all = append(all, sweep.Store{
-					Access: access, Component: c, Send: s.Send, Ghost: s.Ghost, To: s.To, Array: f.Array(s.To, c),
-					Odd: s.Odd,
-				})
+				all = append(all, sweep.Store{Access: access, Component: c, GhostStore: s, Array: f.Array(s.To, c)})
 			}
 		}
 	}
