@@ -207,6 +207,34 @@ func TestBoundaryLeavesOtherFacesAlone(t *testing.T) {
 	})
 }
 
+// A profile sets nothing at a face behind which the field has no ghosts.
+func TestProfileWithoutGhosts(t *testing.T) {
+	testdevices.Each(t, 1, func(t *testing.T, set *testdevices.Set) {
+		for _, size := range [][]int{{4, 4, 4}, {4, 4}} {
+			s := star(len(size))
+			s.Width = domain.Radius{Minus: domain.Vec{1}}
+			f := openField(t, place(t, set, size, [3]bool{}, domain.Vec{1, 1, 1}), s)
+			w := open(boundary.New(set.Compiler, f, boundary.All(boundary.Condition{
+				Kind: boundary.Dirichlet, Uniform: true,
+				Profile: func() boundary.Profile {
+					return func(values []float64, _ domain.Vec, _ float64) { values[0] = 7 }
+				},
+			})))(t)
+			want := take(t, f)
+			want.each(func(rank, v int, at domain.Vec) { want.set(rank, v, at, scatter(0, rank, v, at)) })
+			want.put(t)
+			at := openStreams(t, f.Placement)
+			done(t, at, w.Set(at))
+			want.each(func(rank, v int, at domain.Vec) {
+				if at[0] < 0 {
+					want.set(rank, v, at, 7)
+				}
+			})
+			same(t, take(t, f), want)
+		}
+	})
+}
+
 // The ends of what elements can hold are numbers for walls too.
 func TestBoundaryAtTheEndsOfTheRange(t *testing.T) {
 	testdevices.Each(t, 1, func(t *testing.T, set *testdevices.Set) {

@@ -46,10 +46,10 @@ func (g *Ghosts) sides(want func(c *Condition) bool) (sides []domain.Direction) 
 	return sides
 }
 
-// sidesOf returns those of them that a subdomain lies at.
+// sidesOf returns those of them that a subdomain lies at, and behind which the field has ghosts.
 func (g *Ghosts) sidesOf(rank int, want func(c *Condition) bool) (sides []domain.Direction) {
 	for _, side := range g.sides(want) {
-		if !inside(g.field.Cut, rank, side) {
+		if !inside(g.field.Cut, rank, side) && layersAt(g.reach.Width, side) > 0 {
 			sides = append(sides, side)
 		}
 	}
@@ -112,9 +112,7 @@ func (g *Ghosts) slab(rank int, l domain.Layout, side domain.Direction) domain.B
 func (g *Ghosts) Layers(rank int) (layers domain.Radius) {
 	for _, side := range g.sidesOf(rank, (*Condition).changes) {
 		width := layersAt(g.reach.Width, side)
-		if width > 0 {
-			width = max(width, g.faces.At(side).Kind.depth(width))
-		}
+		width = max(width, g.faces.At(side).Kind.depth(width))
 		if a := side.Axis(); side.Positive() {
 			layers.Plus[a] = width
 		} else {

@@ -79,9 +79,6 @@ func (g *Ghosts) addFixed(s *subdomain, rank int, mover *pack.BoxCopier) error {
 			for component := range g.arrays() {
 				a := g.field.Array(rank, component)
 				ghosts := g.slab(rank, a.Layout, side)
-				if ghosts.Empty() {
-					continue
-				}
 				element, err := g.element(g.faces.At(side), component)
 				if err != nil {
 					return err
@@ -358,7 +355,6 @@ func (r *refresher) mirror(to *[]*streams.Kernel, all ...strip) error {
 		layer, _ := face.Kind.Source(n)
 		var in domain.Vec
 		in[a] = -s.side[a] * (n + 1 + layer)
-		from := s.ghosts.Shift(in)
 		if scales := face.scales(n); len(scales) > 0 {
 			k, err := r.reflector.Scale(r.array, s.ghosts, in, scales[0])
 			if err != nil {
@@ -369,7 +365,8 @@ func (r *refresher) mirror(to *[]*streams.Kernel, all ...strip) error {
 			continue
 		}
 		copies = append(copies, pack.Copy{
-			Dst: pack.In(r.array, s.ghosts), Src: pack.In(r.array, from), Size: s.ghosts.Size(), ElementSize: l.ElementSize,
+			Dst: pack.In(r.array, s.ghosts), Src: pack.In(r.array, s.ghosts.Shift(in)), Size: s.ghosts.Size(),
+			ElementSize: l.ElementSize,
 		})
 	}
 	return r.ghosts.addCopies(to, r.mover, copies)
@@ -381,7 +378,7 @@ func (r *refresher) addCustom(side domain.Direction, component int) error {
 		Rank: r.rank, Device: r.ghosts.field.Placement.Devices[r.rank], Side: side, Component: component,
 		Array: r.array, Ghosts: r.ghosts.slab(r.rank, r.array.Layout, side),
 	}
-	if at.Ghosts.Empty() || at.Device.IsDry() {
+	if at.Device.IsDry() {
 		return nil
 	}
 	k, err := r.kernel(at)
