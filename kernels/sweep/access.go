@@ -44,10 +44,10 @@ type Access struct {
 	Name       string  // in the source: an identifier of C
 	Element    Element //
 	Components int     // 0 counts as 1
-	// Footprint is the offsets at which it is read; none if it is only written. An access that is
-	// read and written is updated in place, and read at the point alone.
+	// Footprint is the offsets at which it is read. An empty one is the point itself, unless Write is set: what is
+	// written is not read then. An access that is read and written is updated in place, and read at the point alone.
 	Footprint stencil.Footprint
-	// Footprints are the offsets of each component, where they differ; Footprint is then empty.
+	// Footprints are those of each component, where they differ; Footprint is then empty.
 	Footprints []stencil.Footprint
 	Write      bool
 	// Sparse says that at a point the function reads few of the offsets, as where a wall turns round
@@ -66,15 +66,19 @@ func (a Access) components() int { return max(1, a.Components) }
 
 // footprint returns that of a component.
 func (a Access) footprint(component int) stencil.Footprint {
+	f := a.Footprint
 	if len(a.Footprints) > 0 {
-		return a.Footprints[component]
+		f = a.Footprints[component]
 	}
-	return a.Footprint
+	if len(f) == 0 && !a.Write {
+		return stencil.Point()
+	}
+	return f
 }
 
 // reads reports whether any component is read.
 func (a Access) reads() bool {
-	return len(a.Footprint) > 0 ||
+	return !a.Write || len(a.Footprint) > 0 ||
 		slices.ContainsFunc(a.Footprints, func(f stencil.Footprint) bool { return len(f) > 0 })
 }
 
@@ -94,16 +98,11 @@ func (a Access) check(dims int) error {
 	case len(a.Footprints) > 0 && (len(a.Footprints) != a.components() || len(a.Footprint) > 0):
 		return fail("has %d components and %d footprints, or one for all beside them", a.components(),
 			len(a.Footprints))
-	case !a.reads() && !a.Write:
-		return fail("is neither read nor written")
 	}
 	for q := range a.components() {
 		f := a.footprint(q)
 		if err := f.Check(dims); err != nil {
 			return fail("%w", err)
-		}
-		if len(f) == 0 && !a.Write {
-			return fail("is not read in component %d", q)
 		}
 		if a.Write && a.reads() && !slices.Equal(stencil.Offsets(f...), stencil.Point()) {
 			return fail(
@@ -203,8 +202,8 @@ var taken = strings.Fields(
 	FRAME_BYTES GHOSTS GHOSTS_DEPTH GHOSTS_X GHOSTS_Y HEIGHT IDENTITY INITIAL INNER_STORES KERNEL LAYERED LAYERS LAYERS_
 	LOAD MAKE MEASURED_KERNEL MEASURES MEMBER NEVER_LINKED NEXT NORM NORMS NUMBER ONE_LAYER ONE_MORE OPERATIONS PLANES
 	POINTER PREFETCH RANK_BLOCKS RANK_CALLED RANK_COPY RANK_LAYERS RANK_STEPS_BYTES RANK_TAGS RANK_THREADS RANK_WORDS
-	READS REAL REDUCED REDUCTIONS REFLECTS REG_LAYERS SCALES SCARCE SEVERAL_LAYERS SLOT_PLACES STAGE STAGES STAGE_BYTES STEP
-	STEPS STEPS_BYTES STEPS_THREADS STOP STORE STREAMS SWEEP_BYTES TARGETS TOTAL TOTALS WIDTH WRITES WRITTEN`,
+	READS REAL REDUCED REDUCTIONS REFLECTS REG_LAYERS SCALES SCARCE SEVERAL_LAYERS SLOT_PLACES STAGE STAGES STAGE_BYTES
+	STEP STEPS STEPS_BYTES STEPS_THREADS STOP STORE STREAMS SWEEP_BYTES TARGETS TOTAL TOTALS WIDTH WRITES WRITTEN`,
 )
 
 // checkName returns an error unless a source can use a name.

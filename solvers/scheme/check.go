@@ -325,9 +325,6 @@ func (st *Stage) sweepAccesses(measured []*Variable) (all []sweep.Access) {
 			Name: a.Name, Element: sweep.Element(a.Variable.Spec.Element), Components: a.Variable.Spec.Components,
 			Footprint: a.Reads, Footprints: a.Components, Write: a.write, Sparse: a.Sparse,
 		}
-		if !a.write && len(a.Reads)+len(a.Components) == 0 {
-			s.Footprint = stencil.Point()
-		}
 		inPlace := a.write && slices.ContainsFunc(st.Reads, a.sameField)
 		if inPlace {
 			s.Footprint = stencil.Point()

@@ -87,7 +87,7 @@ func (v *Variable) SetAll() error {
 
 // At is an access to a level of the variable, counted from the newest that is known when a step
 // begins: +1 is what the step computes, 0 the newest, -1 the one before. reads is what is read
-// around a point; nil the point alone.
+// around a point; nil is the point itself, or nothing of what is only written.
 func (v *Variable) At(level int, reads stencil.Footprint) Access {
 	return Access{Variable: v, Level: level, Reads: reads, Name: v.Spec.Name}
 }
@@ -158,7 +158,9 @@ func (a Access) atPoint() bool {
 	if len(a.Components) == 0 {
 		return len(a.Reads) == 0 || a.Reads.Has(domain.Vec{})
 	}
-	return !slices.ContainsFunc(a.Components, func(f stencil.Footprint) bool { return !f.Has(domain.Vec{}) })
+	return !slices.ContainsFunc(a.Components, func(f stencil.Footprint) bool {
+		return len(f) > 0 && !f.Has(domain.Vec{})
+	})
 }
 
 // real returns the type of the elements where they can be swept and measured.
