@@ -234,25 +234,27 @@ func usesName(src, name string) bool {
 
 // heat checks the section heat, which only the heat solver has, and sets the time step that is left to halox.
 func (c *checker) heat(kind stencil.Kind) {
-	const dt, diffusivity, force = "heat.dt", "heat.diffusivity", "heat.force"
-	h := c.run.Heat
+	const dt = "heat.dt"
+	h, good := c.run.Heat, true
+	for _, k := range keys {
+		if !strings.HasPrefix(k.name, "heat.") {
+			continue
+		}
+		if good = c.good(k.name) && good; c.run.Solver == SolverLaplace && c.given(k.name) {
+			c.reject(k.name, "must not be set with solver laplace")
+		}
+	}
 	if c.run.Solver == SolverLaplace {
 		c.run.Heat = nil
-		for _, name := range []string{dt, diffusivity, force} {
-			if c.given(name) {
-				c.reject(name, "must not be set with solver laplace")
-			}
-		}
 		return
 	}
-	if !c.good(dt, diffusivity, force, "grid.size", "grid.spacing") || kind.Points == 0 ||
-		len(c.run.Grid.Spacing) == 0 {
+	if !good || !c.good("grid.size", "grid.spacing") || kind.Points == 0 || len(c.run.Grid.Spacing) == 0 {
 		return
 	}
 	h.Stable = kind.StableStep(c.run.Grid.Spacing, h.Diffusivity)
 	switch limit := h.Stable; {
 	case limit <= 0 || math.IsInf(limit, 0):
-		c.reject(diffusivity, "must have a positive, finite stability limit, and that is %s", number(limit))
+		c.reject("heat.diffusivity", "must have a positive, finite stability limit, and that is %s", number(limit))
 	case h.DT == 0:
 		h.DT = limit
 	case h.DT > limit && !h.Force:
