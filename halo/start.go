@@ -118,8 +118,9 @@ func (e *Exchanger) Wait(at []*streams.Stream) error {
 	return nil
 }
 
-// Exchange is Start and Wait. Where an exchange is one kernel per GPU, it queues
-// that on the streams themselves.
+// Exchange is Start and Wait. Where an exchange is one kernel per GPU, it queues that on the streams themselves.
+// Ghosts behind physical faces keep their values, or get those that a neighbor has of the same places:
+// see docs/reference/boundaries.md.
 func (e *Exchanger) Exchange(at []*streams.Stream) error {
 	if !e.IsDirect() {
 		if err := e.Start(at); err != nil {

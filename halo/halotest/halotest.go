@@ -42,7 +42,8 @@ type Case struct {
 
 // Run carries out the case on fields of its own and returns the first point that is
 // wrong, with what it holds and what it should hold, in bytes, or whatever failed.
-// Ghosts behind physical faces, and those that no exchange brings, are to stay as they
+// Ghosts behind physical faces hold the same of each place in all subdomains, and are to hold that afterwards: an
+// exchange may bring those beside a neighbor from there. All other ghosts that no exchange brings are to stay as they
 // were.
 func (c Case) Run() (err error) {
 	var open streams.Resources
@@ -244,15 +245,26 @@ func (t *trial) eachPoint(b *block, f func(p domain.Vec, bytes []byte) error, m 
 // poison is what ghosts hold before an exchange, a byte.
 const poison = 0xA5
 
-// before sets the bytes of a point: an owned one to its value, a ghost to poison.
+// before sets the bytes of a point: an owned one to its value, a ghost behind a physical face to another value of its
+// place, and all other ghosts to poison.
 func (t *trial) before(b *block, p domain.Vec, bytes []byte) {
 	f := t.fields[b.field]
 	if f.Cut.Subdomains[b.rank].Box.Contains(p) {
 		value(bytes, b, f.Cut.Grid, p)
 		return
 	}
+	behind := false
+	for a, n := range f.Cut.Grid.Size {
+		if f.Cut.Grid.Periodic[a] {
+			p[a] = (p[a] + n) % n
+		}
+		behind = behind || p[a] < 0 || p[a] >= n
+	}
+	value(bytes, b, f.Cut.Grid, p)
 	for i := range bytes {
-		bytes[i] = poison
+		if bytes[i] = ^bytes[i]; !behind {
+			bytes[i] = poison
+		}
 	}
 }
 
