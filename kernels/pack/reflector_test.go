@@ -11,7 +11,7 @@ import (
 	"github.com/halox/halox/kernels/rows"
 )
 
-// Ghosts behind each face get 2w - u, and nothing else changes.
+// Ghosts behind each face get 2w - u, or a factor times a point farther inside plus a shift, and nothing else changes.
 func TestReflect(t *testing.T) {
 	testdevices.EachKernel(t, 1, func(t *testing.T, s *testdevices.Set) {
 		t.Run("float64", func(t *testing.T) { reflects[float64](t, kerneltest.NewBench(t, s), kernels.Float64) })
@@ -38,6 +38,12 @@ func reflects[T rows.Float](t *testing.T, b *kerneltest.Bench, real kernels.Real
 				values[l.Offset(p)] = T(2*values[l.Offset(wall)]) - values[l.Offset(wall.Add(in))]
 			})
 			holds(b, a.Data, values, "side %v", side)
+			in, s := in.Add(in).Add(in), kernels.Scale{Factor: -0.3, Shift: 0.7}
+			b.Do(b.Stream.Launch(kerneltest.Must(reflector.Scale(a, ghosts, in, s))(t)))
+			kerneltest.EachPoint(ghosts, func(p domain.Vec) {
+				values[l.Offset(p)] = T(T(s.Factor)*values[l.Offset(p.Add(in))]) + T(s.Shift)
+			})
+			holds(b, a.Data, values, "scaled at side %v", side)
 		}
 	}
 }
