@@ -27,11 +27,11 @@ import (
 // Kind is a kind of boundary condition.
 type Kind string
 
-// The kinds. Ghosts of a Given face keep what the caller put there. A Dirichlet face gives its ghosts values: the face
-// lies where the first layer does, one spacing from the nearest point. A Neumann face gives them the values of the
-// owned points as far from the face as they are: the first ghost that of the first point, the second that of the
-// second, so that nothing flows through the face, which lies half a spacing from the nearest point. A Repeat face gives
-// all layers the value of the owned point next to the face. A Custom face has a user kernel.
+// The kinds. Ghosts of a Given face keep what the caller put there, see docs/reference/boundaries.md. A Dirichlet face
+// gives its ghosts values: the face lies where the first layer does, one spacing from the nearest point. A Neumann face
+// gives them the values of the owned points as far from the face as they are: the first ghost that of the first point,
+// the second that of the second, so that nothing flows through the face, which lies half a spacing from the nearest
+// point. A Repeat face gives all layers the value of the owned point next to the face. A Custom face has a user kernel.
 const (
 	Given     Kind = ""
 	Dirichlet Kind = "dirichlet"

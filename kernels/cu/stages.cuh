@@ -36,4 +36,5 @@ namespace stage0 {
 #undef SCARCE
 #undef TARGETS
 #undef REFLECTS
+#undef SCALES
 #undef INNER_STORES

@@ -89,7 +89,9 @@ func (r *Reflector) Scale(a kernels.Array, ghosts domain.Box, in domain.Vec, s k
 }
 
 // argument describes ghosts of an array that are made from values one step away, and no farther than the farthest.
-func (r *Reflector) argument(a kernels.Array, ghosts domain.Box, step, farthest domain.Vec) (arg reflectArgs, err error) {
+func (r *Reflector) argument(
+	a kernels.Array, ghosts domain.Box, step, farthest domain.Vec,
+) (arg reflectArgs, err error) {
 	if ghosts.Empty() {
 		return arg, fmt.Errorf("pack: no ghosts in %v to be set", ghosts)
 	}
