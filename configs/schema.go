@@ -173,6 +173,9 @@ func (r *Run) field(k key) any {
 			tag, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 			return tag == part
 		})
+		if !v.IsValid() {
+			panic("configs: type Run has no field for the key " + k.name)
+		}
 		if v.Type() == reflect.TypeFor[Boundary]() {
 			return nil
 		}
@@ -253,11 +256,13 @@ func (k key) decodeText(to *string, n *yaml.Node) (why string) {
 		*to, why = expressionOf(n)
 	case k.endings != nil:
 		ok = isText && (*to == "" || slices.Contains(k.endings(), strings.ToLower(filepath.Ext(*to))))
-	case k.words == nil:
+	case k.words != nil:
+		ok = slices.Contains(k.words(), *to)
+	case k.name == "output.slice":
 		_, _, plane := parsePlane(*to)
 		ok = plane || *to == Auto
 	default:
-		ok = slices.Contains(k.words(), *to)
+		ok = isText
 	}
 	if !ok {
 		return invalid

@@ -17,7 +17,7 @@ func Register(name Path, traits Traits, lay func(r *Route) error) (restore func(
 	return func() { paths, layouts = pathsBefore, layoutsBefore }
 }
 
-// ThroughTwoHosts is what p2p/route.go would have of a path with a second staging hop.
+// ThroughTwoHosts lays out a route of a path with a second staging hop.
 func ThroughTwoHosts(r *Route) error {
 	first, err := r.host()
 	if err != nil {
