@@ -20,7 +20,7 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-const testLimit = 30 * time.Second
+const testLimit = 2 * time.Minute
 
 // place cuts a grid and gives subdomain i to device i of the set, around.
 func place(t tb, set *testdevices.Set, size []int, periodic [3]bool, parts domain.Vec) *halo.Placement {

@@ -32,14 +32,13 @@ func TestMain(m *testing.M) {
 		"different plans": acrossProcesses(testLimit, differentPlans),
 		"one cannot":      acrossProcesses(testLimit, oneCannot),
 		"one errs":        acrossProcesses(testLimit, oneErrs),
-		"a rank hangs":    acrossProcesses(4*time.Second, oneHangs),
+		"a rank hangs":    acrossProcesses(testmpi.Limit(), oneHangs),
 		"own points":      acrossProcesses(testLimit, ownPoints),
 		"session":         acrossProcesses(testLimit, inSession),
 		"measure":         acrossProcesses(testLimit, measures),
 		"accumulate":      acrossProcesses(testLimit, accumulates),
-		"exchanges":       acrossProcesses(4*time.Second, exchanges),
+		"exchanges":       acrossProcesses(testmpi.Limit(), exchanges),
 		"networks":        inPieces(1<<20, testLimit, triesNetworks),
-		"probe":           takesProbe,
 	})
 }
 
@@ -77,23 +76,6 @@ func ownGPU(p *mpi.Processes) []int {
 	return []int{p.Rank}
 }
 
-// probe is what halox starts to try MPI with device memory: this program.
-func probe() []string {
-	self, err := os.Executable()
-	if err != nil {
-		return nil
-	}
-	return []string{"env", "HALOX_TEST_PROGRAM=probe", self}
-}
-
-// takesProbe is that.
-func takesProbe() error {
-	if code := mpi.TakeProbe(os.Stdout); code != 0 {
-		return fmt.Errorf("exit code %d", code)
-	}
-	return nil
-}
-
 // networkVariable names the network of all messages between processes.
 const networkVariable = "HALOX_TEST_NETWORK"
 
@@ -104,11 +86,7 @@ func acrossProcesses(limit time.Duration, program func(processes) error) func() 
 
 // inPieces is acrossProcesses with pieces of so many bytes.
 func inPieces(piece int64, limit time.Duration, program func(processes) error) func() error {
-	return func() error {
-		joined, err := mpi.Join(context.Background(), mpi.Options{Limit: limit, Piece: piece, Probe: probe()})
-		if err != nil || joined.IsAlone() {
-			return fmt.Errorf("alone: %w", err)
-		}
+	return testmpi.AsOne(mpi.Options{Limit: limit, Piece: piece}, func(joined *mpi.Processes) error {
 		p := processes{Processes: joined, compiler: kernels.CompilerFromEnv()}
 		platform, err := testdevices.Launched(2)
 		if err != nil {
@@ -131,18 +109,11 @@ func inPieces(piece int64, limit time.Duration, program func(processes) error) f
 		if len(p.devices) == 1 {
 			p.devices = append(p.devices, p.devices[0])
 		}
-		if err = p.run(program); err == nil {
-			err = errors.Join(p.Close(), streams.CloseAll(p.devices), platform.Close())
-		}
-		if err != nil {
-			fmt.Fprintf(os.Stderr, "<rank %d: %v>\n", p.Rank, err)
-			err = errors.Join(p.Fail(err), p.Close())
-			p.Abort(3)
+		if err := p.run(program); err != nil {
 			return err
 		}
-		fmt.Printf("rank %d of %d done\n", p.Rank, p.Size())
-		return nil
-	}
+		return errors.Join(streams.CloseAll(p.devices), platform.Close())
+	})
 }
 
 // run runs a program up to the first failure.

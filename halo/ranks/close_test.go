@@ -3,7 +3,9 @@ package ranks_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,77 +17,12 @@ import (
 // Close waits for a run that goes on, whether it ends by its limit or because the context does, and the devices are of
 // use afterwards. Meanwhile another run, a window and a channel are refused.
 func TestCloseWaits(t *testing.T) {
-	const limit = 300 * time.Millisecond
-	enough := errors.New("enough")
 	for name, open := range map[string]func(t testing.TB, n int) *testdevices.Set{
 		"host": testdevices.Host, "cuda-on-cpu": testdevices.CPUBesideThreads,
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := open(t, 2)
-			var w *ranks.World
-			m := make([]*streams.Memory, len(s.Devices))
-			began := make(chan struct{}, 100)
-			begin := func(ctx context.Context, limit time.Duration) <-chan error {
-				p := ranks.Program{Name: "wrong", Source: source(), Kernel: "wrong", Threads: 32, Host: func(r *ranks.Rank) {
-					r.WaitNotifications(200, 1)
-				}}
-				var err error
-				if w, err = ranks.New(s.Compiler, s.Devices, s.Links, p, ranks.Options{Ranks: 2, Limit: limit}); err != nil {
-					t.Fatal(err)
-				}
-				m = memory(t, w, 512)
-				ended := make(chan error, 1)
-				go func() {
-					began <- struct{}{}
-					ended <- ranks.Run(ctx, w, []wrong{{m[0].Address(), -1, 0}, {m[1].Address(), -1, 0}}) // -1 is nothing wrong
-				}()
-				<-began
-				time.Sleep(30 * time.Millisecond) // so that the ranks wait
-				return ended
-			}
-			closed := func(ended <-chan error, want error) {
-				t.Helper()
-				if err := w.Close(); err != nil {
-					t.Errorf("close: %v", err)
-				}
-				if err := <-ended; !errors.Is(err, want) {
-					t.Errorf("the run: %v, want %v", err, want)
-				}
-			}
-			for range 5 {
-				closed(begin(t.Context(), limit), ranks.ErrTimeout)
-			}
-
-			ctx, cancel := context.WithCancelCause(t.Context())
-			ended, early := begin(ctx, time.Minute), make(chan struct{})
-			time.AfterFunc(100*time.Millisecond, func() {
-				select {
-				case <-early:
-					t.Error("closed before the run has ended")
-				default:
-				}
-				cancel(enough)
-			})
-			if err := w.Close(); err != nil {
-				t.Errorf("close: %v", err)
-			}
-			close(early)
-			closed(ended, enough) // again
-
-			ended = begin(t.Context(), limit)
-			if err := ranks.Run(t.Context(), w, make([]wrong, 2)); err == nil || !strings.Contains(err.Error(), "the world is running") {
-				t.Errorf("a second run: %v", err)
-			}
-			if _, err := w.NewWindow(ranks.All, func(int) streams.Span { return streams.Span{} }); err == nil || !strings.Contains(err.Error(), "the world is running") {
-				t.Errorf("a window: %v", err)
-			}
-			if _, err := w.NewChannel(0, 1, 4, 64); err == nil || !strings.Contains(err.Error(), "the world is running") {
-				t.Errorf("a channel: %v", err)
-			}
-			closed(ended, ranks.ErrTimeout)
-			if err := ranks.Run(t.Context(), w, make([]wrong, 2)); err == nil || !strings.Contains(err.Error(), "the world is closed") {
-				t.Errorf("a run of a closed world: %v", err)
-			}
+			testdevices.Patiently(t, func(limit time.Duration) error { return closeWaits(t, s, limit) })
 			for _, d := range s.Devices {
 				if err := d.Err(); err != nil {
 					t.Error(err)
@@ -93,4 +30,62 @@ func TestCloseWaits(t *testing.T) {
 			}
 		})
 	}
+}
+
+func closeWaits(t *testing.T, s *testdevices.Set, limit time.Duration) error {
+	var w *ranks.World
+	var wrongs []error
+	is := func(what string, err, want error) {
+		if !errors.Is(err, want) {
+			wrongs = append(wrongs, fmt.Errorf("%s: %w, want %w", what, err, want))
+		}
+	}
+	says := func(what string, err error, want string) {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			wrongs = append(wrongs, fmt.Errorf("%s: %w, want %q", what, err, want))
+		}
+	}
+	begin := func(ctx context.Context, waits time.Duration) <-chan error {
+		p := ranks.Program{Name: "wrong", Source: source(), Kernel: "wrong", Threads: 32, Host: func(r *ranks.Rank) {
+			r.WaitNotifications(200, 1)
+		}}
+		var err error
+		if w, err = ranks.New(s.Compiler, s.Devices, s.Links, p, ranks.Options{Ranks: 2, Limit: waits}); err != nil {
+			t.Fatal(err)
+		}
+		m := memory(t, w, 512)
+		ended := make(chan error, 1)
+		go func() {
+			ended <- ranks.Run(ctx, w, []wrong{{m[0].Address(), -1, 0}, {m[1].Address(), -1, 0}}) // -1 is nothing wrong
+		}()
+		time.Sleep(limit / 6) // so that the ranks wait
+		return ended
+	}
+	for range 2 {
+		ended := begin(t.Context(), limit)
+		is("close", w.Close(), nil)
+		is("a run beyond its limit", <-ended, ranks.ErrTimeout)
+	}
+
+	enough := errors.New("enough")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	ended := begin(ctx, 2*time.Minute)
+	says("a second run", ranks.Run(t.Context(), w, make([]wrong, 2)), "the world is running")
+	_, err := w.NewWindow(ranks.All, func(int) streams.Span { return streams.Span{} })
+	says("a window", err, "the world is running")
+	_, err = w.NewChannel(0, 1, 4, 64)
+	says("a channel", err, "the world is running")
+	var over atomic.Bool
+	time.AfterFunc(limit/6, func() {
+		over.Store(true)
+		cancel(enough)
+	})
+	is("close", w.Close(), nil)
+	if !over.Load() {
+		wrongs = append(wrongs, errors.New("closed before the run has ended"))
+	}
+	is("a run that is interrupted", <-ended, enough)
+	is("close again", w.Close(), nil)
+	says("a run of a closed world", ranks.Run(t.Context(), w, make([]wrong, 2)), "the world is closed")
+	return errors.Join(wrongs...)
 }

@@ -158,23 +158,12 @@ func TestFailures(t *testing.T) {
 	})
 }
 
-// patiently calls try, which returns what is wrong, with limits of waits from 300 ms to 20 s until nothing is: on a busy
-// machine a rank may get no core for as long as a short limit. Where no wait is to end by its limit, it is a minute.
+// patiently is testdevices.Patiently where a wait is to end by its limit. Where none is, the limit is long.
 func patiently(t *testing.T, is error, try func(limit time.Duration) error) {
 	t.Helper()
-	limit, longest := 300*time.Millisecond, 10*time.Second
-	if is != ranks.ErrTimeout {
-		limit = time.Minute
-	}
-	begun := time.Now()
-	err := try(limit)
-	if is != ranks.ErrTimeout && time.Since(begun) >= limit {
-		t.Errorf("it took %v", time.Since(begun))
-	}
-	for ; err != nil && limit < longest; err = try(limit) {
-		limit *= 4
-	}
-	if err != nil {
+	if is == ranks.ErrTimeout {
+		testdevices.Patiently(t, try)
+	} else if err := try(2 * time.Minute); err != nil {
 		t.Error(err)
 	}
 }

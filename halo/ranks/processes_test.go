@@ -3,7 +3,6 @@
 package ranks_test
 
 import (
-	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -32,7 +31,9 @@ func processes() int {
 const testsVariable = "HALOX_TEST_RANKS"
 
 func TestMain(m *testing.M) {
-	tests := func() error {
+	tests := func(p *mpi.Processes) error {
+		together = p
+		testdevices.Share(p.Rank, p.Size())
 		if err := errors.Join(flag.Set("test.run", os.Getenv(testsVariable)), flag.Set("test.v", "true")); err != nil {
 			return err
 		}
@@ -42,30 +43,9 @@ func TestMain(m *testing.M) {
 		return nil
 	}
 	testmpi.Main(m, map[string]func() error{
-		"tests":                  asOneOf(time.Minute, tests),
-		"tests of short waiting": asOneOf(4*time.Second, tests),
+		"tests":                  testmpi.AsOne(mpi.Options{Limit: 2 * time.Minute}, tests),
+		"tests of short waiting": testmpi.AsOne(mpi.Options{Limit: testmpi.Limit()}, tests),
 	})
-}
-
-// asOneOf runs a program as one of several processes. One that fails ends all.
-func asOneOf(limit time.Duration, program func() error) func() error {
-	return func() (err error) {
-		if together, err = mpi.Join(context.Background(), mpi.Options{Limit: limit}); err != nil || together.IsAlone() {
-			return fmt.Errorf("alone: %w", err)
-		}
-		testdevices.Share(together.Rank, together.Size())
-		if err = program(); err == nil {
-			err = together.Close()
-		}
-		if err != nil {
-			fmt.Fprintf(os.Stderr, "<rank %d: %v>\n", together.Rank, err)
-			err = errors.Join(together.Fail(err), together.Close())
-			together.Abort(3)
-			return err
-		}
-		fmt.Printf("rank %d of %d done\n", together.Rank, together.Size())
-		return nil
-	}
 }
 
 // isHeavy reports whether a case has more blocks than make test has patience for: of several processes, whose blocks
@@ -97,10 +77,10 @@ func TestProcesses(t *testing.T) {
 		for _, tc := range all {
 			t.Run(fmt.Sprintf("%s/%d", tc.name, tc.ranks), func(t *testing.T) {
 				// Without a seed no test waits there for its own turn.
-				r := in.Run(t, testmpi.Job{Program: "tests", Ranks: tc.ranks, Limit: 250 * time.Second, Env: []string{testsVariable + "=" + tc.tests, "HALOX_TEST_SEED=0"}})
-				r.Succeeds(t)
-				if n := strings.Count(r.Out, fmt.Sprintf(" of %d done", tc.ranks)); n != tc.ranks || strings.Contains(r.Out, "no tests to run") {
-					t.Errorf("%d ranks are done:\n%s", n, r.Out)
+				env := []string{testsVariable + "=" + tc.tests, "HALOX_TEST_SEED=0"}
+				r := in.Done(t, testmpi.Job{Program: "tests", Ranks: tc.ranks, Limit: 9 * time.Minute, Env: env})
+				if strings.Contains(r.Out, "no tests to run") {
+					t.Error(r.Out)
 				}
 			})
 		}

@@ -87,7 +87,7 @@ func caught() error {
 		}
 		select {
 		case <-came:
-		case <-time.After(5 * time.Second):
+		case <-time.After(limit):
 			return fmt.Errorf("%v did not come", s)
 		}
 		signal.Stop(came)

@@ -52,7 +52,7 @@ var may = map[string][]string{
 	"internal/tracing":              {"p2p/mpi", "results/trace", "streams"},
 	"internal/plan":                 {"domain", "halo", "p2p", "p2p/mpi", "solvers", "solvers/scheme", "streams"},
 	"internal/cache":                {"internal/files"},
-	"internal/testmpi":              {"internal/cuda/cudafake"},
+	"internal/testmpi":              {"internal/cuda/cudafake", "p2p/mpi"},
 	"internal/testnet":              {"internal/testmpi"},
 	"internal/testdevices":          {"streams", "p2p", "kernels", "internal/nvrtc", "internal/cuda/cudafake"},
 	"kernels/internal/kerneltest":   {"internal/testdevices", "internal/nvrtc", "internal/cuda/cudafake", "kernels", "stencil", "streams", "domain"},

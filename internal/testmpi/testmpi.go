@@ -6,6 +6,7 @@ package testmpi
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -18,6 +19,7 @@ import (
 	"time"
 
 	"github.com/halox/halox/internal/cuda/cudafake"
+	"github.com/halox/halox/p2p/mpi"
 )
 
 // Installation is a launcher with a library that belongs to it.
@@ -187,6 +189,9 @@ func Main(m *testing.M, programs map[string]func() error) {
 		os.Exit(m.Run())
 	}
 	program, ok := programs[name]
+	if name == probeProgram {
+		os.Exit(mpi.TakeProbe(os.Stdout))
+	}
 	if !ok {
 		fmt.Fprintf(os.Stderr, "there is no program %q\n", name)
 		os.Exit(2)
@@ -198,13 +203,47 @@ func Main(m *testing.M, programs map[string]func() error) {
 	os.Exit(0)
 }
 
+// probeProgram is what processes start to try MPI with device memory.
+const probeProgram = "probe"
+
+// AsOne returns a program that runs a function as one of the processes of a job. If it fails in one, all end.
+func AsOne(o mpi.Options, program func(*mpi.Processes) error) func() error {
+	return func() error {
+		self, err := os.Executable()
+		if err != nil {
+			return err
+		}
+		o.Probe = []string{"env", programVariable + "=" + probeProgram, self}
+		p, err := mpi.Join(context.Background(), o)
+		if err != nil || p.IsAlone() {
+			return fmt.Errorf("alone: %w", err)
+		}
+		began := time.Now()
+		if err = program(p); err == nil {
+			err = p.Close()
+		}
+		if err != nil {
+			took := time.Since(began).Round(time.Millisecond)
+			fmt.Fprintf(os.Stderr, "<rank %d after %v: %v>\n", p.Rank, took, err)
+			err = errors.Join(p.Fail(err), p.Close())
+			p.Abort(3)
+			return err
+		}
+		fmt.Printf("rank %d of %d done\n", p.Rank, p.Size())
+		if p.Err() != nil {
+			time.Sleep(time.Second) // a launcher ends all when one ends without MPI, and the others print this too
+		}
+		return nil
+	}
+}
+
 // Job is what to launch.
 type Job struct {
 	Program string
 	Ranks   int
 	Args    []string          // of the launcher, beside those of the installation
 	Env     []string          // "NAME=value"; HALOX_MPI is the installation's library unless it is here
-	Limit   time.Duration     // after which all is killed; 0: 60 s
+	Limit   time.Duration     // after which all is killed; 0: 5 min
 	Wrap    []string          // what starts the launcher; nothing: it is started by itself
 	Remote  bool              // ranks are on several hosts, by Args
 	Said    string            // words of some rank
@@ -229,7 +268,7 @@ type Result struct {
 func (in Installation) Run(t *testing.T, r Job) Result {
 	t.Helper()
 	if r.Limit == 0 {
-		r.Limit = 60 * time.Second
+		r.Limit = 5 * time.Minute
 	}
 	self, err := os.Executable()
 	if err != nil {
@@ -246,7 +285,7 @@ func (in Installation) Run(t *testing.T, r Job) Result {
 	c := exec.CommandContext(ctx, args[0], args[1:]...)
 	c.Env = in.environment(r, id)
 	c.Cancel = func() error { return c.Process.Signal(os.Interrupt) } // which launchers hand on
-	c.WaitDelay = 3 * time.Second
+	c.WaitDelay = 30 * time.Second
 	var result Result
 	over, watched := make(chan struct{}), make(chan struct{})
 	close(watched)
@@ -327,10 +366,9 @@ func (in Installation) environment(r Job, id string) (all []string) {
 	return append(all, r.Env...)
 }
 
-// endAll kills the processes of a launch that are still there. What ends by itself within a
-// short time is not counted.
+// endAll kills the processes of a launch that are still there. What ends by itself within 30 s is not counted.
 func endAll(id string, count func([]int) []int) (left []int) {
-	for deadline := time.Now().Add(3 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
 		left = processesOf(id)
 		if len(left) == 0 || time.Now().After(deadline) {
 			break
@@ -378,16 +416,57 @@ func (r Result) Succeeds(t *testing.T) {
 	}
 }
 
-// Fails fails the test unless the launch ended with an error, in time, left nothing running,
-// and said all of these.
-func (r Result) Fails(t *testing.T, words ...string) {
+// Done is Run of a job that succeeds, and of which each rank prints that it is done: " of 3 done" for 3 ranks.
+func (in Installation) Done(t *testing.T, r Job) Result {
 	t.Helper()
-	if r.Err == nil || r.Late || len(r.Left) > 0 {
-		t.Fatalf("after %v, late %t, left %v: %v\n%s", r.Took, r.Late, r.Left, r.Err, r.Out)
+	result := in.Run(t, r)
+	result.Succeeds(t)
+	if n := strings.Count(result.Out, fmt.Sprintf(" of %d done", r.Ranks)); n != r.Ranks {
+		t.Errorf("%d of %d ranks are done:\n%s", n, r.Ranks, result.Out)
 	}
-	for _, w := range words {
-		if !strings.Contains(r.Out, w) {
-			t.Errorf("it does not say %q:\n%s", w, r.Out)
+	return result
+}
+
+// limitVariable is the limit that Limit returns.
+const limitVariable = "HALOX_TEST_LIMIT"
+
+// Limit returns the limit of waits in a program that Patiently started.
+func Limit() time.Duration {
+	limit, err := time.ParseDuration(os.Getenv(limitVariable))
+	if err != nil {
+		return 4 * time.Second
+	}
+	return limit
+}
+
+// Patiently runs a job with longer and longer limits, see Limit, until wrong returns no error. On a busy machine a
+// process that does all it should may get no core for as long as the first limit.
+func (in Installation) Patiently(t *testing.T, r Job, wrong func(Result) error) {
+	t.Helper()
+	var err error
+	for _, limit := range []string{"4s", "20s", "80s"} {
+		again := r
+		again.Env = append(slices.Clip(r.Env), limitVariable+"="+limit)
+		if err = wrong(in.Run(t, again)); err == nil {
+			return
 		}
 	}
+	t.Error(err)
+}
+
+// Fails fails the test unless a job, see Patiently, ends with an error before its limit, leaves nothing running, and
+// prints all of these words.
+func (in Installation) Fails(t *testing.T, r Job, words ...string) {
+	t.Helper()
+	in.Patiently(t, r, func(r Result) error {
+		if r.Err == nil || r.Late || len(r.Left) > 0 {
+			return fmt.Errorf("after %v, late %t, left %v: %w\n%s", r.Took, r.Late, r.Left, r.Err, r.Out)
+		}
+		for _, w := range words {
+			if !strings.Contains(r.Out, w) {
+				return fmt.Errorf("it does not say %q:\n%s", w, r.Out)
+			}
+		}
+		return nil
+	})
 }

@@ -21,31 +21,30 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-const testLimit = 30 * time.Second
+const testLimit = 2 * time.Minute
 
 func TestMain(m *testing.M) {
 	usual := mpi.Options{Limit: testLimit, Piece: 64}
-	short := mpi.Options{Limit: 4 * time.Second}
+	short := mpi.Options{Limit: testmpi.Limit()}
 	testmpi.Main(m, map[string]func() error{
-		"together":  joined(usual, together),
-		"messages":  joined(usual, onDevices(messages).overNetwork),
-		"agree":     joined(usual, agree),
-		"fails":     joined(usual, fails),
-		"stopped":   joined(short, func(p *mpi.Processes) error { return stopped(p, p.Size()-1) }),
-		"stopped-0": joined(short, func(p *mpi.Processes) error { return stopped(p, 0) }),
-		"hangs":     joined(short, onDevices(hangs).overNetwork),
-		"first":     joined(short, firstAlone),
-		"apart":     joined(usual, apart),
-		"leaves":    joined(short, leaves),
+		"together":  testmpi.AsOne(usual, together),
+		"messages":  testmpi.AsOne(usual, onDevices(messages).overNetwork),
+		"agree":     testmpi.AsOne(usual, agree),
+		"fails":     testmpi.AsOne(usual, fails),
+		"stopped":   testmpi.AsOne(short, func(p *mpi.Processes) error { return stopped(p, p.Size()-1) }),
+		"stopped-0": testmpi.AsOne(short, func(p *mpi.Processes) error { return stopped(p, 0) }),
+		"hangs":     testmpi.AsOne(short, onDevices(hangs).overNetwork),
+		"first":     testmpi.AsOne(short, firstAlone),
+		"apart":     testmpi.AsOne(usual, apart),
+		"leaves":    testmpi.AsOne(short, leaves),
 		"limits":    otherLimits,
-		"misuse":    joined(usual, misuse),
-		"queue":     joined(usual, queued),
-		"nothing":   joined(short, func(*mpi.Processes) error { return nil }),
-		"try":       joined(usual, onDevices(tryDevice).run),
-		"try nccl":  joined(short, onDevices(tryNCCL).run),
-		"one way":   joined(short, onDevices(oneWay).overNetwork),
-		"killed":    joined(short, onDevices(killed).overNetwork),
-		"probe":     takesProbe,
+		"misuse":    testmpi.AsOne(usual, misuse),
+		"queue":     testmpi.AsOne(usual, queued),
+		"nothing":   testmpi.AsOne(short, func(*mpi.Processes) error { return nil }),
+		"try":       testmpi.AsOne(usual, onDevices(tryDevice).run),
+		"try nccl":  testmpi.AsOne(short, onDevices(tryNCCL).run),
+		"one way":   testmpi.AsOne(short, onDevices(oneWay).overNetwork),
+		"killed":    testmpi.AsOne(short, onDevices(killed).overNetwork),
 	})
 }
 
@@ -118,53 +117,15 @@ func killed(p *mpi.Processes, devices []*streams.Device) error {
 	return receive(p, devices[0], 100, last, 1, 5)
 }
 
-// takesProbe is what halox starts to try MPI.
-func takesProbe() error {
-	if code := mpi.TakeProbe(os.Stdout); code != 0 {
-		return fmt.Errorf("exit code %d", code)
-	}
-	return nil
-}
-
 // tryDevice says what comes of trying MPI with device memory. Processes go on as ever afterwards.
 func tryDevice(p *mpi.Processes, devices []*streams.Device) error {
 	fmt.Println("tried:", p.TryDevice(context.Background(), devices[p.Rank%2], os.Getenv(insistVariable) != ""))
 	return errors.Join(together(p))
 }
 
-// joined runs a program as one of several processes. One that fails ends all.
-func joined(o mpi.Options, program func(*mpi.Processes) error) func() error {
-	return func() error {
-		if self, err := os.Executable(); err == nil {
-			o.Probe = []string{"env", "HALOX_TEST_PROGRAM=probe", self}
-		}
-		p, err := mpi.Join(context.Background(), o)
-		if err != nil {
-			return err
-		}
-		if p.IsAlone() {
-			return errors.New("alone")
-		}
-		began := time.Now()
-		err = program(p)
-		if err == nil {
-			err = p.Close()
-		}
-		if err != nil {
-			fmt.Fprintf(os.Stderr, "<rank %d after %v: %v>\n", p.Rank, time.Since(began).Round(time.Millisecond), err)
-			_ = p.Fail(err)
-			err = errors.Join(err, p.Close())
-			p.Abort(3)
-			return err
-		}
-		fmt.Printf("rank %d of %d done\n", p.Rank, p.Size())
-		return nil
-	}
-}
-
 // otherLimits joins with a limit that no other process gives.
 func otherLimits() error {
-	_, err := mpi.Join(context.Background(), mpi.Options{Limit: 4*time.Second + time.Duration(os.Getpid())})
+	_, err := mpi.Join(context.Background(), mpi.Options{Limit: testmpi.Limit() + time.Duration(os.Getpid())})
 	return err
 }
 
