@@ -55,7 +55,7 @@ func Example() {
 	ghosts := values.Data[values.Index(0, 1, 0):][:4]
 	clear(ghosts)
 	fmt.Println(ghosts)
-	if err := errors.Join(exchange.Exchange(at), at.Sync(time.Second)); err != nil {
+	if err := errors.Join(exchange.Exchange(at), at.Sync(time.Minute)); err != nil {
 		log.Fatal(err)
 	}
 	fmt.Println(ghosts)
@@ -159,7 +159,7 @@ func ExampleExchanger_Start() {
 			log.Fatal(err)
 		}
 	}
-	if err := at.Sync(time.Second); err != nil {
+	if err := at.Sync(time.Minute); err != nil {
 		log.Fatal(err)
 	}
 	values, err := halo.ReadAll[int64](f)
@@ -193,7 +193,7 @@ func ExampleNewAccumulator() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	if err := errors.Join(reverse.Exchange(at), at.Sync(time.Second)); err != nil {
+	if err := errors.Join(reverse.Exchange(at), at.Sync(time.Minute)); err != nil {
 		log.Fatal(err)
 	}
 	values, err := halo.ReadAll[int64](f)
@@ -275,7 +275,7 @@ func ExampleReduction() {
 	}
 	for i := range int64(2) {
 		err := halo.FillPoints(f, func(p domain.Vec) int64 { return int64(p[0]) + 10*i })
-		if err := errors.Join(err, largest.Queue(at), at.Sync(time.Second)); err != nil {
+		if err := errors.Join(err, largest.Queue(at), at.Sync(time.Minute)); err != nil {
 			log.Fatal(err)
 		}
 		fmt.Println("max", largest.Result().Ints[0])

@@ -5,6 +5,7 @@ package kernels_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -39,7 +40,7 @@ var variants = []kernels.Program{moves, {File: "move.cu", Defines: []string{"A=1
 
 // Programs are compiled side by side, each once, and are loaded on all devices before anybody waits.
 func TestAheadCompilesSideBySide(t *testing.T) {
-	slow := testdevices.SlowNVRTC(t, 100*time.Millisecond, "")
+	slow := testdevices.SlowNVRTC(t, 300*time.Millisecond, "")
 	fake, real, dry := twoGPUs(t)
 	c := kernels.NewCompiler(kernels.Options{NVRTC: slow.Library, Cache: t.TempDir()})
 	a := c.Ahead(t.Context())
@@ -77,29 +78,31 @@ func TestAheadCompilesSideBySide(t *testing.T) {
 
 // A context that ends ends the waiting, though a compilation goes on, and what comes after it is not loaded.
 func TestAheadEndsWithTheContext(t *testing.T) {
-	slow := testdevices.SlowNVRTC(t, 2*time.Second, "")
 	fake, _, dry := twoGPUs(t)
-	c := kernels.NewCompiler(kernels.Options{NVRTC: slow.Library, Cache: t.TempDir()})
-	ctx, cancel := context.WithCancel(t.Context())
-	a := c.Ahead(ctx)
-	_, _ = a.Compiler().Load(dry[0], moves, "a")
-	for begun, _ := c.Compiled(); begun == 0; begun, _ = c.Compiled() {
-		time.Sleep(time.Millisecond)
-	}
-	cancel()
-	a.Wait()
-	if _, done := c.Compiled(); done != 0 {
-		t.Error("waited for the compiler")
-	}
-	for _, done := c.Compiled(); done == 0; _, done = c.Compiled() {
-		time.Sleep(time.Millisecond)
-	}
-	other := c.Ahead(t.Context()) // what is in hand is kept
-	_, _ = other.Compiler().Load(dry[1], moves, "a")
-	other.Wait()
-	if names, _ := slow.Compiled(t); len(names) != 1 || fake.Calls("cuModuleLoadDataEx") != 1 {
-		t.Errorf("compiled %v, %d modules", names, fake.Calls("cuModuleLoadDataEx"))
-	}
+	testdevices.Patiently(t, func(takes time.Duration) error {
+		slow, before := testdevices.SlowNVRTC(t, takes, ""), fake.Calls("cuModuleLoadDataEx")
+		c := kernels.NewCompiler(kernels.Options{NVRTC: slow.Library, Cache: t.TempDir()})
+		ctx, cancel := context.WithCancel(t.Context())
+		a := c.Ahead(ctx)
+		_, _ = a.Compiler().Load(dry[0], moves, "a")
+		for begun, _ := c.Compiled(); begun == 0; begun, _ = c.Compiled() {
+			time.Sleep(time.Millisecond)
+		}
+		cancel()
+		a.Wait()
+		_, early := c.Compiled()
+		for done := early; done == 0; _, done = c.Compiled() {
+			time.Sleep(time.Millisecond)
+		}
+		other := c.Ahead(t.Context()) // what is in hand is kept
+		_, _ = other.Compiler().Load(dry[1], moves, "a")
+		other.Wait()
+		names, _ := slow.Compiled(t)
+		if loaded := fake.Calls("cuModuleLoadDataEx") - before; early != 0 || len(names) != 1 || loaded != 1 {
+			return fmt.Errorf("%d were waited for; compiled %v, %d modules", early, names, loaded)
+		}
+		return nil
+	})
 }
 
 // Stop waits for what has begun and leaves out the rest.

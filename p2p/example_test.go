@@ -85,7 +85,7 @@ func ExampleRoute() {
 		log.Fatal(err)
 	}
 	defer route.Close()
-	err = errors.Join(route.Push(out), out.Record(sent), in.Wait(sent), route.Pull(in), in.Sync(time.Second))
+	err = errors.Join(route.Push(out), out.Record(sent), in.Wait(sent), route.Pull(in), in.Sync(time.Minute))
 	fmt.Printf("%s %v\n", dst.Bytes(), err)
 	// Output: hello <nil>
 }

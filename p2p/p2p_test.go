@@ -83,7 +83,7 @@ func TestRoutesMoveTheirBytes(t *testing.T) {
 // moveBytes sends bytes from the first device to the second by routes of each path, with offsets. It calls moved after each.
 func moveBytes(t *testing.T, d []*streams.Device, moved func(path Path)) {
 	t.Helper()
-	const n, at, limit = 999, 8, 30 * time.Second
+	const n, at, limit = 999, 8, 2 * time.Minute
 	for _, path := range []Path{Peer, Staged} {
 		in, err1 := d[0].AllocPinned(n + at)
 		src, err2 := d[0].Alloc(n + at)

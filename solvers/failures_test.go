@@ -161,19 +161,18 @@ func runOnAFailingGPU(t *testing.T, set *testdevices.Set, name scheme.Scheme, po
 	n := min(4, len(set.Devices))
 	p := problem(t, []int{points, points, 24 * n}, kernels.Float64, "dddddd")
 	dying := disturbing(t, set, fmt.Sprintf("DIES_AT=%d", at))
-	const limit = 2 * time.Second
-	run := func(steps int64) error {
+	run := func(steps int64, limit time.Duration) error {
 		s := prepare(t, dying, p, how{path: p2p.Direct, parts: domain.Vec{1, 1, n}})
 		_, err := s.Run(t.Context(), scheme.Options{Scheme: name, Steps: steps, CheckEvery: steps, Limit: limit})
 		return err
 	}
-	if err := run(4); err != nil { // which compiles what is not to be timed
+	if err := run(4, testLimit); err != nil { // which compiles what is not to be timed
 		t.Fatal(err)
 	}
 	begin := time.Now()
-	err := run(1 << 40)
+	err := run(1<<40, 2*time.Second)
 	took := time.Since(begin)
-	if err == nil || took > 30*limit || !(strings.Contains(err.Error(), "timed out") || strings.Contains(err.Error(), "cuda 0")) {
+	if err == nil || took > time.Minute || !(strings.Contains(err.Error(), "timed out") || strings.Contains(err.Error(), "cuda 0")) {
 		t.Fatalf("after %v: %v", took, err)
 	}
 	fmt.Printf("the run ended: after %v: %v\n", took, err)

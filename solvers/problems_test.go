@@ -21,7 +21,7 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-const testLimit = 60 * time.Second
+const testLimit = 2 * time.Minute
 
 // how is one way to run a problem.
 type how struct {

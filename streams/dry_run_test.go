@@ -24,9 +24,9 @@ func TestDryRun(t *testing.T) {
 		check(t, s.Launch(k), s.Copy(m.Span(0, 8), host.Span(0, 8)), s.Record(e), other.Wait(e))
 		return nil
 	}
-	check(t, work(), s.Sync(time.Second), e.Sync(time.Second))
+	check(t, work(), s.Sync(time.Minute), e.Sync(time.Minute))
 	g := must(Capture(s, []*Stream{other}, work))(t)
-	check(t, g.Launch(), s.Sync(time.Second))
+	check(t, g.Launch(), s.Sync(time.Minute))
 	if now := dry[0].Held(); ran || m.Bytes()[0] != 0 || now != (Held{Memory: huge}) {
 		t.Errorf("ran %t, copied %d, holds %+v", ran, m.Bytes()[0], now)
 	}
@@ -57,7 +57,7 @@ func TestDryFunction(t *testing.T) {
 	if spec.Argument[0] != 1 || len(k.Argument()) != 2 {
 		t.Errorf("arguments %v and %v", spec.Argument, k.Argument())
 	}
-	check(t, s.Launch(k), s.Sync(time.Second), k.Close(), CloseAll(dry))
+	check(t, s.Launch(k), s.Sync(time.Minute), k.Close(), CloseAll(dry))
 	if _, err := spec.Function.Usage(); err == nil {
 		t.Error("its registers are known")
 	}

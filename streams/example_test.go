@@ -64,7 +64,7 @@ func ExampleStream() {
 	copy(streams.View[float64](host.Bytes()), []float64{1, 2, 3, 4})
 	err = errors.Join(
 		s.Copy(memory.All(), host.All()), s.Launch(double), s.Launch(double), s.Copy(host.All(), memory.All()),
-		s.Sync(time.Second))
+		s.Sync(time.Minute))
 	fmt.Println(streams.View[float64](host.Bytes()), err)
 	// Output: [4 8 12 16] <nil>
 }
@@ -87,7 +87,7 @@ func ExampleStream_CopyBox() {
 	err := errors.Join(s.CopyBox(
 		streams.Pitched{Span: columns.All(), Pitch: 2 * 8},
 		streams.Pitched{Span: grid.All(), Offset: 3 * 8, Pitch: 5 * 8},
-		2*8, 3, 1), s.Sync(time.Second))
+		2*8, 3, 1), s.Sync(time.Minute))
 	fmt.Println(streams.View[float64](columns.Bytes()), err)
 
 	// Planes that are no whole number of rows apart need another way.
@@ -121,7 +121,7 @@ func ExampleStream_Wait() {
 	err := errors.Join(
 		first.Launch(say(devices[0], "produce")), first.Record(done),
 		second.Wait(done), second.Launch(say(devices[1], "consume")),
-		second.Sync(time.Second))
+		second.Sync(time.Minute))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -145,7 +145,7 @@ func ExampleDevice_NewKernel() {
 
 // The workers of a group wait for each other, and none for ever.
 func ExampleWorkerGroup() {
-	workers := streams.NewWorkerGroup(2, time.Second)
+	workers := streams.NewWorkerGroup(2, time.Minute)
 	baked := streams.Counter{Name: "the baker"}
 	workers.Go("baker", func() error {
 		fmt.Println("bread")
@@ -190,7 +190,7 @@ func ExampleTracer() {
 		s.Launch(sweep)
 		s.Copy(to.All(), from.All())
 	}
-	s.Sync(time.Second)
+	s.Sync(time.Minute)
 
 	for _, device := range tracer.Trace().Devices {
 		for _, stream := range device.Streams {

@@ -174,7 +174,7 @@ func TestWhatACaptureRefuses(t *testing.T) {
 		says string
 	}{
 		{"an error of f", func(*loom) error { return mine }, "my own"},
-		{"to wait for a stream", func(l *loom) error { return l.two.Sync(time.Second) }, "1: wait for a stream: it is being captured"},
+		{"to wait for a stream", func(l *loom) error { return l.two.Sync(time.Minute) }, "1: wait for a stream: it is being captured"},
 		{"to close a stream", func(l *loom) error { return l.two.Close() }, "1: close a stream: it is being captured"},
 		{"an event from outside", func(l *loom) error { return l.one.Wait(l.away) }, "1: what is captured waits"},
 		{"a capture in a capture", func(l *loom) error { _, err := Capture(l.two, nil, l.weave); return err }, "1: capture a stream: it is being captured"},

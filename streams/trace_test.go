@@ -94,11 +94,16 @@ func TestTraceOfAnIdleStream(t *testing.T) {
 	const idle = 20 * time.Millisecond
 	d, tracer := traced(t, 1)
 	s := must(d[0].NewStream(Normal))(t)
-	k := sleeper(t, d[0], "k", "", idle)
+	may := make(chan bool, 3)
+	k := must(d[0].NewKernel(KernelSpec{Name: "k", Run: func() { <-may }}))(t)
 	s.BeginStep(3)
+	may <- true
 	check(t, s.Launch(k), s.Sync(testLimit))
 	time.Sleep(idle)
-	check(t, s.Launch(k), s.Launch(k), s.Sync(testLimit))
+	check(t, s.Launch(k), s.Launch(k))
+	may <- true
+	may <- true
+	check(t, s.Sync(testLimit))
 	o := tracer.Trace().Devices[0].Streams[0].Operations
 	if len(o) != 3 || o[1].Begin-o[0].End < idle/2 || o[2].Begin != o[1].End || o[0].Work != OtherWork {
 		t.Errorf("operations %+v", o)

@@ -35,7 +35,7 @@ func ExampleNew() {
 	if err := errors.Join(err1, err2, err3, err4, err5, err6); err != nil {
 		log.Fatal(err)
 	}
-	if err := errors.Join(exchange.Exchange(at), ghosts.Set(at), at.Sync(time.Second)); err != nil {
+	if err := errors.Join(exchange.Exchange(at), ghosts.Set(at), at.Sync(time.Minute)); err != nil {
 		log.Fatal(err)
 	}
 	for _, part := range f.Parts { // from the top down, ghosts included
@@ -89,7 +89,7 @@ func ExampleCondition_kernel() {
 	if err := errors.Join(err1, err2, err3, err4, err5); err != nil {
 		log.Fatal(err)
 	}
-	if err := errors.Join(ghosts.Set(at), at.Sync(time.Second)); err != nil {
+	if err := errors.Join(ghosts.Set(at), at.Sync(time.Minute)); err != nil {
 		log.Fatal(err)
 	}
 	for _, part := range f.Parts { // owned points, with the ghosts at both ends of x

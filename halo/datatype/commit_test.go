@@ -194,9 +194,8 @@ func shuffledPlaces(n int) []int {
 	return places
 }
 
-// Times are generous: what is excluded is that blocks of a regular type are listed, or a list is walked through in more
-// than linear time.
-func TestBigTypesCommitFast(t *testing.T) {
+// No blocks of a regular type are listed, of which there are too many, and lists are walked through in linear time.
+func TestBigTypesCommit(t *testing.T) {
 	const million = 1_000_000
 	regular := make([]int, million)
 	for i := range regular {
@@ -212,28 +211,22 @@ func TestBigTypesCommitFast(t *testing.T) {
 		name  string
 		typ   *Type
 		count int
-		limit time.Duration
 	}{
-		{"a vector of 1e9 blocks", must(Vector(1000*million, 1, 3, Float64)), 1, 100 * time.Millisecond},
-		{"a box of 1e12 elements", must(Subarray([]int{20000, 20000, 20000}, []int{10000, 10000, 10000}, []int{5, 5, 5}, COrder, Byte)), 1, 100 * time.Millisecond},
-		{"1e9 structs", must(Struct([]int{1, 1}, []int64{0, 8}, []*Type{Int32, Float64})), 1000 * million, 100 * time.Millisecond},
-		{"1e6 blocks in a regular list", must(IndexedBlock(1, regular, Float64)), 1, 3 * time.Second},
-		{"1e6 blocks, the last of them out of line", must(IndexedBlock(1, upset, Float64)), 1, 3 * time.Second},
-		{"1e6 blocks in no order", must(IndexedBlock(1, shuffledPlaces(million), Float64)), 1, 3 * time.Second},
-		{"1e6 vectors in no order", must(IndexedBlock(1, shuffledPlaces(million), must(Vector(4, 1, 2, Float64)))), 1, 10 * time.Second},
-		{"1e6 structs in no order", must(IndexedBlock(1, shuffledPlaces(million), must(Struct([]int{1, 1}, []int64{0, 8}, []*Type{Int32, Float64})))), 1, 10 * time.Second},
-		{"a thousand triangles", must(IndexedBlock(2, triangle, Float64)), 1000, time.Second},
+		{"a vector of 1e12 blocks", must(Vector(million*million, 1, 3, Float64)), 1},
+		{"a box of 1e12 rows", must(Subarray([]int{2 * million, 2 * million, 20}, []int{million, million, 10}, []int{5, 5, 5}, COrder, Byte)), 1},
+		{"1e12 structs", must(Struct([]int{1, 1}, []int64{0, 8}, []*Type{Int32, Float64})), million * million},
+		{"1e6 blocks in a regular list", must(IndexedBlock(1, regular, Float64)), 1},
+		{"1e6 blocks, the last of them out of line", must(IndexedBlock(1, upset, Float64)), 1},
+		{"1e6 blocks in no order", must(IndexedBlock(1, shuffledPlaces(million), Float64)), 1},
+		{"1e6 vectors in no order", must(IndexedBlock(1, shuffledPlaces(million), must(Vector(4, 1, 2, Float64)))), 1},
+		{"1e6 structs in no order", must(IndexedBlock(1, shuffledPlaces(million), must(Struct([]int{1, 1}, []int64{0, 8}, []*Type{Int32, Float64})))), 1},
+		{"a thousand triangles", must(IndexedBlock(2, triangle, Float64)), 1000},
 	}
 	for _, c := range cases {
-		start := time.Now()
-		l := committed(t, c.typ, c.count)
-		took := time.Since(start)
-		start = time.Now()
-		overlaps := l.Overlaps()
-		t.Logf("%s: %v, then overlaps %t in %v: %v", c.name, took, overlaps, time.Since(start), l)
-		if took > c.limit {
-			t.Errorf("%s: committed in %v, limit %v", c.name, took, c.limit)
-		}
+		within(5*time.Minute, c.name, func() {
+			l := committed(t, c.typ, c.count)
+			t.Logf("%s: overlaps %t: %v", c.name, l.Overlaps(), l)
+		})
 	}
 }
 

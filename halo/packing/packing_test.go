@@ -15,7 +15,7 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-const limit = 30 * time.Second
+const limit = 2 * time.Minute
 
 // engineBench is a device with packers of different options.
 type engineBench struct {

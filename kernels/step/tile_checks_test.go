@@ -111,7 +111,7 @@ func lateRing(t *testing.T, at int, late time.Duration) (*tileGrid[float64], *st
 		t.Fatal(err)
 	}
 	r := newTileRow(t, set, 8, domain.Vec{4, 2048, 1})
-	group := r.group(10 * time.Second)
+	group := r.group(kerneltest.Limit)
 	if ok := kerneltest.Must(group.PrepareChecks())(t); !ok || group.Tiles(0) != 8 {
 		t.Fatalf("checks: %t; %d tiles", ok, group.Tiles(0))
 	}

@@ -3,6 +3,7 @@ package scheme
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"strings"
 	"sync/atomic"
@@ -19,7 +20,7 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-const testLimit = 60 * time.Second
+const testLimit = 2 * time.Minute
 
 // newRunner makes a step ready that spreads a variable over n devices in a row. sweep is called
 // whenever a rank sweeps its interior, or all that it owns.
@@ -67,25 +68,22 @@ func TestAHangingDeviceEndsTheRun(t *testing.T) {
 	const late = 5000 // launches: rounds are long by then
 	for _, name := range testdevices.Again(1, testdevices.Some(2, threaded)) {
 		t.Run(string(name), func(t *testing.T) {
-			var launches atomic.Int64
-			hangs, release := make(chan time.Time, 1), make(chan struct{})
-			x := newRunner(t, testdevices.Host(t, 3), 3, func(rank int) {
-				if rank == 1 && launches.Add(1) == late {
-					hangs <- time.Now()
-					<-release
+			testdevices.Patiently(t, func(limit time.Duration) error {
+				var launches atomic.Int64
+				release := make(chan struct{})
+				x := newRunner(t, testdevices.Host(t, 3), 3, func(rank int) {
+					if rank == 1 && launches.Add(1) == late {
+						<-release
+					}
+				})
+				t.Cleanup(func() { close(release) })
+				_, err := x.Run(context.Background(), Options{Scheme: name, Steps: 1 << 40, Limit: limit})
+				says := func(words string) bool { return strings.Contains(fmt.Sprint(err), words) }
+				if launches.Load() < late || !says("not done after") && !says("waited") {
+					return fmt.Errorf("after %d launches: %w", launches.Load(), err)
 				}
+				return nil
 			})
-			t.Cleanup(func() { close(release) })
-			_, err := x.Run(context.Background(), Options{Scheme: name, Steps: 1 << 40, Limit: 2 * time.Second})
-			if len(hangs) == 0 {
-				t.Fatalf("before a device hangs: %v", err)
-			}
-			if took := time.Since(<-hangs); err == nil || took > 30*time.Second {
-				t.Fatalf("%v after a device hangs: %v", took, err)
-			}
-			if !strings.Contains(err.Error(), "not done after") && !strings.Contains(err.Error(), "waited") {
-				t.Errorf("got %v", err)
-			}
 		})
 	}
 }

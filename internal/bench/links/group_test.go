@@ -3,7 +3,9 @@ package links
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -152,13 +154,12 @@ func TestSenderGroupIsHeldUntilAllIsQueued(t *testing.T) {
 			send := c.send
 			c.send = func() error { time.Sleep(slow); return send() }
 		}
-		got := took(t, made, n)
-		for try := 0; try < 20 && got > n*slow/2; try++ { // the machine may be busy
-			got = took(t, made, n)
-		}
-		if got > n*slow/2 {
-			t.Errorf("%d senders: took %v; to queue it took %v or more", devices, got, n*slow)
-		}
+		testdevices.Patiently(t, func(time.Duration) error {
+			if got := took(t, made, n); got > n*slow/2 {
+				return fmt.Errorf("%d senders: took %v; to queue it took %v or more", devices, got, n*slow)
+			}
+			return nil
+		})
 	}
 }
 
@@ -175,12 +176,8 @@ func TestSenderGroupThatFailsOpensTheGate(t *testing.T) {
 			}
 			return send()
 		}
-		start := time.Now()
-		if _, err := made.batch(10); !errors.Is(err, io.EOF) {
+		if _, err := made.batch(10); !errors.Is(err, io.EOF) || strings.Contains(err.Error(), "not opened") {
 			t.Errorf("at %d: %v", at, err)
-		}
-		if waited := time.Since(start); waited > timing.GateLimit/2 {
-			t.Errorf("at %d: waited %v", at, waited)
 		}
 		for _, c := range made.senders {
 			if err := c.settle(); err != nil {
@@ -235,10 +232,9 @@ func TestSenderGroupQueuesNoMoreThanStreamsHold(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				start := time.Now()
 				us, err := made.time(t.Context(), 64, measure.Pace{First: 2, Max: 1 << 20, Batch: 100 * time.Millisecond})
-				if took := time.Since(start); err != nil || us.Median <= 0 || took > timing.GateLimit {
-					t.Errorf("%+v, %v after %v", us, err, took)
+				if err != nil || us.Median <= 0 {
+					t.Errorf("%+v, %v", us, err)
 				}
 				if got, want := made.most(), timing.MaxGated/tc.each-1; got != want {
 					t.Errorf("%d messages, want %d and one before", got, want)
@@ -270,12 +266,8 @@ func TestInterruptedBehindAGate(t *testing.T) {
 		}
 		return rows, err
 	}
-	start := time.Now()
 	err := (&bench.Recorder{Record: record}).Measure(ctx, []bench.Task{r.task(oneWayMode, there), part})
-	if !errors.Is(err, context.Canceled) || !record.Interrupted || len(record.Rows) != 2 {
+	if !errors.Is(err, context.Canceled) || strings.Contains(err.Error(), "not opened") || !record.Interrupted || len(record.Rows) != 2 {
 		t.Errorf("%v: %+v", err, record)
-	}
-	if waited := time.Since(start); waited > timing.GateLimit/2 {
-		t.Errorf("ended after %v", waited)
 	}
 }
