@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels"
 )
@@ -27,10 +28,7 @@ func blocks(page, language string) (found []string) {
 
 func read(t *testing.T, file string) string {
 	t.Helper()
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := test.Must(os.ReadFile(file))(t)
 	return string(text)
 }
 
@@ -58,10 +56,7 @@ func shell(t *testing.T, dir, script string) string {
 
 // A reader who starts in an empty folder next to a clone and does what a page says gets the output that it shows.
 func TestPrograms(t *testing.T) {
-	root, err := filepath.Abs("..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := test.Must(filepath.Abs(".."))(t)
 	for page, folder := range map[string]string{"embedding.md": "heat", "points.md": "membrane", "ranks.md": "total"} {
 		t.Run(folder, func(t *testing.T) { follow(t, read(t, page), root, folder) })
 	}
@@ -81,9 +76,7 @@ func follow(t *testing.T, page, root, folder string) {
 		t.Fatal("the module does not replace halox by the folder next to it")
 	}
 	shell(t, dir, "go mod edit -replace 'github.com/halox/halox="+root+"'")
-	if err := os.WriteFile(filepath.Join(dir, "main.go"), []byte(programs[0]), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	test.Check(t, os.WriteFile(filepath.Join(dir, "main.go"), []byte(programs[0]), 0o644))
 	if got := shell(t, dir, scripts[1]); got != outputs[0] {
 		t.Errorf("the program prints\n%s\nthe page says\n%s", got, outputs[0])
 	}

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"text/template"
 
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/results"
 	"github.com/halox/halox/results/trace"
 )
@@ -34,9 +35,7 @@ func TestPagesSayWhatRecordsSay(t *testing.T) {
 			continue
 		}
 		if os.Getenv("UPDATE") != "" {
-			if err := os.WriteFile(file, text, 0o644); err != nil {
-				t.Error(err)
-			}
+			test.Report(t, os.WriteFile(file, text, 0o644))
 		}
 		is, want := strings.Split(read(t, file), "\n"), strings.Split(string(text), "\n")
 		for i := range max(len(is), len(want)) {
@@ -88,9 +87,7 @@ func TestMeasurementsComeFromRecords(t *testing.T) {
 func TestRecordsAreOfOneCommit(t *testing.T) {
 	var p page
 	for _, file := range pagesOfRecords {
-		if _, err := p.make(templateOf(file)); err != nil {
-			t.Fatal(err)
-		}
+		test.Must(p.make(templateOf(file)))(t)
 	}
 	want, err := p.made("h200x2/exchange.json")
 	n := 0

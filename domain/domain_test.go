@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/halox/halox/internal/test"
 )
 
 // drawn is a random problem: a grid, a cut of it and a width that fits.
@@ -28,20 +30,9 @@ func draw(t *rapid.T) drawn {
 		w.Minus[a] = rapid.IntRange(0, min(3, most)).Draw(t, "minus")
 		w.Plus[a] = rapid.IntRange(0, min(3, most)).Draw(t, "plus")
 	}
-	g := must(NewGrid(size, periodic))(t)
-	d := must(Decompose(g, parts))(t)
+	g := test.Must(NewGrid(size, periodic))(t)
+	d := test.Must(Decompose(g, parts))(t)
 	return drawn{d, w}
-}
-
-// must returns what was made without an error.
-func must[T any](v T, err error) func(t rapid.TB) T {
-	return func(t rapid.TB) T {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return v
-	}
 }
 
 // each calls f for every point of b.
@@ -78,9 +69,7 @@ func TestEveryPointHasOneOwner(t *testing.T) {
 func TestGhostsAreWhatTheNeighbourSends(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := draw(t)
-		if err := c.d.CheckWidth(c.w); err != nil {
-			t.Fatal(err)
-		}
+		test.Check(t, c.d.CheckWidth(c.w))
 		for _, s := range c.d.Subdomains {
 			for _, dir := range Directions(c.d.Grid.Dims) {
 				n, ok := c.d.Neighbour(s.Rank, dir)
@@ -141,7 +130,7 @@ func TestLayoutGivesEveryPointItsPlace(t *testing.T) {
 		c := draw(t)
 		elem := rapid.SampledFrom([]int{1, 2, 3, 4, 8, 12, 16, 24, 40, 256}).Draw(t, "element size")
 		for _, s := range c.d.Subdomains {
-			l := must(NewLayout(s.Box, c.w, elem))(t)
+			l := test.Must(NewLayout(s.Box, c.w, elem))(t)
 			places := map[int64]Vec{}
 			each(s.Box.Grow(c.w), func(p Vec) {
 				o := l.Offset(p)
@@ -236,7 +225,7 @@ func TestAutoParts(t *testing.T) {
 		{"nothing is in balance", []int{5, 5, 1}, 4, Vec{2, 2, 1}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			g := must(NewGrid(c.size, [3]bool{}))(t)
+			g := test.Must(NewGrid(c.size, [3]bool{}))(t)
 			got, err := AutoParts(g, c.n, UniformRadius(g.Dims, 1))
 			if err != nil || got != c.want {
 				t.Errorf("got %v, %v, want %v", got, err, c.want)
@@ -288,7 +277,7 @@ func TestSizesBeyond64Bits(t *testing.T) {
 		t.Errorf("a product of %d", p)
 	}
 	small, cube, one := Box{Hi: Vec{6, 9, 7}}, Box{Hi: Vec{4, 4, 4}}, UniformRadius(3, 1)
-	g := must(NewGrid([]int{1 << 20, 1 << 20}, [3]bool{}))(t)
+	g := test.Must(NewGrid([]int{1 << 20, 1 << 20}, [3]bool{}))(t)
 	of := func(_ any, err error) error { return err }
 	strided := func(w Radius, element, first, pitch, plane int) error {
 		return of(NewStridedLayout(cube, w, element, int64(first), int64(pitch), int64(plane)))
@@ -338,8 +327,8 @@ func TestLayoutFits(t *testing.T) {
 
 // Errors show the axes that a grid has, and do not ask for fewer parts than one.
 func TestRefusalsSayWhatHelps(t *testing.T) {
-	flat := must(NewGrid([]int{9, 1}, [3]bool{true, true}))(t)
-	line := must(NewGrid([]int{1 << 20, 4}, [3]bool{}))(t)
+	flat := test.Must(NewGrid([]int{9, 1}, [3]bool{true, true}))(t)
+	line := test.Must(NewGrid([]int{1 << 20, 4}, [3]bool{}))(t)
 	of := func(_ any, err error) error { return err }
 	width := func(parts Vec, w int) error {
 		d, err := Decompose(flat, parts)
@@ -437,7 +426,7 @@ func TestPaddingIsNobodys(t *testing.T) {
 		}
 		size := Vec{rapid.IntRange(1, 70).Draw(t, "nx"), rapid.IntRange(1, 3).Draw(t, "ny"), rapid.IntRange(1, 3).Draw(t, "nz")}
 		element := rapid.SampledFrom([]int{1, 3, 4, 8, 16, 24, 32, 64}).Draw(t, "element")
-		l := must(NewLayout(Box{Hi: size}, width, element))(t)
+		l := test.Must(NewLayout(Box{Hi: size}, width, element))(t)
 		taken := map[int64]bool{}
 		each(l.Owned.Grow(width), func(p Vec) { taken[l.Offset(p)] = true })
 		for _, dir := range []Direction{{-1, 0, 0}, {1, 0, 0}, {0, 1, 0}} {

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/halox/halox/internal/test"
 )
 
 func TestNestedParts(t *testing.T) {
@@ -22,7 +24,7 @@ func TestNestedParts(t *testing.T) {
 		{"a plane", []int{64, 256}, 2, 2, Vec{1, 2, 1}, Vec{1, 2, 1}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			g := must(NewGrid(tc.size, [3]bool{}))(t)
+			g := test.Must(NewGrid(tc.size, [3]bool{}))(t)
 			outer, inner, err := NestedParts(g, tc.hosts, tc.devices, UniformRadius(g.Dims, 1))
 			if err != nil || outer != tc.outer || inner != tc.inner {
 				t.Errorf("hosts %v, devices %v, %v; want %v and %v", outer, inner, err, tc.outer, tc.inner)
@@ -42,7 +44,7 @@ func TestNestedPartsSendLeastBetweenHosts(t *testing.T) {
 		{[]int{24, 12, 6}, [3]bool{true, false, false}, 3, 2},
 		{[]int{12, 24}, [3]bool{false, true}, 4, 3},
 	} {
-		g := must(NewGrid(tc.size, tc.periodic))(t)
+		g := test.Must(NewGrid(tc.size, tc.periodic))(t)
 		w := UniformRadius(g.Dims, 1)
 		outer, inner, err := NestedParts(g, tc.hosts, tc.devices, w)
 		if err != nil {
@@ -84,7 +86,7 @@ func mostBetween(t *testing.T, g Grid, outer, inner Vec) int64 {
 			return 0
 		}
 	}
-	d := must(Decompose(g, parts))(t)
+	d := test.Must(Decompose(g, parts))(t)
 	return betweenHosts(d, inner, UniformRadius(g.Dims, 1))
 }
 
@@ -112,7 +114,7 @@ func TestNestedAs(t *testing.T) {
 		{"more parts than points", []int{8, 8}, Vec{9, 1, 1}, 3, Vec{}, Vec{}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			g := must(NewGrid(tc.size, [3]bool{}))(t)
+			g := test.Must(NewGrid(tc.size, [3]bool{}))(t)
 			outer, inner, err := NestedAs(g, tc.parts, tc.devices, UniformRadius(g.Dims, 2))
 			if (err != nil) != (tc.outer == Vec{}) || err == nil && (outer != tc.outer || inner != tc.inner) {
 				t.Fatalf("hosts %v, devices %v, %v; want %v and %v", outer, inner, err, tc.outer, tc.inner)
@@ -148,7 +150,7 @@ func TestKindsOfPartsAreAllParts(t *testing.T) {
 			outer[a], inner[a] = rapid.IntRange(1, 5).Draw(t, "outer"), rapid.IntRange(1, 4).Draw(t, "inner")
 			parts[a] = outer[a] * inner[a]
 		}
-		g := must(NewGrid(size, periodic))(t)
+		g := test.Must(NewGrid(size, periodic))(t)
 		got, ok := sizes(g, parts, w)
 		d, err := Decompose(g, parts)
 		if err == nil {
@@ -196,7 +198,7 @@ func betweenHosts(d *Decomposition, inner Vec, w Radius) (most int64) {
 
 // A grid is cut over 10,000 hosts in no time.
 func TestNestedPartsOfManyHosts(t *testing.T) {
-	g := must(NewGrid([]int{20000, 20000, 20000}, [3]bool{true, true, true}))(t)
+	g := test.Must(NewGrid([]int{20000, 20000, 20000}, [3]bool{true, true, true}))(t)
 	begin := time.Now()
 	outer, inner, err := NestedParts(g, 10000, 8, UniformRadius(3, 1))
 	if err != nil || outer.Product() != 10000 || inner.Product() != 8 {

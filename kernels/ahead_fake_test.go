@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/halox/halox/internal/cuda/cudafake"
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/streams"
@@ -28,11 +29,7 @@ func twoGPUs(t *testing.T) (fake *cudafake.Fake, real, dry []*streams.Device) {
 		t.Fatal(err)
 	}
 	dry = streams.DryRun(real)
-	t.Cleanup(func() {
-		if err := errors.Join(streams.CloseAll(dry), streams.CloseAll(real), platform.Close()); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { test.Report(t, errors.Join(streams.CloseAll(dry), streams.CloseAll(real), platform.Close())) })
 	return cudafake.Inspect(t, library), real, dry
 }
 

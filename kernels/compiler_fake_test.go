@@ -10,6 +10,7 @@ import (
 
 	"github.com/halox/halox/internal/cuda"
 	"github.com/halox/halox/internal/cuda/cudafake"
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/kernels/internal/kerneltest"
@@ -36,9 +37,7 @@ func TestNoNVRTC(t *testing.T) {
 	fake, device := kerneltest.FakeGPU(t)
 	dir := t.TempDir()
 	broken, nowhere := filepath.Join(dir, "libnvrtc.so"), filepath.Join(dir, "nowhere")
-	if err := os.WriteFile(broken, []byte("no library"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	test.Check(t, os.WriteFile(broken, []byte("no library"), 0o644))
 	for _, tc := range []struct{ name, nvrtc, says string }{
 		{"nowhere", nowhere, "kernels cannot be compiled for this GPU: NVRTC not found; pip install nvidia-cuda-nvrtc " +
 			"or install the CUDA toolkit, or name the library in HALOX_NVRTC; looked for " + nowhere},

@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/halox/halox/domain"
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/kernels/internal/kerneltest"
@@ -29,9 +30,9 @@ type scaleArgs struct {
 // scaleOver makes a launch of scale from x to y ready.
 func scaleOver(b *kerneltest.Bench, y, x kernels.Array, boxes ...domain.Box) *streams.Kernel {
 	b.T.Helper()
-	f := kerneltest.Must(b.Compiler.Functions(b.Device, scale, "scale"))(b.T)
+	f := test.Must(b.Compiler.Functions(b.Device, scale, "scale"))(b.T)
 	to, from := kernels.ValuesOf[float64](y), kernels.ValuesOf[float64](x)
-	return kerneltest.Must(kernels.Points(b.Device, kernels.PointSpec[scaleArgs]{
+	return test.Must(kernels.Points(b.Device, kernels.PointSpec[scaleArgs]{
 		Name: "scale", Arrays: []kernels.Array{y, x}, Boxes: boxes,
 		Function: f[0], Argument: scaleArgs{y.View(), x.View(), 3},
 		Row: func(x0, x1, y, z int) {
@@ -106,13 +107,13 @@ func TestPointsWithoutArgument(t *testing.T) {
 		before := kerneltest.Noise(y.Layout.Length)
 		kerneltest.Put(b, y.Data, before)
 		box, v, to := owned.Grow(domain.UniformRadius(3, 1)), y.View(), kernels.ValuesOf[float64](y)
-		f := kerneltest.Must(b.Compiler.Functions(b.Device, kernels.Source{Name: "number.cu", Text: `
+		f := test.Must(b.Compiler.Functions(b.Device, kernels.Source{Name: "number.cu", Text: `
 struct None {};
 extern "C" __global__ void number(const __grid_constant__ Points<None> p) {
 	const View<double> to = {ORIGIN, PITCH, PLANE};
 	p.each([&](i64 x, i64 y, i64 z) { to(x, y, z) = (double)(x + 100 * y + 10000 * z); });
 }`, Defines: []string{fmt.Sprintf("ORIGIN=(double*)%dull", v.Origin), fmt.Sprintf("PITCH=%d", v.Pitch), fmt.Sprintf("PLANE=%d", v.Plane)}}, "number"))(t)
-		k := kerneltest.Must(kernels.Points(b.Device, kernels.PointSpec[struct{}]{
+		k := test.Must(kernels.Points(b.Device, kernels.PointSpec[struct{}]{
 			Name: "number", Arrays: []kernels.Array{y}, Boxes: []domain.Box{box}, Function: f[0],
 			Row: func(x0, x1, y, z int) {
 				for x := x0; x < x1; x++ {
@@ -168,7 +169,7 @@ func TestLaunchRefusals(t *testing.T) {
 	if err := launch(d, struct{}{}); err != nil {
 		t.Errorf("a kernel without a parameter: %v", err)
 	}
-	m := kerneltest.Must(set.Devices[1].Alloc(8))(t)
+	m := test.Must(set.Devices[1].Alloc(8))(t)
 	if _, err := kernels.Launch(d, kernels.LaunchSpec[int64]{Name: "far", Host: func() {}, Uses: []streams.Span{m.All()}}); err == nil {
 		t.Error("it may touch the memory of another device")
 	}
@@ -228,9 +229,7 @@ static_assert(sizeof(Points<Uneven>) == SIZE + 6 * sizeof(Box) && sizeof(Box) ==
 	if _, err := testdevices.Compiler(t).Compile(s, "sm_90"); err != nil {
 		t.Error(err)
 	}
-	if err := launch(testdevices.Host(t, 1).Devices[0], u); err != nil {
-		t.Error(err)
-	}
+	test.Report(t, launch(testdevices.Host(t, 1).Devices[0], u))
 }
 
 // A source of a caller's own compiles without a GPU. An error in it names its

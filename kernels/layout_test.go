@@ -8,9 +8,9 @@ import (
 	"testing"
 
 	"github.com/halox/halox/internal/nvrtc"
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels"
-	"github.com/halox/halox/kernels/internal/kerneltest"
 )
 
 // A struct as Go and C++ have it.
@@ -66,15 +66,13 @@ func compileAsC(t *testing.T, text string) (string, error) {
 		t.Skip("SKIPPED: no C++ compiler: ", err)
 	}
 	file := filepath.Join(t.TempDir(), "a.cc")
-	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	test.Check(t, os.WriteFile(file, []byte(text), 0o644))
 	out, err := exec.Command(compiler, "-std=c++17", "-fsyntax-only", file).CombinedOutput()
 	return string(out), err
 }
 
 func compileByNVRTC(t *testing.T, text string) (string, error) {
-	c := kerneltest.Must(nvrtc.Open(testdevices.NVRTC(t)))(t)
+	c := test.Must(nvrtc.Open(testdevices.NVRTC(t)))(t)
 	_, err := c.Compile(nvrtc.Source{Name: "a.cu", Text: text}, []string{"--gpu-architecture=compute_90", "--std=c++17"})
 	if err != nil {
 		return err.Error(), err
@@ -85,10 +83,7 @@ func compileByNVRTC(t *testing.T, text string) (string, error) {
 // What callers get lies in memory as its Go forms do.
 func TestLayoutForCallers(t *testing.T) {
 	const file = "halox.cuh"
-	text, err := kernels.Sources.ReadFile("cu/" + file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := test.Must(kernels.Sources.ReadFile("cu/" + file))(t)
 	type points struct {
 		arg float64
 		box kernels.PointsBoxes

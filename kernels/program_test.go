@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/streams"
@@ -26,10 +27,7 @@ func TestCache(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "cache")
 	compile := func() []byte {
 		t.Helper()
-		image, err := kernels.NewCompiler(kernels.Options{NVRTC: path, Cache: dir}).Image(moves, "sm_90")
-		if err != nil {
-			t.Fatal(err)
-		}
+		image := test.Must(kernels.NewCompiler(kernels.Options{NVRTC: path, Cache: dir}).Image(moves, "sm_90"))(t)
 		return image
 	}
 	first := compile()
@@ -68,9 +66,7 @@ func TestAProgramIsCompiledOnce(t *testing.T) {
 			return err
 		})
 	}
-	if err := all.Wait(); err != nil {
-		t.Fatal(err)
-	}
+	test.Check(t, all.Wait())
 	for i, image := range images {
 		if &image[0] != &images[i%3][0] {
 			t.Errorf("program %v was compiled twice", programs[i%3])
@@ -102,10 +98,7 @@ func TestEveryKernelWaitsForItsPredecessor(t *testing.T) {
 	}
 	head := regexp.MustCompile(`__global__[^{]*\{[\s\\]*([^;]*;)`)
 	for _, file := range files {
-		text, err := kernels.Sources.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := test.Must(kernels.Sources.ReadFile(file))(t)
 		found := head.FindAllSubmatch(text, -1)
 		if len(found) == 0 || len(found) != strings.Count(string(text), "__global__") {
 			t.Errorf("%s: %d kernels", file, len(found))

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"slices"
 	"testing"
+
+	"github.com/halox/halox/internal/test"
 )
 
 // Every source with kernels is of one package, whose tests run them all on the CPU: its TestMain names the source.
@@ -17,15 +19,9 @@ func TestEverySourceIsRunByOnePackage(t *testing.T) {
 	mains = append(mains, filepath.Join("..", "solvers", "main_test.go")) // steps of scheme ranks are made there
 	var run []string
 	for _, main := range mains {
-		text, err := os.ReadFile(main)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := test.Must(os.ReadFile(main))(t)
 		for _, pattern := range regexp.MustCompile(`"\.\./(?:kernels/)?(cu/[^"]+)"`).FindAllStringSubmatch(string(text), -1) {
-			files, err := filepath.Glob(pattern[1])
-			if err != nil {
-				t.Fatal(err)
-			}
+			files := test.Must(filepath.Glob(pattern[1]))(t)
 			run = append(run, files...)
 		}
 	}

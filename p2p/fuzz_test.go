@@ -4,16 +4,15 @@ import (
 	"encoding/json"
 	"reflect"
 	"testing"
+
+	"github.com/halox/halox/internal/test"
 )
 
 // Whatever the file of a link model holds, every time that is taken from it is positive and grows with the message, and
 // what was taken is kept as it is.
 func FuzzLinkModel(f *testing.F) {
 	d, r := gpus()
-	text, err := json.Marshal(r.kept())
-	if err != nil {
-		f.Fatal(err)
-	}
+	text := test.Must(json.Marshal(r.kept()))(f)
 	f.Add(text)
 	f.Fuzz(func(t *testing.T, text []byte) {
 		var curves []keptCurve

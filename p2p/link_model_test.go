@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/streams"
 )
 
@@ -98,13 +99,8 @@ func TestLinkModelIsKept(t *testing.T) {
 	if _, err := LoadLinkModel(folder, d, "580.1"); err == nil {
 		t.Error("a link model from nowhere")
 	}
-	if err := r.Save(folder); err != nil {
-		t.Fatal(err)
-	}
-	got, err := LoadLinkModel(folder, d, "580.1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Check(t, r.Save(folder))
+	got := test.Must(LoadLinkModel(folder, d, "580.1"))(t)
 	for _, shape := range []MessageShape{{1, false}, {5000, true}, {1 << 30, true}} {
 		for _, path := range []Path{Peer, Direct, Staged} {
 			t1, ok1 := r.Time(d[0], d[1], path, shape)
@@ -139,21 +135,14 @@ func TestDamagedLinkModelIsNotUsed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			folder := filepath.Join(t.TempDir(), "new")
-			if err := r.Save(folder); err != nil {
-				t.Fatal(err)
-			}
+			test.Check(t, r.Save(folder))
 			file := r.store(folder).Path()
-			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			text := test.Must(os.ReadFile(file))(t)
 			spoilt := spoil(string(text))
 			if spoilt == string(text) {
 				t.Fatal("nothing was spoilt")
 			}
-			if err := os.WriteFile(file, []byte(spoilt), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			test.Check(t, os.WriteFile(file, []byte(spoilt), 0o644))
 			if _, err := LoadLinkModel(folder, d, "580.1"); err == nil {
 				t.Error("they were read")
 			}

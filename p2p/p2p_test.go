@@ -7,25 +7,20 @@ import (
 	"testing"
 	"time"
 
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/streams"
 )
 
 func hostDevices(t testing.TB, n int) []*streams.Device {
 	t.Helper()
-	devices, err := streams.HostPlatform(n).Open()
-	if err != nil {
-		t.Fatal(err)
-	}
+	devices := test.Must(streams.HostPlatform(n).Open())(t)
 	t.Cleanup(func() { streams.CloseAll(devices) })
 	return devices
 }
 
 func TestHostLinksAreUsable(t *testing.T) {
 	d := hostDevices(t, 3)
-	links, err := Discover(t.Context(), d, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	links := test.Must(Discover(t.Context(), d, nil))(t)
 	for i := range 9 {
 		a, b := d[i/3], d[i%3]
 		if link := links.Between(a, b); (link == nil) != (a == b) || link != nil && (!link.Access || !link.Usable || link.Kind != "memory") {
@@ -92,9 +87,7 @@ func moveBytes(t *testing.T, d []*streams.Device, moved func(path Path)) {
 		sender, err5 := d[0].NewStream(streams.Normal)
 		receiver, err6 := d[1].NewStream(streams.Normal)
 		r, err7 := NewRoute(path, dst.Span(2*at, n), src.Span(at, n))
-		if err := errors.Join(err1, err2, err3, err4, err5, err6, err7); err != nil {
-			t.Fatal(err)
-		}
+		test.Check(t, errors.Join(err1, err2, err3, err4, err5, err6, err7))
 		fillPattern(in.Bytes(), 7)
 		clear(out.Bytes())
 		if err := errors.Join(
@@ -118,9 +111,7 @@ func TestCompareNamesTheLink(t *testing.T) {
 	sent := make([]byte, 64)
 	fillPattern(sent, 1)
 	got := bytes.Clone(sent)
-	if err := Compare(d[0], d[1], sent, got); err != nil {
-		t.Fatal(err)
-	}
+	test.Check(t, Compare(d[0], d[1], sent, got))
 	got[9]++
 	got[40]++
 	err := Compare(d[0], d[1], sent, got)

@@ -17,6 +17,7 @@ import (
 	"github.com/halox/halox/internal/bench"
 	"github.com/halox/halox/internal/bench/exchange"
 	"github.com/halox/halox/internal/bench/links"
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/kernels/sweep"
 	"github.com/halox/halox/p2p"
@@ -37,14 +38,14 @@ func TestMorePaths(t *testing.T) {
 	t.Cleanup(p2p.Register(twice, p2p.Traits{Pinned: 2}, p2p.ThroughTwoHosts))
 	t.Cleanup(p2p.Register(pushed, p2p.Traits{Access: true, Stored: true, Tried: true}, nil))
 	t.Setenv("HALOX_CACHE", t.TempDir())
-	session := must(halo.Open(t.Context(), halo.Devices{Backend: streams.Host, Count: 2}))(t)
-	t.Cleanup(func() { check(t, session.Close()) })
+	session := test.Must(halo.Open(t.Context(), halo.Devices{Backend: streams.Host, Count: 2}))(t)
+	t.Cleanup(func() { test.Check(t, session.Close()) })
 	spec := halo.Spec{Name: "u", Element: halo.Float64, Width: domain.UniformRadius(3, 1), Connectivity: halo.Corners}
-	place := must(session.Cut(t.Context(), halo.Cutting{Size: []int{9, 8, 13}, Periodic: [3]bool{true, false, true}, Fields: []halo.Spec{spec}}))(t)
+	place := test.Must(session.Cut(t.Context(), halo.Cutting{Size: []int{9, 8, 13}, Periodic: [3]bool{true, false, true}, Fields: []halo.Spec{spec}}))(t)
 	for _, path := range []p2p.Path{twice, pushed} {
 		t.Run("exchange by "+string(path), func(t *testing.T) {
 			c := halotest.Case{Placement: place, Links: session.Links, Compiler: session.Compiler, Path: path, Specs: []halo.Spec{spec}}
-			check(t, c.Run())
+			test.Check(t, c.Run())
 		})
 		t.Run("sums by "+string(path), func(t *testing.T) { sums(t, session, place, spec, path) })
 		t.Run("solve by "+string(path), func(t *testing.T) { solve(t, session, place, spec, path) })
@@ -59,13 +60,13 @@ func TestMorePaths(t *testing.T) {
 func planned(t *testing.T, session *halo.Session, place *halo.Placement, spec halo.Spec) {
 	plan := func(path p2p.Path) *halo.Plan {
 		t.Helper()
-		return must(halo.NewPlan(place, session.Links, path, spec))(t)
+		return test.Must(halo.NewPlan(place, session.Links, path, spec))(t)
 	}
 	memory := func(path p2p.Path) streams.Held {
 		t.Helper()
 		dry := place.DryRun()
 		defer streams.CloseAll(dry.Devices)
-		must(halo.NewExchanger(plan(path).On(dry), session.Compiler, must(halo.NewField(dry, spec))(t)))(t)
+		test.Must(halo.NewExchanger(plan(path).On(dry), session.Compiler, test.Must(halo.NewField(dry, spec))(t)))(t)
 		most := dry.Devices[0].Peak()
 		return most
 	}
@@ -87,7 +88,7 @@ func planned(t *testing.T, session *halo.Session, place *halo.Placement, spec ha
 func measured(t *testing.T, session *halo.Session) {
 	folder := t.TempDir()
 	for range 2 {
-		model := must(halo.LinkModel(t.Context(), session.Devices, session.Links, session.Compiler, "", folder))(t)
+		model := test.Must(halo.LinkModel(t.Context(), session.Devices, session.Links, session.Compiler, "", folder))(t)
 		for _, path := range []p2p.Path{twice, pushed} {
 			for _, packed := range []bool{false, true} {
 				if took, ok := model.Time(session.Devices[0], session.Devices[1], path, p2p.MessageShape{Bytes: 9, Packed: packed}); !ok || took <= 0 {
@@ -103,10 +104,10 @@ func benched(t *testing.T, session *halo.Session) {
 	paths := []string{string(twice), string(pushed)}
 	link := links.Options{Sizes: []int64{999}, Paths: paths, Modes: []string{"one-way"}, Budget: time.Millisecond}
 	cubes := exchange.Options{Points: []int{4}, Radius: []int{1}, Fields: []int{1}, Paths: paths}
-	check(t, link.Check(), cubes.Check())
+	test.Check(t, link.Check(), cubes.Check())
 	for _, run := range []func(context.Context, *bench.Machine, *bench.Recorder) error{link.Run, cubes.Run} {
 		to := &bench.Recorder{Notes: io.Discard, New: func(kind results.Kind, _ any, _ *p2p.Links) *results.Record { return &results.Record{Kind: kind} }}
-		check(t, run(t.Context(), &bench.Machine{Session: session}, to))
+		test.Check(t, run(t.Context(), &bench.Machine{Session: session}, to))
 		for _, path := range paths {
 			row, ok := to.Record.Find(results.NewRow().Label("path", path))
 			if took, _ := row.Get(results.Time); !ok || took.N == 0 || row.Note != "" {
@@ -120,18 +121,18 @@ func benched(t *testing.T, session *halo.Session) {
 func sums(t *testing.T, session *halo.Session, place *halo.Placement, spec halo.Spec, path p2p.Path) {
 	values := func(path p2p.Path) []float64 {
 		t.Helper()
-		plan := must(halo.NewPlan(place, session.Links, path, spec))(t)
-		u := must(halo.NewField(place, spec))(t)
+		plan := test.Must(halo.NewPlan(place, session.Links, path, spec))(t)
+		u := test.Must(halo.NewField(place, spec))(t)
 		defer u.Close()
-		check(t, halo.FillPoints(u, func(p domain.Vec) float64 { return float64(p[0] + 9*p[1] + 72*p[2]) }))
-		x := must(halo.NewExchanger(plan, session.Compiler, u))(t)
+		test.Check(t, halo.FillPoints(u, func(p domain.Vec) float64 { return float64(p[0] + 9*p[1] + 72*p[2]) }))
+		x := test.Must(halo.NewExchanger(plan, session.Compiler, u))(t)
 		defer x.Close()
-		a := must(halo.NewAccumulator(plan, session.Compiler, u))(t)
+		a := test.Must(halo.NewAccumulator(plan, session.Compiler, u))(t)
 		defer a.Close()
-		at := must(place.NewStreams())(t)
+		at := test.Must(place.NewStreams())(t)
 		defer at.Close()
-		check(t, errors.Join(x.Exchange(at), a.Exchange(at), at.Sync(time.Minute)))
-		return must(halo.ReadAll[float64](u))(t)
+		test.Check(t, errors.Join(x.Exchange(at), a.Exchange(at), at.Sync(time.Minute)))
+		return test.Must(halo.ReadAll[float64](u))(t)
 	}
 	if !slices.Equal(values(path), values(p2p.Peer)) {
 		t.Error("other sums than over path peer")
@@ -140,23 +141,23 @@ func sums(t *testing.T, session *halo.Session, place *halo.Placement, spec halo.
 
 // solve makes steps over the path, and compares their bits with those of the baseline.
 func solve(t *testing.T, session *halo.Session, place *halo.Placement, spec halo.Spec, path p2p.Path) {
-	mean := must(stencil.LaplaceOf(stencil.Kinds(3)[3], []float64{1, 1, 1}))(t)
+	mean := test.Must(stencil.LaplaceOf(stencil.Kinds(3)[3], []float64{1, 1, 1}))(t)
 	point, _, err := sweep.Linear(mean, kernels.Float64)
-	check(t, err)
+	test.Check(t, err)
 	values := func(o scheme.Options) []float64 {
 		t.Helper()
-		u := must(scheme.NewVariable(place, spec, 2))(t)
+		u := test.Must(scheme.NewVariable(place, spec, 2))(t)
 		defer u.Close()
 		for _, level := range []int64{0, 1} {
-			check(t, halo.FillPoints(u.Level(level), func(p domain.Vec) float64 { return float64(p[0]*p[0] + 5*p[1] + 31*p[2]) }))
+			test.Check(t, halo.FillPoints(u.Level(level), func(p domain.Vec) float64 { return float64(p[0]*p[0] + 5*p[1] + 31*p[2]) }))
 		}
-		x := must(scheme.New(t.Context(), session, &scheme.Step{Stages: []scheme.Stage{{
+		x := test.Must(scheme.New(t.Context(), session, &scheme.Step{Stages: []scheme.Stage{{
 			Name: "mean", Reads: []scheme.Access{u.At(0, mean.Footprint())}, Writes: []scheme.Access{u.At(1, nil).Named("next")}, Point: &point,
 		}}}, o))(t)
 		defer x.Close()
 		const steps = 5
-		must(x.Steps(t.Context(), steps))(t)
-		return must(halo.ReadAll[float64](u.Level(steps)))(t)
+		test.Must(x.Steps(t.Context(), steps))(t)
+		return test.Must(halo.ReadAll[float64](u.Level(steps)))(t)
 	}
 	want := values(scheme.Options{Scheme: scheme.Baseline, Path: p2p.Staged})
 	for _, name := range []scheme.Scheme{scheme.TwoStream, scheme.Assisted, scheme.Graph} {
@@ -169,48 +170,32 @@ func solve(t *testing.T, session *halo.Session, place *halo.Placement, spec halo
 // transfer sends every third number twice, at once and in fragments.
 func transfer(t *testing.T, session *halo.Session, path p2p.Path) {
 	const n = 4000
-	message := must(packing.NewMessageLayout(must(datatype.Vector(n, 1, 3, datatype.Float64))(t), 1))(t)
+	message := test.Must(packing.NewMessageLayout(test.Must(datatype.Vector(n, 1, 3, datatype.Float64))(t), 1))(t)
 	var sides [2]packing.Side
 	var at [2]*streams.Stream
 	var memory [2]*streams.Memory
 	for i, d := range session.Devices {
-		memory[i] = must(d.Alloc(message.Layout.TrueUB()))(t)
+		memory[i] = test.Must(d.Alloc(message.Layout.TrueUB()))(t)
 		defer memory[i].Close()
-		p := must(packing.New(session.Compiler, d, packing.Options{}))(t)
+		p := test.Must(packing.New(session.Compiler, d, packing.Options{}))(t)
 		defer p.Close()
 		sides[i] = packing.Side{Packer: p, Place: packing.Place{Data: memory[i].All()}, Message: message}
-		at[i] = must(d.NewStream(streams.Normal))(t)
+		at[i] = test.Must(d.NewStream(streams.Normal))(t)
 		defer at[i].Close()
 	}
 	for _, bytes := range []int64{0, 3000} {
-		move := must(packing.NewTransfer(sides[1], sides[0], packing.TransferOptions{Path: path, Engine: packing.Units, Fragment: bytes, Ring: 2}))(t)
+		move := test.Must(packing.NewTransfer(sides[1], sides[0], packing.TransferOptions{Path: path, Engine: packing.Units, Fragment: bytes, Ring: 2}))(t)
 		defer move.Close()
 		for round := range 2 {
 			for i := range memory[0].Bytes() {
 				memory[0].Bytes()[i], memory[1].Bytes()[i] = byte(i+i/251+round), 0
 			}
-			check(t, errors.Join(move.Queue(at[1], at[0]), at[1].Sync(time.Minute), at[0].Sync(time.Minute)))
+			test.Check(t, errors.Join(move.Queue(at[1], at[0]), at[1].Sync(time.Minute), at[0].Sync(time.Minute)))
 			for i, got := range memory[1].Bytes() {
 				if want := memory[0].Bytes()[i]; i/8%3 == 0 && got != want || i/8%3 > 0 && got != 0 {
 					t.Fatalf("fragments of %d bytes, round %d: byte %d is %d of %d", bytes, round, i, got, want)
 				}
 			}
 		}
-	}
-}
-
-func check(t *testing.T, errs ...error) {
-	t.Helper()
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// must returns what a call returned, once it is given the test.
-func must[T any](value T, err error) func(t *testing.T) T {
-	return func(t *testing.T) T {
-		t.Helper()
-		check(t, err)
-		return value
 	}
 }

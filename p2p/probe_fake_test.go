@@ -9,6 +9,7 @@ import (
 
 	"github.com/halox/halox/internal/cuda"
 	"github.com/halox/halox/internal/cuda/cudafake"
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/streams"
 )
 
@@ -18,18 +19,10 @@ func fakeGPUs(t *testing.T) (*cudafake.Fake, []*streams.Device) {
 	t.Helper()
 	library := cudafake.Build(t)
 	fake := cudafake.Inspect(t, library)
-	platform, err := streams.CUDAPlatform(library)
-	if err != nil {
-		t.Fatal(err)
-	}
-	devices, err := platform.Open()
-	if err != nil {
-		t.Fatal(err)
-	}
+	platform := test.Must(streams.CUDAPlatform(library))(t)
+	devices := test.Must(platform.Open())(t)
 	t.Cleanup(func() {
-		if err := errors.Join(streams.CloseAll(devices), platform.Close()); err != nil {
-			t.Error(err)
-		}
+		test.Report(t, errors.Join(streams.CloseAll(devices), platform.Close()))
 		if live := fake.Live(); live != (cudafake.Live{}) {
 			t.Errorf("left behind: %+v", live)
 		}
@@ -59,10 +52,7 @@ func TestDiscover(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			fake, d := fakeGPUs(t)
 			tc.spoil(fake)
-			links, err := Discover(t.Context(), d, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			links := test.Must(Discover(t.Context(), d, nil))(t)
 			if back := links.Between(d[1], d[0]); !back.Access || !back.Usable || back.Why != "" {
 				t.Errorf("the way back: %+v", back)
 			}
@@ -138,10 +128,7 @@ func (byBusID) Link(a, b string) (string, error) {
 
 func TestKindsComeFromTheBusIDs(t *testing.T) {
 	_, d := fakeGPUs(t)
-	links, err := Discover(t.Context(), d, byBusID{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	links := test.Must(Discover(t.Context(), d, byBusID{}))(t)
 	if kind := links.Between(d[0], d[1]).Kind; kind != "0000:3b:00.0 0000:3c:00.0" {
 		t.Errorf("kind %q", kind)
 	}
@@ -152,9 +139,7 @@ func TestKindsComeFromTheBusIDs(t *testing.T) {
 
 func TestRoutesOfGPUs(t *testing.T) {
 	fake, d := fakeGPUs(t)
-	if _, err := Discover(t.Context(), d, nil); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(Discover(t.Context(), d, nil))(t)
 	before := fake.Calls("cuMemcpyPeerAsync")
 	moveBytes(t, d, func(path Path) {
 		if peer := fake.Calls("cuMemcpyPeerAsync") - before; peer != 1 {

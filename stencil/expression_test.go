@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/stencil"
 )
 
@@ -147,10 +148,7 @@ func TestVaries(t *testing.T) {
 
 // The reference page names every variable, function and operator.
 func TestPageIsComplete(t *testing.T) {
-	page, err := os.ReadFile("../docs/reference/expressions.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := test.Must(os.ReadFile("../docs/reference/expressions.md"))(t)
 	for _, name := range stencil.Words() {
 		if !regexp.MustCompile("`[^`\n]*"+regexp.QuoteMeta(name)+"[^`\n]*`").Match(page) && name != "||" {
 			t.Errorf("docs/reference/expressions.md does not name %s", name)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/stencil"
 )
 
@@ -50,10 +51,7 @@ func equalSpacing(dims int, h float64) []float64 { return []float64{h, h, h}[:di
 // laplacianError applies the kind to a function whose Laplacian is known.
 func laplacianError(t *testing.T, kind stencil.Kind, dims int, h float64) float64 {
 	const dt = 1e-3
-	s, err := stencil.HeatOf(kind, equalSpacing(dims, h), 1, dt)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := test.Must(stencil.HeatOf(kind, equalSpacing(dims, h), 1, dt))(t)
 	at := []float64{0.3, 0.4, 0.5}
 	value := func(dx, dy, dz int) float64 {
 		v := math.Sin(at[0]+float64(dx)*h) * math.Exp(0.7*(at[1]+float64(dy)*h))
@@ -95,10 +93,7 @@ func TestKindRefusals(t *testing.T) {
 // A star is a stencil and back.
 func TestAsStar(t *testing.T) {
 	for _, spacing := range [][]float64{{1, 1}, {1, 2}, {1, 1, 1}, {1, 2, 3}} {
-		star, err := stencil.Heat(spacing, 1, 0.01)
-		if err != nil {
-			t.Fatal(err)
-		}
+		star := test.Must(stencil.Heat(spacing, 1, 0.01))(t)
 		if back, ok := star.Stencil().AsStar(); !ok || back != star {
 			t.Errorf("%+v became %+v, %v", star, back, ok)
 		}
@@ -114,17 +109,11 @@ func TestAsStar(t *testing.T) {
 
 // The reference page has the weights of every kind, as fractions.
 func TestPageHasWeights(t *testing.T) {
-	page, err := os.ReadFile("../docs/reference/stencils.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := test.Must(os.ReadFile("../docs/reference/stencils.md"))(t)
 	table := "| Dimensions | Stencil | Order | Center | Weight of a point at these offsets |\n|---|---|---|---|---|\n"
 	for _, dims := range []int{2, 3} {
 		for _, kind := range stencil.Kinds(dims) {
-			s, err := stencil.HeatOf(kind, equalSpacing(dims, 1), 1, 1)
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := test.Must(stencil.HeatOf(kind, equalSpacing(dims, 1), 1, 1))(t)
 			weights, names := map[string]float64{}, []string(nil)
 			for _, g := range s.Groups {
 				for _, o := range g.Offsets() {

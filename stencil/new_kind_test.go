@@ -11,6 +11,7 @@ import (
 	"github.com/halox/halox/configs"
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/p2p"
@@ -24,10 +25,7 @@ const sample = "solver: heat\ngrid: {size: [9, 12], spacing: 0.125}\nboundary: {
 // A kind that no other file knows is one that a config can name, with its time step, and solves.
 func TestNewKind(t *testing.T) {
 	t.Cleanup(stencil.RegisterDiamond())
-	c, err := configs.Parse("new.yaml", []byte(sample+"stencil: {shape: diamond}\n"), configs.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := test.Must(configs.Parse("new.yaml", []byte(sample+"stencil: {shape: diamond}\n"), configs.Options{}))(t)
 	if c.Stencil.Points != 13 || c.TimeStep() != 2*0.125*0.125/(3*2) {
 		t.Errorf("%+v with steps of %v", c.Stencil, c.TimeStep())
 	}
@@ -56,33 +54,18 @@ func solved(t *testing.T, c *configs.Run, devices int) []float64 {
 	initial, err3 := stencil.Parse("sin(x) + y*y")
 	kind := stencil.Kind{Points: c.Stencil.Points, Shape: stencil.Shape(c.Stencil.Shape)}
 	heat, err4 := stencil.HeatOf(kind, c.Spacing(), c.Heat.Diffusivity, c.TimeStep())
-	if err := errors.Join(err1, err2, err3, err4); err != nil {
-		t.Fatal(err)
-	}
-	place, err := halo.Place(cut, set.Devices)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Check(t, errors.Join(err1, err2, err3, err4))
+	place := test.Must(halo.Place(cut, set.Devices))(t)
 	p := &solvers.Problem{Grid: grid, Spacing: c.Spacing(), Real: kernels.Float64, TimeStep: c.TimeStep(), Stencil: heat, Initial: initial}
 	for i := range 4 {
 		p.Walls[i].Kind = solvers.Periodic
 	}
-	plan, err := p.NewPlan(place, set.Links, p2p.Staged)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := solvers.New(t.Context(), p, plan, set.Compiler)
-	if err != nil {
-		t.Fatal(err)
-	}
+	plan := test.Must(p.NewPlan(place, set.Links, p2p.Staged))(t)
+	s := test.Must(solvers.New(t.Context(), p, plan, set.Compiler))(t)
 	defer s.Close()
-	if _, err := s.Run(context.Background(), scheme.Options{Scheme: scheme.TwoStream, Steps: 6}); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(s.Run(context.Background(), scheme.Options{Scheme: scheme.TwoStream, Steps: 6}))(t)
 	values := make([]float64, grid.Points())
-	if err := s.Read(values, grid.Box()); err != nil {
-		t.Fatal(err)
-	}
+	test.Check(t, s.Read(values, grid.Box()))
 	return values
 }
 
@@ -108,10 +91,7 @@ func TestStableSteps(t *testing.T) {
 // growth returns by how much the wave grows that grows most in a step.
 func growth(t *testing.T, kind stencil.Kind, spacing []float64, dt float64) (most float64) {
 	t.Helper()
-	s, err := stencil.HeatOf(kind, spacing, 3, dt)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := test.Must(stencil.HeatOf(kind, spacing, 3, dt))(t)
 	const waves = 60
 	for n := range waves * waves * waves {
 		wave, sum := [3]int{n % waves, n / waves % waves, n / waves / waves}, s.Centre

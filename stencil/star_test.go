@@ -3,6 +3,8 @@ package stencil
 import (
 	"math"
 	"testing"
+
+	"github.com/halox/halox/internal/test"
 )
 
 func TestStarsKeepAConstant(t *testing.T) {
@@ -17,14 +19,8 @@ func TestStarsKeepAConstant(t *testing.T) {
 		{"stretched cube", []float64{0.1, 0.2, 0.4}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			laplace, err := Laplace(c.spacing)
-			if err != nil {
-				t.Fatal(err)
-			}
-			heat, err := Heat(c.spacing, 2, 1e-3)
-			if err != nil {
-				t.Fatal(err)
-			}
+			laplace := test.Must(Laplace(c.spacing))(t)
+			heat := test.Must(Heat(c.spacing, 2, 1e-3))(t)
 			for _, s := range []StarWeights{laplace, heat} {
 				total := s.Centre + 2*(s.Axis[0]+s.Axis[1]+s.Axis[2])
 				if math.Abs(total-1) > 1e-15 || s.Equal != c.equal {

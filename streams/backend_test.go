@@ -7,6 +7,7 @@ import (
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
 	"github.com/halox/halox/halo/halotest"
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/solvers/scheme"
@@ -22,8 +23,8 @@ func TestThirdBackend(t *testing.T) {
 	t.Cleanup(streams.Register(name, streams.Traits{Noun: "accelerator", Label: "acc", GoKernels: true, HostCores: true}))
 	t.Setenv("HALOX_CACHE", t.TempDir())
 	t.Setenv("HALOX_NVRTC", "/nowhere") // nothing is compiled
-	session := streams.Must(halo.Open(t.Context(), halo.Devices{Backend: name, Count: 3}))(t)
-	t.Cleanup(func() { streams.Check(t, session.Close()) })
+	session := test.Must(halo.Open(t.Context(), halo.Devices{Backend: name, Count: 3}))(t)
+	t.Cleanup(func() { test.Check(t, session.Close()) })
 	if got := session.String(); got != "3 accelerators (accelerator)" {
 		t.Error(got)
 	}
@@ -31,15 +32,15 @@ func TestThirdBackend(t *testing.T) {
 		t.Errorf("%v, linked %+v", d, session.Links.Between(d[0], d[1]))
 	}
 	spec := halo.Spec{Name: "u", Element: halo.Float64, Width: domain.UniformRadius(3, 1)}
-	place := streams.Must(session.Cut(t.Context(), halo.Cutting{Size: []int{9, 8, 13}, Periodic: [3]bool{true, false, true}, Fields: []halo.Spec{spec}}))(t)
+	place := test.Must(session.Cut(t.Context(), halo.Cutting{Size: []int{9, 8, 13}, Periodic: [3]bool{true, false, true}, Fields: []halo.Spec{spec}}))(t)
 	for _, path := range p2p.Paths() {
 		t.Run("exchange by "+string(path), func(t *testing.T) {
 			c := halotest.Case{Placement: place, Links: session.Links, Compiler: session.Compiler, Path: path, Specs: []halo.Spec{spec}}
-			streams.Check(t, c.Run())
+			test.Check(t, c.Run())
 		})
 	}
-	alone := streams.Must(halo.Open(t.Context(), halo.Devices{Backend: streams.Host, Count: 1}))(t)
-	t.Cleanup(func() { streams.Check(t, alone.Close()) })
+	alone := test.Must(halo.Open(t.Context(), halo.Devices{Backend: streams.Host, Count: 1}))(t)
+	t.Cleanup(func() { test.Check(t, alone.Close()) })
 	want := spread(t, alone, spec, scheme.Baseline)
 	for _, s := range []scheme.Scheme{scheme.Auto, scheme.Baseline, scheme.TwoStream, scheme.Assisted, scheme.Graph} {
 		t.Run("scheme "+string(s), func(t *testing.T) {
@@ -53,11 +54,11 @@ func TestThirdBackend(t *testing.T) {
 // spread returns a field after some steps that each add up the points around one.
 func spread(t *testing.T, session *halo.Session, spec halo.Spec, s scheme.Scheme) []float64 {
 	t.Helper()
-	place := streams.Must(session.Cut(t.Context(), halo.Cutting{Size: []int{9, 8, 13}, Periodic: [3]bool{true, false, true}, Fields: []halo.Spec{spec}}))(t)
-	u := streams.Must(scheme.NewVariable(place, spec, 2))(t)
+	place := test.Must(session.Cut(t.Context(), halo.Cutting{Size: []int{9, 8, 13}, Periodic: [3]bool{true, false, true}, Fields: []halo.Spec{spec}}))(t)
+	u := test.Must(scheme.NewVariable(place, spec, 2))(t)
 	defer u.Close()
 	for _, level := range []int64{0, 1} {
-		streams.Check(t, halo.FillPoints(u.Level(level), func(p domain.Vec) float64 { return float64((1 - int(level)) * (p[0] + 5*p[1] + 31*p[2])) }))
+		test.Check(t, halo.FillPoints(u.Level(level), func(p domain.Vec) float64 { return float64((1 - int(level)) * (p[0] + 5*p[1] + 31*p[2])) }))
 	}
 	sum := func(r scheme.Region) (scheme.Launch, error) {
 		to, from := kernels.ValuesOf[float64](r.Writes[0].Parts[r.Rank]), kernels.ValuesOf[float64](r.Reads[0].Parts[r.Rank])
@@ -80,9 +81,9 @@ func spread(t *testing.T, session *halo.Session, spec halo.Spec, s scheme.Scheme
 	if s == scheme.Baseline {
 		o.Path = p2p.Staged
 	}
-	x := streams.Must(scheme.New(t.Context(), session, step, o))(t)
+	x := test.Must(scheme.New(t.Context(), session, step, o))(t)
 	defer x.Close()
 	const steps = 7
-	streams.Must(x.Steps(t.Context(), steps))(t)
-	return streams.Must(halo.ReadAll[float64](u.Level(steps)))(t)
+	test.Must(x.Steps(t.Context(), steps))(t)
+	return test.Must(halo.ReadAll[float64](u.Level(steps)))(t)
 }

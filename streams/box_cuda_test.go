@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/halox/halox/internal/cuda/cudafake"
+	"github.com/halox/halox/internal/test"
 )
 
 // Boxes are copied before and after the first and the last device, which are one where there is one,
@@ -21,7 +22,7 @@ func copyBoxesCUDA(t *testing.T, devices []*Device) {
 		if open, err := first.CanAccess(last); err != nil || !open || first == last {
 			t.Skipf("SKIPPED: no access from %v to %v: %v", first, last, err)
 		}
-		check(t, first.EnablePeer(last), last.EnablePeer(first))
+		test.Check(t, first.EnablePeer(last), last.EnablePeer(first))
 		copyBoxes(t, devices)
 	})
 }
@@ -30,11 +31,11 @@ func copyBoxesCUDA(t *testing.T, devices []*Device) {
 func TestCopyBoxCallsTheDriver(t *testing.T) {
 	r := newRig(t, 2)
 	d, fake := r.devices[0], r.fake
-	s := must(d.NewStream(Normal))(t)
+	s := test.Must(d.NewStream(Normal))(t)
 	const limit, size = 1 << 20, 4 << 20 // the fake's pitch
-	a, b := must(d.Alloc(size))(t), must(d.Alloc(size))(t)
-	far := must(r.devices[1].Alloc(size))(t)
-	host := must(d.AllocPinned(size))(t)
+	a, b := test.Must(d.Alloc(size))(t), test.Must(d.Alloc(size))(t)
+	far := test.Must(r.devices[1].Alloc(size))(t)
+	host := test.Must(d.AllocPinned(size))(t)
 	on := func(m *Memory, pitch, plane int64) Pitched { return Pitched{m.All(), 0, pitch, plane} }
 	for _, tc := range []struct {
 		name                 string

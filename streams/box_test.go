@@ -8,6 +8,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"github.com/halox/halox/internal/test"
 )
 
 func TestCopyBox(t *testing.T) {
@@ -33,28 +35,28 @@ func copyBoxes(t *testing.T, devices []*Device) {
 		t.Run(way.name, func(t *testing.T) {
 			const cases, room = 150, 64 << 10
 			r, noise := rand.New(rand.NewPCG(1, 2)), rand.NewChaCha8([32]byte{1, 2})
-			s := must(first.NewStream(Normal))(t)
-			dst, src := must(way.dst(room))(t), must(way.src(room))(t)
-			before, after := must(first.AllocPinned(room))(t), must(first.AllocPinned(room))(t)
-			given := must(first.AllocPinned(room))(t)
+			s := test.Must(first.NewStream(Normal))(t)
+			dst, src := test.Must(way.dst(room))(t), test.Must(way.src(room))(t)
+			before, after := test.Must(first.AllocPinned(room))(t), test.Must(first.AllocPinned(room))(t)
+			given := test.Must(first.AllocPinned(room))(t)
 			for i := range cases {
 				c := randomBox(r, dst, src, i)
 				noise.Read(before.Bytes()) // never an error
 				noise.Read(given.Bytes())
-				check(t, fill(dst, before), fill(src, given))
+				test.Check(t, fill(dst, before), fill(src, given))
 				if to, from := c.dst, c.src; c.height == 1 && c.depth == 1 && i%3 > 0 {
 					to.Span.Offset, from.Span.Offset = to.Span.Offset+to.Offset, from.Span.Offset+from.Offset
 					to.Span.Length, from.Span.Length = c.width, c.width
-					check(t, s.Copy(to.Span, from.Span))
+					test.Check(t, s.Copy(to.Span, from.Span))
 				} else {
-					check(t, s.CopyBox(c.dst, c.src, c.width, c.height, c.depth))
+					test.Check(t, s.CopyBox(c.dst, c.src, c.width, c.height, c.depth))
 				}
-				check(t, s.Sync(testLimit), fill(after, dst))
+				test.Check(t, s.Sync(testLimit), fill(after, dst))
 				want := bytes.Clone(before.Bytes())
 				copyPlainly(want, given.Bytes(), c)
 				compare(t, after.Bytes(), want, c)
 			}
-			check(t, s.Close(), dst.Close(), src.Close(), before.Close(), after.Close(), given.Close())
+			test.Check(t, s.Close(), dst.Close(), src.Close(), before.Close(), after.Close(), given.Close())
 		})
 	}
 }
@@ -139,19 +141,19 @@ func compare(t *testing.T, got, want []byte, b box) {
 // Work before and after a box on its stream is done before and after it.
 func TestCopyBoxKeepsTheOrder(t *testing.T) {
 	d := hostDevices(t, 1)[0]
-	s := must(d.NewStream(Normal))(t)
-	a, b := must(d.Alloc(64))(t), must(d.Alloc(64))(t)
+	s := test.Must(d.NewStream(Normal))(t)
+	a, b := test.Must(d.Alloc(64))(t), test.Must(d.Alloc(64))(t)
 	hold := make(chan struct{})
-	fill := must(d.NewKernel(KernelSpec{Name: "fill", Uses: []Span{a.All()}, Run: func() {
+	fill := test.Must(d.NewKernel(KernelSpec{Name: "fill", Uses: []Span{a.All()}, Run: func() {
 		<-hold
 		copy(a.Bytes(), "abcdefghijklmnop")
 	}}))(t)
-	spoil := must(d.NewKernel(KernelSpec{Name: "spoil", Uses: []Span{a.All()}, Run: func() { clear(a.Bytes()) }}))(t)
-	check(t, s.Launch(fill),
+	spoil := test.Must(d.NewKernel(KernelSpec{Name: "spoil", Uses: []Span{a.All()}, Run: func() { clear(a.Bytes()) }}))(t)
+	test.Check(t, s.Launch(fill),
 		s.CopyBox(Pitched{b.All(), 1, 3, 0}, Pitched{a.All(), 2, 4, 0}, 2, 3, 1),
 		s.Launch(spoil))
 	close(hold)
-	check(t, s.Sync(testLimit))
+	test.Check(t, s.Sync(testLimit))
 	if got, want := b.Bytes()[:10], "\x00cd\x00gh\x00kl\x00"; string(got) != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
@@ -197,8 +199,8 @@ func TestFolded(t *testing.T) {
 
 func TestCopyBoxRefusals(t *testing.T) {
 	d := hostDevices(t, 1)[0]
-	s := must(d.NewStream(Normal))(t)
-	m, from := must(d.Alloc(100))(t), must(d.AllocPinned(100))(t)
+	s := test.Must(d.NewStream(Normal))(t)
+	m, from := test.Must(d.Alloc(100))(t), test.Must(d.AllocPinned(100))(t)
 	good := Pitched{from.All(), 0, 10, 50}
 	to := func(offset, pitch, plane int64) Pitched { return Pitched{m.All(), offset, pitch, plane} }
 	const huge = math.MaxInt64
@@ -248,5 +250,5 @@ func TestCopyBoxRefusals(t *testing.T) {
 			}
 		})
 	}
-	check(t, d.Err(), s.CopyBox(to(2, 10, 50), good, 8, 5, 2), s.Sync(testLimit))
+	test.Check(t, d.Err(), s.CopyBox(to(2, 10, 50), good, 8, 5, 2), s.Sync(testLimit))
 }

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/halox/halox/internal/test"
 )
 
 // Memory is freed after the streams that may use it: that of devices that come earlier, and what was added to Resources
@@ -19,15 +21,15 @@ func TestCloseFreesNothingWhileStreamsRun(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := hostDevices(t, 2)
-			m := must(d[0].Alloc(8))(t)
-			s := must(d[1].NewStream(Normal))(t)
-			slow := must(d[1].NewKernel(KernelSpec{Name: "slow", Run: func() {
+			m := test.Must(d[0].Alloc(8))(t)
+			s := test.Must(d[1].NewStream(Normal))(t)
+			slow := test.Must(d[1].NewKernel(KernelSpec{Name: "slow", Run: func() {
 				time.Sleep(30 * time.Millisecond)
 				if m.Bytes() == nil {
 					panic("its memory is gone")
 				}
 			}}))(t)
-			check(t, s.Launch(slow), closeAll(d, s, m))
+			test.Check(t, s.Launch(slow), closeAll(d, s, m))
 			if m.Bytes() != nil {
 				t.Error("the memory was not freed")
 			}
@@ -38,11 +40,11 @@ func TestCloseFreesNothingWhileStreamsRun(t *testing.T) {
 func TestAHangingStreamKillsItsDevice(t *testing.T) {
 	d := hostDevices(t, 1)[0]
 	d.SetGrace(30 * time.Millisecond)
-	m := must(d.Alloc(8))(t)
-	s := must(d.NewStream(Normal))(t)
+	m := test.Must(d.Alloc(8))(t)
+	s := test.Must(d.NewStream(Normal))(t)
 	end := make(chan struct{})
 	defer close(end)
-	check(t, s.Launch(must(d.NewKernel(KernelSpec{Name: "endless", Run: func() { <-end }}))(t)))
+	test.Check(t, s.Launch(test.Must(d.NewKernel(KernelSpec{Name: "endless", Run: func() { <-end }}))(t)))
 	err := s.Close()
 	if err == nil || !strings.Contains(err.Error(), "device host 0: close a stream: it hangs: not done after 30ms") {
 		t.Errorf("got %v", err)
@@ -50,7 +52,7 @@ func TestAHangingStreamKillsItsDevice(t *testing.T) {
 	if _, again := d.NewEvent(); again != err {
 		t.Errorf("later calls say %v", again)
 	}
-	check(t, m.Close(), d.Close())
+	test.Check(t, m.Close(), d.Close())
 	if m.Bytes() == nil {
 		t.Error("memory was freed that the stream may use")
 	}
@@ -59,10 +61,10 @@ func TestAHangingStreamKillsItsDevice(t *testing.T) {
 // What is nil is an error of the call that got it.
 func TestWhatIsNilIsRefused(t *testing.T) {
 	d := hostDevices(t, 1)[0]
-	s := must(d.NewStream(Normal))(t)
-	m := must(d.Alloc(8))(t)
-	e := must(d.NewTimedEvent())(t)
-	var signal = must(d.NewSignal("nobody"))(t)
+	s := test.Must(d.NewStream(Normal))(t)
+	m := test.Must(d.Alloc(8))(t)
+	e := test.Must(d.NewTimedEvent())(t)
+	var signal = test.Must(d.NewSignal("nobody"))(t)
 	errorOf := func(_ any, err error) error { return err }
 	var none *Stream
 	nothing := func() error { return nil }
@@ -101,15 +103,15 @@ func TestWhatIsNilIsRefused(t *testing.T) {
 	if d.Reaches(nil) || s.Handle() != 0 {
 		t.Error("no memory is reached, or a host stream has a handle")
 	}
-	check(t, CloseAll([]*Device{nil}))
+	test.Check(t, CloseAll([]*Device{nil}))
 }
 
 // Memory that is closed is not copied, nor is anything done on a stream that is closed; the device lives.
 func TestWhatIsClosedIsRefused(t *testing.T) {
 	d := hostDevices(t, 1)[0]
-	s, gone := must(d.NewStream(Normal))(t), must(d.NewStream(Normal))(t)
-	m, freed := must(d.Alloc(8))(t), must(d.AllocPinned(8))(t)
-	check(t, gone.Close(), freed.Close())
+	s, gone := test.Must(d.NewStream(Normal))(t), test.Must(d.NewStream(Normal))(t)
+	m, freed := test.Must(d.Alloc(8))(t), test.Must(d.AllocPinned(8))(t)
+	test.Check(t, gone.Close(), freed.Close())
 	box := func(m *Memory) Pitched { return Pitched{Span: m.All()} }
 	for name, c := range map[string]struct{ err, want error }{
 		"to freed memory":       {s.Copy(freed.All(), m.All()), errFreed},
@@ -123,7 +125,7 @@ func TestWhatIsClosedIsRefused(t *testing.T) {
 			t.Errorf("%s: %v", name, c.err)
 		}
 	}
-	check(t, s.Sync(testLimit), d.Err())
+	test.Check(t, s.Sync(testLimit), d.Err())
 }
 
 // However many streams wait for a kernel that never ends, on its device and on others, closing the
@@ -140,17 +142,17 @@ func closeWhatHangs(t *testing.T, closeAll func(d []*Device, r Resources) error)
 	d := hostDevices(t, devices)
 	end := make(chan struct{})
 	defer close(end)
-	endless := must(d[0].NewKernel(KernelSpec{Name: "endless", Run: func() { <-end }}))(t)
-	e := must(d[0].NewEvent())(t)
+	endless := test.Must(d[0].NewKernel(KernelSpec{Name: "endless", Run: func() { <-end }}))(t)
+	e := test.Must(d[0].NewEvent())(t)
 	for i, one := range d {
 		one.SetGrace(grace)
 		for k := range 3 {
-			s := must(one.NewStream(Normal))(t)
+			s := test.Must(one.NewStream(Normal))(t)
 			made.Add(s)
 			if i == 0 && k == 0 {
-				check(t, s.Launch(endless), s.Record(e))
+				test.Check(t, s.Launch(endless), s.Record(e))
 			} else {
-				check(t, s.Wait(e))
+				test.Check(t, s.Wait(e))
 			}
 		}
 	}

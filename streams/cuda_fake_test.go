@@ -12,6 +12,7 @@ import (
 
 	"github.com/halox/halox/internal/cuda"
 	"github.com/halox/halox/internal/cuda/cudafake"
+	"github.com/halox/halox/internal/test"
 )
 
 // rig is the GPUs of a fake driver.
@@ -26,7 +27,7 @@ func newRig(t testing.TB, n int) *rig {
 	t.Helper()
 	r := openRig(t, n)
 	t.Cleanup(func() {
-		check(t, CloseAll(r.devices), r.platform.Close())
+		test.Check(t, CloseAll(r.devices), r.platform.Close())
 		if live := r.fake.Live(); live != (cudafake.Live{}) {
 			t.Errorf("left behind: %+v", live)
 		}
@@ -37,21 +38,21 @@ func newRig(t testing.TB, n int) *rig {
 func openRig(t testing.TB, n int) *rig {
 	t.Helper()
 	library := cudafake.Build(t, cudafake.Devices(n))
-	p := must(CUDAPlatform(library))(t)
-	return &rig{cudafake.Inspect(t, library), p, must(p.Open())(t)}
+	p := test.Must(CUDAPlatform(library))(t)
+	return &rig{cudafake.Inspect(t, library), p, test.Must(p.Open())(t)}
 }
 
 // kernel makes a launch of a kernel k with an argument of 12 bytes ready.
 func kernel(t testing.TB, d *Device) *Kernel {
 	t.Helper()
-	m := must(d.LoadModule(cudafake.Image(map[string]int{"k": 12})))(t)
-	return kernelOf(t, d, must(m.Function("k"))(t), 1000)
+	m := test.Must(d.LoadModule(cudafake.Image(map[string]int{"k": 12})))(t)
+	return kernelOf(t, d, test.Must(m.Function("k"))(t), 1000)
 }
 
 // kernelOf is a launch of a function with so many bytes of dynamic shared memory.
 func kernelOf(t testing.TB, d *Device, f Function, shared int) *Kernel {
 	t.Helper()
-	return must(d.NewKernel(KernelSpec{
+	return test.Must(d.NewKernel(KernelSpec{
 		Name: "k of the test", Function: f,
 		Grid: [3]int{70000, 2, 3}, Block: [3]int{64, 4, 1}, Shared: shared, Argument: []byte("twelve bytes"),
 	}))(t)
@@ -73,7 +74,7 @@ func TestCUDADevices(t *testing.T) {
 		t.Errorf("a waiting thread does not sleep: flags %d", flags)
 	}
 	for p, want := range map[Priority]int{Normal: 0, Urgent: -5} {
-		must(r.devices[0].NewStream(p))(t)
+		test.Must(r.devices[0].NewStream(p))(t)
 		if r.fake.Streams(want) != 1 {
 			t.Errorf("priority %v gave no stream of %d", p, want)
 		}
@@ -87,18 +88,18 @@ func TestCUDADevices(t *testing.T) {
 func TestCUDACooperative(t *testing.T) {
 	r := newRig(t, 1)
 	d := r.devices[0]
-	m := must(d.LoadModule(cudafake.Image(map[string]int{"k": 0})))(t)
-	spec := KernelSpec{Name: "k", Function: must(m.Function("k"))(t), Block: [3]int{32, 8, 1}, Shared: 100 << 10, Early: true, Cooperative: true}
+	m := test.Must(d.LoadModule(cudafake.Image(map[string]int{"k": 0})))(t)
+	spec := KernelSpec{Name: "k", Function: test.Must(m.Function("k"))(t), Block: [3]int{32, 8, 1}, Shared: 100 << 10, Early: true, Cooperative: true}
 	spec.Grid = [3]int{3, 3, 1}
 	says := "prepare k: 9 thread blocks of 256 threads and 102400 bytes of shared memory wait for each other, and 8 fit on the GPU at once: 2 on each of 4 multiprocessors"
 	if _, err := d.NewKernel(spec); err == nil || !strings.Contains(err.Error(), says) {
 		t.Errorf("got %v", err)
 	}
-	check(t, d.Err())
+	test.Check(t, d.Err())
 	spec.Grid = [3]int{2, 2, 2}
-	k := must(d.NewKernel(spec))(t)
-	s := must(d.NewStream(Normal))(t)
-	check(t, s.Launch(k), s.Sync(testLimit))
+	k := test.Must(d.NewKernel(spec))(t)
+	s := test.Must(d.NewStream(Normal))(t)
+	test.Check(t, s.Launch(k), s.Sync(testLimit))
 	if got := r.fake.Launches(); len(got) != 1 || !got[0].Cooperative || got[0].Early {
 		t.Errorf("launched %+v", got)
 	}
@@ -111,7 +112,7 @@ func TestCUDACooperative(t *testing.T) {
 func TestCUDAOpen(t *testing.T) {
 	library := cudafake.Build(t, cudafake.Devices(3))
 	fake := cudafake.Inspect(t, library)
-	p := must(CUDAPlatform(library))(t)
+	p := test.Must(CUDAPlatform(library))(t)
 	defer p.Close()
 	for _, tc := range []struct {
 		name  string
@@ -145,7 +146,7 @@ func TestCUDAOpen(t *testing.T) {
 			if !slices.Equal(got, tc.want) || fake.Live().Contexts != len(tc.want) {
 				t.Errorf("opened %v, %d contexts", got, fake.Live().Contexts)
 			}
-			check(t, CloseAll(devices))
+			test.Check(t, CloseAll(devices))
 		})
 	}
 }
@@ -171,13 +172,13 @@ func TestNoCUDA(t *testing.T) {
 
 func TestCUDAEventsOrderDevices(t *testing.T) {
 	r := newRig(t, 2)
-	first := must(r.devices[0].NewStream(Normal))(t)
-	second := must(r.devices[1].NewStream(Urgent))(t)
-	e := must(r.devices[0].NewEvent())(t)
+	first := test.Must(r.devices[0].NewStream(Normal))(t)
+	second := test.Must(r.devices[1].NewStream(Urgent))(t)
+	e := test.Must(r.devices[0].NewEvent())(t)
 	if done, err := e.Done(); !done || err != nil {
 		t.Errorf("an event that was never recorded: %v, %v", done, err)
 	}
-	check(t, first.Record(e), second.Wait(e), e.Sync(testLimit))
+	test.Check(t, first.Record(e), second.Wait(e), e.Sync(testLimit))
 	if r.fake.Calls("cuEventRecord") != 1 || r.fake.Calls("cuStreamWaitEvent") != 1 {
 		t.Error("the driver was not asked to record and to wait")
 	}
@@ -190,7 +191,7 @@ func TestCUDAEventsOrderDevices(t *testing.T) {
 func TestCUDALaunch(t *testing.T) {
 	r := newRig(t, 2)
 	for _, d := range r.devices {
-		check(t, must(d.NewStream(Normal))(t).Launch(kernel(t, d)))
+		test.Check(t, test.Must(d.NewStream(Normal))(t).Launch(kernel(t, d)))
 	}
 	for i, got := range r.fake.Launches() {
 		if got.Device != i || got.Kernel != "k" || got.Shared != 1000 || string(got.Arg) != "twelve bytes" ||
@@ -201,8 +202,8 @@ func TestCUDALaunch(t *testing.T) {
 	if n := len(r.fake.Launches()); n != 2 {
 		t.Errorf("%d launches", n)
 	}
-	m := must(r.devices[1].LoadModule(cudafake.Image(map[string]int{"f": 0})))(t)
-	if u, err := must(m.Function("f"))(t).Usage(); u != (Usage{Registers: 32, Threads: 1024}) || err != nil {
+	m := test.Must(r.devices[1].LoadModule(cudafake.Image(map[string]int{"f": 0})))(t)
+	if u, err := test.Must(m.Function("f"))(t).Usage(); u != (Usage{Registers: 32, Threads: 1024}) || err != nil {
 		t.Errorf("usage %+v, %v", u, err)
 	}
 }
@@ -212,18 +213,18 @@ func TestCUDALaunch(t *testing.T) {
 func TestCUDALaunchOfMuchShared(t *testing.T) {
 	r := newRig(t, 1)
 	d := r.devices[0]
-	m := must(d.LoadModule(cudafake.Image(map[string]int{"k": 12, "has_1_kib": 0})))(t)
-	f, s := must(m.Function("k"))(t), must(d.NewStream(Normal))(t)
+	m := test.Must(d.LoadModule(cudafake.Image(map[string]int{"k": 12, "has_1_kib": 0})))(t)
+	f, s := test.Must(m.Function("k"))(t), test.Must(d.NewStream(Normal))(t)
 	much := kernelOf(t, d, f, int(d.Shared))
 	kernelOf(t, d, f, 100<<10)
-	check(t, s.Launch(much))
+	test.Check(t, s.Launch(much))
 	if got := r.fake.Launches(); len(got) != 1 || int64(got[0].Shared) != d.Shared {
 		t.Errorf("arrived as %+v", got)
 	}
-	spec := KernelSpec{Name: "k", Function: must(m.Function("has_1_kib"))(t), Grid: [3]int{4, 1, 1}, Block: [3]int{32, 1, 1}}
+	spec := KernelSpec{Name: "k", Function: test.Must(m.Function("has_1_kib"))(t), Grid: [3]int{4, 1, 1}, Block: [3]int{32, 1, 1}}
 	for _, spec.Shared = range []int{47 << 10, 47<<10 + 1, 48 << 10, 47<<10 + 1} {
 		for _, spec.Cooperative = range []bool{true, false} {
-			check(t, s.Launch(must(d.NewKernel(spec))(t)), s.Sync(testLimit))
+			test.Check(t, s.Launch(test.Must(d.NewKernel(spec))(t)), s.Sync(testLimit))
 		}
 	}
 	if got := r.fake.Launches(); len(got) != 9 {
@@ -239,14 +240,14 @@ type asked struct {
 
 // calls are all that may be asked of a device, by name.
 func calls(t testing.TB, d, peer *Device) map[string]asked {
-	s := must(d.NewStream(Normal))(t)
-	e := must(d.NewEvent())(t)
-	m, host := must(d.Alloc(64))(t), must(d.AllocPinned(64))(t)
-	far := must(peer.Alloc(64))(t)
+	s := test.Must(d.NewStream(Normal))(t)
+	e := test.Must(d.NewEvent())(t)
+	m, host := test.Must(d.Alloc(64))(t), test.Must(d.AllocPinned(64))(t)
+	far := test.Must(peer.Alloc(64))(t)
 	k := kernel(t, d)
 	image := cudafake.Image(map[string]int{"f": 0})
-	mod := must(d.LoadModule(image))(t)
-	f := must(mod.Function("f"))(t)
+	mod := test.Must(d.LoadModule(image))(t)
+	f := test.Must(mod.Function("f"))(t)
 	spec := KernelSpec{Name: "f", Function: f, Grid: [3]int{1, 1, 1}, Block: [3]int{1, 1, 1}}
 	on := func(m *Memory) Pitched {
 		return Pitched{Span: m.All(), Offset: 4, Pitch: 8, Plane: 32}
@@ -283,17 +284,17 @@ func TestCUDACloseAll(t *testing.T) {
 	r := newRig(t, 2)
 	d := r.devices[0]
 	for _, ask := range calls(t, d, r.devices[1]) {
-		check(t, ask.do())
+		test.Check(t, ask.do())
 	}
-	m, host := must(d.Alloc(64))(t), must(d.AllocPinned(64))(t)
-	e, late := must(d.NewEvent())(t), must(d.NewEvent())(t)
-	s, k := must(d.NewStream(Normal))(t), kernel(t, d)
-	check(t, s.Launch(k), s.Copy(host.All(), m.All()), s.Record(e))
-	check(t, k.Close(), k.Close(), m.Close(), m.Close(), host.Close(), e.Close(), s.Close(), s.Close())
-	if err := must(d.NewStream(Normal))(t).Launch(k); !errors.Is(err, cuda.CodeInvalidHandle) {
+	m, host := test.Must(d.Alloc(64))(t), test.Must(d.AllocPinned(64))(t)
+	e, late := test.Must(d.NewEvent())(t), test.Must(d.NewEvent())(t)
+	s, k := test.Must(d.NewStream(Normal))(t), kernel(t, d)
+	test.Check(t, s.Launch(k), s.Copy(host.All(), m.All()), s.Record(e))
+	test.Check(t, k.Close(), k.Close(), m.Close(), m.Close(), host.Close(), e.Close(), s.Close(), s.Close())
+	if err := test.Must(d.NewStream(Normal))(t).Launch(k); !errors.Is(err, cuda.CodeInvalidHandle) {
 		t.Errorf("a launch of a closed kernel: %v", err)
 	}
-	check(t, CloseAll(r.devices), CloseAll(r.devices), late.Close())
+	test.Check(t, CloseAll(r.devices), CloseAll(r.devices), late.Close())
 	if _, err := d.Alloc(8); err == nil || !strings.Contains(err.Error(), "use the device: it is closed") {
 		t.Errorf("a closed device allocates: %v", err)
 	}
@@ -308,7 +309,7 @@ func TestCUDAQueuingAllocatesNothing(t *testing.T) {
 		"copy 2 planes of 3 rows of 4 bytes to cuda 1 [0, 64)",
 		"launch k of the test", "record an event", "wait for an event of device ", "wait for a stream", "ask for an event",
 	} {
-		if n := testing.AllocsPerRun(100, func() { check(t, all[doing].do()) }); n > 0 {
+		if n := testing.AllocsPerRun(100, func() { test.Check(t, all[doing].do()) }); n > 0 {
 			t.Errorf("%s: %v allocations", doing, n)
 		}
 	}

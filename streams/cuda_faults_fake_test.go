@@ -10,6 +10,7 @@ import (
 
 	"github.com/halox/halox/internal/cuda"
 	"github.com/halox/halox/internal/cuda/cudafake"
+	"github.com/halox/halox/internal/test"
 )
 
 // A failed call says what was being done, on which device, and which call of
@@ -33,7 +34,7 @@ func TestCUDAErrors(t *testing.T) {
 			if got := r.fake.Live(); got != live {
 				t.Errorf("left behind: %+v, before %+v", got, live)
 			}
-			check(t, r.devices[0].Err(), ask.do())
+			test.Check(t, r.devices[0].Err(), ask.do())
 		})
 	}
 }
@@ -54,13 +55,13 @@ func TestCUDADeath(t *testing.T) {
 			t.Errorf("%s: %v", doing, err)
 		}
 	}
-	check(t, other.Err())
+	test.Check(t, other.Err())
 	for _, ask := range others {
-		check(t, ask.do())
+		test.Check(t, ask.do())
 	}
 	r.fake.Kill(0, int(cuda.CodeIllegalAddress))
 	begin := time.Now()
-	check(t, d.Close(), d.Close())
+	test.Check(t, d.Close(), d.Close())
 	if took := time.Since(begin); took > testLimit {
 		t.Errorf("closing took %v", took)
 	}
@@ -75,14 +76,14 @@ func TestCUDADeathAtClose(t *testing.T) {
 	if !errors.Is(err, cuda.CodeIllegalAddress) || strings.Count(err.Error(), "\n") > 0 || !strings.HasPrefix(err.Error(), "device cuda 1: ") {
 		t.Errorf("got %v", err)
 	}
-	check(t, CloseAll(r.devices))
+	test.Check(t, CloseAll(r.devices))
 }
 
 func TestCUDASyncHasALimit(t *testing.T) {
 	const short = 30 * time.Millisecond
 	r := newRig(t, 1)
-	s := must(r.devices[0].NewStream(Normal))(t)
-	e := must(r.devices[0].NewEvent())(t)
+	s := test.Must(r.devices[0].NewStream(Normal))(t)
+	e := test.Must(r.devices[0].NewEvent())(t)
 	for call, sync := range map[string]func(time.Duration) error{"cuStreamQuery": s.Sync, "cuEventQuery": e.Sync} {
 		t.Run(call, func(t *testing.T) {
 			r.fake.Fail(call, int(cuda.CodeNotReady), 0, -1)
@@ -95,7 +96,7 @@ func TestCUDASyncHasALimit(t *testing.T) {
 				t.Errorf("got %v", err)
 			}
 			r.fake.Fail(call, 0, 0, 0)
-			check(t, sync(testLimit))
+			test.Check(t, sync(testLimit))
 		})
 	}
 }
@@ -104,8 +105,8 @@ func TestCUDASyncHasALimit(t *testing.T) {
 func TestCUDACloseLeavesAHangingDevice(t *testing.T) {
 	r := openRig(t, 2)
 	for _, d := range r.devices {
-		must(d.Alloc(64))(t)
-		must(d.NewStream(Normal))(t)
+		test.Must(d.Alloc(64))(t)
+		test.Must(d.NewStream(Normal))(t)
 		d.SetGrace(30 * time.Millisecond)
 	}
 	r.fake.Fail("cuStreamQuery", int(cuda.CodeNotReady), 0, -1)
@@ -121,14 +122,14 @@ func TestCUDACloseLeavesAHangingDevice(t *testing.T) {
 func TestCUDARefusals(t *testing.T) {
 	r := newRig(t, 2)
 	d, peer := r.devices[0], r.devices[1]
-	host := must(HostPlatform(1).Open())(t)[0]
+	host := test.Must(HostPlatform(1).Open())(t)[0]
 	defer host.Close()
-	s := must(d.NewStream(Normal))(t)
-	m, far := must(d.Alloc(64))(t), must(peer.Alloc(64))(t)
-	pinned := must(d.AllocPinned(64))(t)
-	foreign, foreignPinned := must(host.Alloc(64))(t), must(host.AllocPinned(64))(t)
-	module := must(d.LoadModule(cudafake.Image(map[string]int{"f": 0})))(t)
-	f := must(module.Function("f"))(t)
+	s := test.Must(d.NewStream(Normal))(t)
+	m, far := test.Must(d.Alloc(64))(t), test.Must(peer.Alloc(64))(t)
+	pinned := test.Must(d.AllocPinned(64))(t)
+	foreign, foreignPinned := test.Must(host.Alloc(64))(t), test.Must(host.AllocPinned(64))(t)
+	module := test.Must(d.LoadModule(cudafake.Image(map[string]int{"f": 0})))(t)
+	f := test.Must(module.Function("f"))(t)
 	box := func(m *Memory, offset int64) Pitched {
 		return Pitched{Span: m.All(), Offset: offset, Pitch: 16}
 	}
@@ -157,8 +158,8 @@ func TestCUDARefusals(t *testing.T) {
 		{"an empty grid", prepare(d, f, 0), "geometry [0 1 1]"},
 		{"a huge grid", prepare(d, f, 1<<31), "geometry [2147483648 1 1]"},
 		{"a launch of a peer's kernel", s.Launch(kernel(t, peer)), "the kernel is one of device cuda 1"},
-		{"a record of a peer's event", s.Record(must(peer.NewEvent())(t)), "the event is one of device cuda 1"},
-		{"a wait for a host device's event", s.Wait(must(host.NewEvent())(t)), "the event is not one of a GPU"},
+		{"a record of a peer's event", s.Record(test.Must(peer.NewEvent())(t)), "the event is one of device cuda 1"},
+		{"a wait for a host device's event", s.Wait(test.Must(host.NewEvent())(t)), "the event is not one of a GPU"},
 		{"access to a host device", d.EnablePeer(host), "different backends"},
 		{"no bytes", func() error { _, err := d.Alloc(0); return err }(), "the size must be positive"},
 		{"no image", func() error { _, err := d.LoadModule([]byte("text")); return err }(), "ptxas fatal: this is not an image"},
@@ -166,13 +167,13 @@ func TestCUDARefusals(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if tc.says == "" {
-				check(t, tc.err)
+				test.Check(t, tc.err)
 			} else if tc.err == nil || !strings.Contains(tc.err.Error(), tc.says) || !strings.HasPrefix(tc.err.Error(), "device cuda ") {
 				t.Errorf("got %v", tc.err)
 			}
 		})
 	}
-	check(t, d.Err(), peer.Err())
+	test.Check(t, d.Err(), peer.Err())
 }
 
 // A driver without memory says so in a way that can be told apart, and pinned memory counts as the host's.
@@ -192,9 +193,9 @@ func TestCUDAOutOfMemory(t *testing.T) {
 	if now := d.Held(); now != (Held{}) {
 		t.Errorf("held: %+v", now)
 	}
-	check(t, d.Err())
+	test.Check(t, d.Err())
 
-	m, host := must(d.Alloc(1<<20))(t), must(d.AllocPinned(1<<10))(t)
+	m, host := test.Must(d.Alloc(1<<20))(t), test.Must(d.AllocPinned(1<<10))(t)
 	if now := d.Held(); now != (Held{Memory: 1 << 20, Pinned: 1 << 10}) {
 		t.Errorf("held: %+v", now)
 	}
@@ -204,7 +205,7 @@ func TestCUDAOutOfMemory(t *testing.T) {
 			{Device: r.devices[1], Held: Held{Memory: 5 << 30, Pinned: pinned}},
 		}
 	}
-	check(t, Fit(want((5<<30-1<<20)/2, 1<<20)))
+	test.Check(t, Fit(want((5<<30-1<<20)/2, 1<<20)))
 	for says, demand := range map[string][]Demand{
 		"device cuda 0: make room: out of memory: 5367660546 B are needed, and 5367660544 B of 6 GiB are free": want((5<<30-1<<20)/2+1, 0),
 		"out of memory on the host: 1 EiB are needed, and ":                                                    want(1, 1<<60),
@@ -213,5 +214,5 @@ func TestCUDAOutOfMemory(t *testing.T) {
 			t.Errorf("%s: got %v", says, err)
 		}
 	}
-	check(t, m.Close(), host.Close())
+	test.Check(t, m.Close(), host.Close())
 }

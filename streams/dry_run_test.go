@@ -3,6 +3,8 @@ package streams
 import (
 	"testing"
 	"time"
+
+	"github.com/halox/halox/internal/test"
 )
 
 // A dry run takes launches, copies, events and graphs, counts memory, and does nothing.
@@ -13,20 +15,20 @@ func TestDryRun(t *testing.T) {
 		t.Errorf("%v for %v", dry, real)
 	}
 	const huge = 1 << 40
-	m := must(dry[0].Alloc(huge))(t)
-	host := must(dry[1].AllocPinned(1 << 20))(t)
+	m := test.Must(dry[0].Alloc(huge))(t)
+	host := test.Must(dry[1].AllocPinned(1 << 20))(t)
 	m.Bytes()[huge-1], host.Bytes()[0] = 1, 2
 	ran := false
-	k := must(dry[0].NewKernel(KernelSpec{Name: "k", Uses: []Span{m.All()}, Run: func() { ran = true }}))(t)
-	s, other := must(dry[0].NewStream(Normal))(t), must(dry[1].NewStream(Normal))(t)
-	e := must(dry[0].NewTimedEvent())(t)
+	k := test.Must(dry[0].NewKernel(KernelSpec{Name: "k", Uses: []Span{m.All()}, Run: func() { ran = true }}))(t)
+	s, other := test.Must(dry[0].NewStream(Normal))(t), test.Must(dry[1].NewStream(Normal))(t)
+	e := test.Must(dry[0].NewTimedEvent())(t)
 	work := func() error {
-		check(t, s.Launch(k), s.Copy(m.Span(0, 8), host.Span(0, 8)), s.Record(e), other.Wait(e))
+		test.Check(t, s.Launch(k), s.Copy(m.Span(0, 8), host.Span(0, 8)), s.Record(e), other.Wait(e))
 		return nil
 	}
-	check(t, work(), s.Sync(time.Minute), e.Sync(time.Minute))
-	g := must(Capture(s, []*Stream{other}, work))(t)
-	check(t, g.Launch(), s.Sync(time.Minute))
+	test.Check(t, work(), s.Sync(time.Minute), e.Sync(time.Minute))
+	g := test.Must(Capture(s, []*Stream{other}, work))(t)
+	test.Check(t, g.Launch(), s.Sync(time.Minute))
 	if now := dry[0].Held(); ran || m.Bytes()[0] != 0 || now != (Held{Memory: huge}) {
 		t.Errorf("ran %t, copied %d, holds %+v", ran, m.Bytes()[0], now)
 	}
@@ -36,7 +38,7 @@ func TestDryRun(t *testing.T) {
 	if _, err := real[0].NewKernel(KernelSpec{Name: "k", Uses: []Span{m.All()}, Run: func() {}}); err == nil {
 		t.Error("a kernel of a real device may touch memory that is not there")
 	}
-	check(t, CloseAll(dry))
+	test.Check(t, CloseAll(dry))
 	now, most := dry[0].Held(), dry[0].Peak()
 	if now != (Held{}) || most != (Held{Memory: huge}) {
 		t.Errorf("after all is closed: %+v, %+v", now, most)
@@ -51,13 +53,13 @@ func TestDryFunction(t *testing.T) {
 		t.Error("a real device took it")
 	}
 	dry := DryRun(real)
-	k := must(dry[0].NewKernel(spec))(t)
-	s := must(dry[0].NewStream(Normal))(t)
+	k := test.Must(dry[0].NewKernel(spec))(t)
+	s := test.Must(dry[0].NewStream(Normal))(t)
 	k.Argument()[0] = 3
 	if spec.Argument[0] != 1 || len(k.Argument()) != 2 {
 		t.Errorf("arguments %v and %v", spec.Argument, k.Argument())
 	}
-	check(t, s.Launch(k), s.Sync(time.Minute), k.Close(), CloseAll(dry))
+	test.Check(t, s.Launch(k), s.Sync(time.Minute), k.Close(), CloseAll(dry))
 	if _, err := spec.Function.Usage(); err == nil {
 		t.Error("its registers are known")
 	}
@@ -69,9 +71,9 @@ func TestDryRunReachesPeers(t *testing.T) {
 	for _, d := range real {
 		d.HostMemory = false // as of GPUs
 	}
-	check(t, real[0].EnablePeer(real[1]))
+	test.Check(t, real[0].EnablePeer(real[1]))
 	dry := DryRun(real)
-	m := []*Memory{must(dry[1].Alloc(8))(t), must(dry[2].Alloc(8))(t)}
+	m := []*Memory{test.Must(dry[1].Alloc(8))(t), test.Must(dry[2].Alloc(8))(t)}
 	if !dry[0].Reaches(m[0]) || dry[0].Reaches(m[1]) || dry[1].Reaches(m[1]) {
 		t.Error("it reaches others")
 	}

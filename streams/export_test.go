@@ -1,9 +1,6 @@
 package streams
 
-import (
-	"testing"
-	"time"
-)
+import "time"
 
 // SetGrace sets how long Close of a device waits for its streams.
 func (d *Device) SetGrace(limit time.Duration) { d.grace = limit }
@@ -21,8 +18,3 @@ func Register(name Backend, traits Traits) (restore func()) {
 	}})
 	return func() { kinds = before }
 }
-
-// Must and Check are for calls that have to work.
-func Must[T any](v T, err error) func(testing.TB) T { return must(v, err) }
-
-func Check(t testing.TB, errs ...error) { t.Helper(); check(t, errs...) }

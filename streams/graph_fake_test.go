@@ -9,14 +9,15 @@ import (
 
 	"github.com/halox/halox/internal/cuda"
 	"github.com/halox/halox/internal/cuda/cudafake"
+	"github.com/halox/halox/internal/test"
 )
 
 func init() {
 	open := func(t testing.TB, n int) []*Device { return newRig(t, n).devices }
 	backends = append(backends, backend{"fake GPU", open, func(t testing.TB, d *Device) *Kernel {
-		m := must(d.LoadModule(cudafake.Image(map[string]int{"k": 4})))(t)
-		return must(d.NewKernel(KernelSpec{
-			Name: "k", Function: must(m.Function("k"))(t), Grid: [3]int{1, 1, 1}, Block: [3]int{32, 1, 1},
+		m := test.Must(d.LoadModule(cudafake.Image(map[string]int{"k": 4})))(t)
+		return test.Must(d.NewKernel(KernelSpec{
+			Name: "k", Function: test.Must(m.Function("k"))(t), Grid: [3]int{1, 1, 1}, Block: [3]int{32, 1, 1},
 			Argument: []byte("then"), Early: true,
 		}))(t)
 	}})
@@ -36,20 +37,20 @@ func newWeb(t *testing.T) *web {
 // A peer copy is captured as one within a device, and a launch is one call of the driver.
 func TestCUDAGraph(t *testing.T) {
 	w := newWeb(t)
-	g := must(w.capture(w.weave))(t)
+	g := test.Must(w.capture(w.weave))(t)
 	captured := []string{"cuMemcpyDtoDAsync", "cuLaunchKernelEx", "cuEventRecord"}
 	before := 0
 	for _, call := range captured {
 		before += w.fake.Calls(call)
 	}
-	check(t, g.Launch(), w.one.Sync(testLimit))
+	test.Check(t, g.Launch(), w.one.Sync(testLimit))
 	for _, call := range captured {
 		before -= w.fake.Calls(call)
 	}
 	if live := w.fake.Live().Graphs; before != 0 || live != 1 || w.fake.Calls("cuMemcpyPeerAsync") != 0 {
 		t.Errorf("%d calls for a launch, %d graphs, %d peer copies", -before, live, w.fake.Calls("cuMemcpyPeerAsync"))
 	}
-	check(t, g.Close())
+	test.Check(t, g.Close())
 	w.works()
 	if w.fake.Calls("cuMemcpyPeerAsync") != 1 {
 		t.Error("outside of a capture it was no peer copy")
@@ -59,8 +60,8 @@ func TestCUDAGraph(t *testing.T) {
 // In a graph a kernel begins early only after another of its stream.
 func TestCUDAGraphOfEarlyKernels(t *testing.T) {
 	w := newWeb(t)
-	g := must(w.capture(w.weave))(t)
-	check(t, g.Launch())
+	g := test.Must(w.capture(w.weave))(t)
+	test.Check(t, g.Launch())
 	var early []bool
 	for _, l := range w.fake.Launches() {
 		early = append(early, l.Early)
@@ -98,8 +99,8 @@ func TestCUDACaptureThatFails(t *testing.T) {
 				t.Errorf("left behind: %+v, before %+v", now, live)
 			}
 			w.works()
-			g = must(w.capture(w.weave))(t)
-			check(t, g.Launch(), g.Close())
+			g = test.Must(w.capture(w.weave))(t)
+			test.Check(t, g.Launch(), g.Close())
 		})
 	}
 }
@@ -108,7 +109,7 @@ func TestCUDACaptureThatFails(t *testing.T) {
 func TestCUDACaptureThatIsInvalid(t *testing.T) {
 	w := newWeb(t)
 	live := w.fake.Live()
-	foreign := must(w.devices[1].NewStream(Normal))(t)
+	foreign := test.Must(w.devices[1].NewStream(Normal))(t)
 	_, err := Capture(w.one, []*Stream{w.two}, func() error {
 		// A stream that nobody named joins, and is left alone.
 		if err := w.one.Record(w.here); err != nil {
@@ -119,7 +120,7 @@ func TestCUDACaptureThatIsInvalid(t *testing.T) {
 	if !errors.Is(err, cuda.CodeCaptureUnjoined) {
 		t.Errorf("got %v", err)
 	}
-	check(t, foreign.Close())
+	test.Check(t, foreign.Close())
 	if now := w.fake.Live(); now != live {
 		t.Errorf("left behind: %+v, before %+v", now, live)
 	}
@@ -128,12 +129,12 @@ func TestCUDACaptureThatIsInvalid(t *testing.T) {
 
 func TestCUDALaunchOfAGraphThatFails(t *testing.T) {
 	w := newWeb(t)
-	g := must(w.capture(w.weave))(t)
+	g := test.Must(w.capture(w.weave))(t)
 	w.fake.Fail("cuGraphLaunch", int(cuda.CodeOutOfMemory), 0, 1)
 	if err := g.Launch(); !errors.Is(err, cuda.CodeOutOfMemory) || !strings.HasPrefix(err.Error(), "device cuda 0: launch a graph: device 0: cuGraphLaunch") {
 		t.Errorf("got %v", err)
 	}
-	check(t, g.Launch())
+	test.Check(t, g.Launch())
 	w.fake.Kill(1, int(cuda.CodeIllegalAddress))
 	if err := g.Launch(); !cuda.IsSticky(err) {
 		t.Errorf("got %v", err)
@@ -141,16 +142,16 @@ func TestCUDALaunchOfAGraphThatFails(t *testing.T) {
 	if err := w.two.Sync(testLimit); !cuda.IsSticky(err) || w.devices[1].Err() == nil {
 		t.Errorf("got %v", err)
 	}
-	check(t, g.Close())
+	test.Check(t, g.Close())
 	w.fake.Kill(1, 0) // for what the rig counts
 }
 
 // Streams of one platform alone are captured together.
 func TestCUDACaptureWithAHostDevice(t *testing.T) {
 	w := newWeb(t)
-	host := must(HostPlatform(1).Open())(t)
+	host := test.Must(HostPlatform(1).Open())(t)
 	defer CloseAll(host)
-	s := must(host[0].NewStream(Normal))(t)
+	s := test.Must(host[0].NewStream(Normal))(t)
 	for _, two := range [][]*Stream{{w.one, s}, {s, w.one}} {
 		if g, err := Capture(two[0], two[1:], func() error { return nil }); g != nil || err == nil || !strings.Contains(err.Error(), "the streams are not all of") {
 			t.Errorf("graph %v, %v", g, err)

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/halox/halox/internal/test"
 )
 
 // backend opens devices of one kind for a test.
@@ -16,7 +18,7 @@ type backend struct {
 
 // backends has host devices, and with cgo the GPUs of a fake driver.
 var backends = []backend{{"host", hostDevices, func(t testing.TB, d *Device) *Kernel {
-	return must(d.NewKernel(KernelSpec{Name: "k", Run: func() {}}))(t)
+	return test.Must(d.NewKernel(KernelSpec{Name: "k", Run: func() {}}))(t)
 }}}
 
 // eachLoom runs a test with a loom of each backend.
@@ -41,12 +43,12 @@ type loom struct {
 func newLoom(t *testing.T, b backend) *loom { return loomOf(t, b, b.open(t, 2)) }
 
 func loomOf(t *testing.T, b backend, d []*Device) *loom {
-	check(t, d[0].EnablePeer(d[1]), d[1].EnablePeer(d[0]))
+	test.Check(t, d[0].EnablePeer(d[1]), d[1].EnablePeer(d[0]))
 	return &loom{
-		t: t, d: d, one: must(d[0].NewStream(Normal))(t), two: must(d[1].NewStream(Urgent))(t),
-		in: must(d[0].AllocPinned(64))(t), out: must(d[1].AllocPinned(64))(t),
-		near: must(d[0].Alloc(64))(t), far: must(d[1].Alloc(64))(t),
-		here: must(d[0].NewEvent())(t), away: must(d[1].NewEvent())(t), kernel: b.kernel(t, d[1]),
+		t: t, d: d, one: test.Must(d[0].NewStream(Normal))(t), two: test.Must(d[1].NewStream(Urgent))(t),
+		in: test.Must(d[0].AllocPinned(64))(t), out: test.Must(d[1].AllocPinned(64))(t),
+		near: test.Must(d[0].Alloc(64))(t), far: test.Must(d[1].Alloc(64))(t),
+		here: test.Must(d[0].NewEvent())(t), away: test.Must(d[1].NewEvent())(t), kernel: b.kernel(t, d[1]),
 	}
 }
 
@@ -67,7 +69,7 @@ func (l *loom) capture(f func() error) (*Graph, error) {
 func (l *loom) works() {
 	l.t.Helper()
 	l.in.Bytes()[0]++
-	check(l.t, l.weave(), l.one.Sync(testLimit), l.two.Sync(testLimit))
+	test.Check(l.t, l.weave(), l.one.Sync(testLimit), l.two.Sync(testLimit))
 	if l.out.Bytes()[0] != l.in.Bytes()[0] {
 		l.t.Error("the streams no longer do what they are given")
 	}
@@ -75,20 +77,20 @@ func (l *loom) works() {
 
 func TestGraphIsDoneWhenItIsLaunched(t *testing.T) {
 	eachLoom(t, func(t *testing.T, l *loom) {
-		g := must(l.capture(l.weave))(t)
+		g := test.Must(l.capture(l.weave))(t)
 		l.in.Bytes()[0], l.out.Bytes()[0] = 7, 1
-		check(t, l.one.Sync(testLimit), l.two.Sync(testLimit))
+		test.Check(t, l.one.Sync(testLimit), l.two.Sync(testLimit))
 		if l.out.Bytes()[0] != 1 {
 			t.Error("something was done before the launch")
 		}
-		check(t, g.Launch(), l.one.Sync(testLimit))
+		test.Check(t, g.Launch(), l.one.Sync(testLimit))
 		if l.out.Bytes()[0] != 7 {
 			t.Error("the origin did not wait for all of it")
 		}
-		if n := testing.AllocsPerRun(100, func() { check(t, g.Launch()) }); n > 0 {
+		if n := testing.AllocsPerRun(100, func() { test.Check(t, g.Launch()) }); n > 0 {
 			t.Errorf("%v allocations a launch", n)
 		}
-		check(t, l.one.Sync(testLimit), g.Close(), g.Close())
+		test.Check(t, l.one.Sync(testLimit), g.Close(), g.Close())
 		if err := g.Launch(); err == nil || !strings.Contains(err.Error(), "0: launch a graph") {
 			t.Errorf("launched after Close: %v", err)
 		}
@@ -101,13 +103,13 @@ func TestGraphIsDoneWhenItIsLaunched(t *testing.T) {
 func TestGraphRepeatsOverDevices(t *testing.T) {
 	const n, launches = 100, 50
 	d := hostDevices(t, 2)
-	out, back, far := must(d[0].NewStream(Normal))(t), must(d[0].NewStream(Urgent))(t), must(d[1].NewStream(Normal))(t)
-	near, came := must(d[0].Alloc(8*n))(t), must(d[0].Alloc(8*n))(t)
-	sum, arrived := must(d[1].Alloc(8*n))(t), must(d[1].Alloc(8*n))(t)
-	host, sent, added := must(d[0].AllocPinned(8*n))(t), must(d[0].NewEvent())(t), must(d[1].NewEvent())(t)
-	again := must(d[0].NewEvent())(t)
+	out, back, far := test.Must(d[0].NewStream(Normal))(t), test.Must(d[0].NewStream(Urgent))(t), test.Must(d[1].NewStream(Normal))(t)
+	near, came := test.Must(d[0].Alloc(8*n))(t), test.Must(d[0].Alloc(8*n))(t)
+	sum, arrived := test.Must(d[1].Alloc(8*n))(t), test.Must(d[1].Alloc(8*n))(t)
+	host, sent, added := test.Must(d[0].AllocPinned(8*n))(t), test.Must(d[0].NewEvent())(t), test.Must(d[1].NewEvent())(t)
+	again := test.Must(d[0].NewEvent())(t)
 	adds := func(d *Device, to *Memory, value func(i int) int64) *Kernel {
-		return must(d.NewKernel(KernelSpec{Name: "add", Run: func() {
+		return test.Must(d.NewKernel(KernelSpec{Name: "add", Run: func() {
 			for i := range View[int64](to.Bytes()) {
 				View[int64](to.Bytes())[i] += value(i)
 			}
@@ -124,10 +126,10 @@ func TestGraphRepeatsOverDevices(t *testing.T) {
 			out.Wait(again),
 		)
 	}
-	g := must(Capture(out, []*Stream{back, far}, func() error { return errors.Join(round(), round()) }))(t)
+	g := test.Must(Capture(out, []*Stream{back, far}, func() error { return errors.Join(round(), round()) }))(t)
 	var wantNear, wantSum int64
 	for range launches {
-		check(t, g.Launch(), out.Launch(count))
+		test.Check(t, g.Launch(), out.Launch(count))
 		for range 2 {
 			wantNear++
 			wantSum += wantNear
@@ -135,7 +137,7 @@ func TestGraphRepeatsOverDevices(t *testing.T) {
 		}
 		wantNear++
 	}
-	check(t, out.Copy(host.All(), near.All()), out.Sync(testLimit), g.Close())
+	test.Check(t, out.Copy(host.All(), near.All()), out.Sync(testLimit), g.Close())
 	for i, got := range View[int64](host.Bytes()) {
 		if want := wantNear * int64(i+1); got != want {
 			t.Fatalf("number %d is %d, want %d", i, got, want)
@@ -147,22 +149,22 @@ func TestGraphRepeatsOverDevices(t *testing.T) {
 func TestGraphKeepsOrderWithItsOriginAlone(t *testing.T) {
 	l := newLoom(t, backends[0])
 	end := make(chan struct{})
-	slow := must(l.d[1].NewKernel(KernelSpec{Name: "slow", Run: func() { <-end }}))(t)
-	g := must(l.capture(l.weave))(t)
+	slow := test.Must(l.d[1].NewKernel(KernelSpec{Name: "slow", Run: func() { <-end }}))(t)
+	g := test.Must(l.capture(l.weave))(t)
 	l.in.Bytes()[0] = 7
-	check(t, l.two.Launch(slow), g.Launch(), l.one.Sync(testLimit))
+	test.Check(t, l.two.Launch(slow), g.Launch(), l.one.Sync(testLimit))
 	if l.out.Bytes()[0] != 7 {
 		t.Error("the graph is not done")
 	}
 	close(end)
-	check(t, l.two.Sync(testLimit), g.Close())
+	test.Check(t, l.two.Sync(testLimit), g.Close())
 }
 
 // A graph of streams that do nothing is one all the same.
 func TestGraphOfNothing(t *testing.T) {
 	eachLoom(t, func(t *testing.T, l *loom) {
-		g := must(l.capture(func() error { return nil }))(t)
-		check(t, g.Launch(), l.one.Sync(testLimit), g.Close())
+		g := test.Must(l.capture(func() error { return nil }))(t)
+		test.Check(t, g.Launch(), l.one.Sync(testLimit), g.Close())
 	})
 }
 
@@ -201,8 +203,8 @@ func TestWhatACaptureRefuses(t *testing.T) {
 
 func TestCaptureOfUnusableStreams(t *testing.T) {
 	eachLoom(t, func(t *testing.T, l *loom) {
-		closed := must(l.d[0].NewStream(Normal))(t)
-		check(t, closed.Close())
+		closed := test.Must(l.d[0].NewStream(Normal))(t)
+		test.Check(t, closed.Close())
 		for name, others := range map[string][]*Stream{"twice": {l.two, l.two}, "the origin again": {l.one}, "closed": {closed}} {
 			if g, err := Capture(l.one, others, l.weave); g != nil || err == nil {
 				t.Errorf("%s: graph %v, %v", name, g, err)
@@ -226,31 +228,31 @@ func TestCaptureThatPanics(t *testing.T) {
 // A kernel that panics in a graph kills its own device, which is named.
 func TestADyingGraph(t *testing.T) {
 	l := newLoom(t, backends[0])
-	bad := must(l.d[1].NewKernel(KernelSpec{Name: "bad", Run: func() { panic("bad cell") }}))(t)
-	g := must(l.capture(func() error { return l.two.Launch(bad) }))(t)
+	bad := test.Must(l.d[1].NewKernel(KernelSpec{Name: "bad", Run: func() { panic("bad cell") }}))(t)
+	g := test.Must(l.capture(func() error { return l.two.Launch(bad) }))(t)
 	for i := range 3 {
 		err := g.Launch()
 		if err == nil && i == 0 { // the kernel may run later
-			check(t, l.one.Sync(testLimit))
+			test.Check(t, l.one.Sync(testLimit))
 			continue
 		}
 		if e := (*Error)(nil); !errors.As(err, &e) || e.Device != "host 1" || !e.Fatal || !strings.Contains(err.Error(), "bad cell") {
 			t.Fatalf("got %v", err)
 		}
 	}
-	check(t, l.d[0].Err(), g.Close())
-	check(t, l.one.Copy(l.near.All(), l.in.All()), l.one.Sync(testLimit))
+	test.Check(t, l.d[0].Err(), g.Close())
+	test.Check(t, l.one.Copy(l.near.All(), l.in.All()), l.one.Sync(testLimit))
 }
 
 // A device that is closed closes its graphs.
 func TestDevicesCloseGraphs(t *testing.T) {
 	eachLoom(t, func(t *testing.T, l *loom) {
-		g := must(l.capture(l.weave))(t)
-		check(t, g.Launch(), CloseAll(l.d))
+		g := test.Must(l.capture(l.weave))(t)
+		test.Check(t, g.Launch(), CloseAll(l.d))
 		if g.graph != nil {
 			t.Error("the graph is open")
 		}
-		check(t, g.Close())
+		test.Check(t, g.Close())
 	})
 }
 
@@ -262,14 +264,14 @@ func TestTraceOfAGraph(t *testing.T) {
 	slow := sleeper(t, d[1], "slow", Sweep, took)
 	l.one.BeginStep(3)
 	l.two.BeginStep(3)
-	g := must(l.capture(func() error { return errors.Join(l.two.Launch(slow), l.weave()) }))(t)
+	g := test.Must(l.capture(func() error { return errors.Join(l.two.Launch(slow), l.weave()) }))(t)
 	for n := range int64(8) {
 		l.one.BeginStep(n)
-		check(t, g.Launch())
+		test.Check(t, g.Launch())
 	}
-	check(t, l.one.Sync(testLimit))
+	test.Check(t, l.one.Sync(testLimit))
 	trace := tracer.Trace()
-	check(t, trace.Err())
+	test.Check(t, trace.Err())
 	checkOperations(t, trace)
 	if len(trace.Devices[0].Streams) != 1 || len(trace.Devices[1].Streams) != 0 {
 		t.Fatalf("streams %+v", trace.Devices)

@@ -7,54 +7,37 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/halox/halox/internal/test"
 )
 
 const testLimit = 2 * time.Minute
 
 func hostDevices(t testing.TB, n int) []*Device {
 	t.Helper()
-	devices, err := HostPlatform(n).Open()
-	if err != nil {
-		t.Fatal(err)
-	}
+	devices := test.Must(HostPlatform(n).Open())(t)
 	t.Cleanup(func() { CloseAll(devices) })
 	return devices
-}
-
-// must is for calls that have to work: must(f())(t).
-func must[T any](v T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		check(t, err)
-		return v
-	}
-}
-
-func check(t testing.TB, errs ...error) {
-	t.Helper()
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // An event that is recorded again does not release those who wait for the
 // first record late, nor hold back those who asked before.
 func TestWaitSeesTheLastRecordBeforeIt(t *testing.T) {
 	d := hostDevices(t, 1)[0]
-	s, w := must(d.NewStream(Normal))(t), must(d.NewStream(Normal))(t)
-	e := must(d.NewEvent())(t)
+	s, w := test.Must(d.NewStream(Normal))(t), test.Must(d.NewStream(Normal))(t)
+	e := test.Must(d.NewEvent())(t)
 	hold := make(chan struct{})
 	var order []int
 	kernel := func(f func()) *Kernel {
-		return must(d.NewKernel(KernelSpec{Name: "test", Run: f}))(t)
+		return test.Must(d.NewKernel(KernelSpec{Name: "test", Run: f}))(t)
 	}
-	check(t, w.Wait(e)) // never recorded: no wait
-	check(t, w.Sync(testLimit))
-	check(t, s.Record(e), w.Wait(e), s.Launch(kernel(func() { <-hold })), s.Record(e), w.Sync(testLimit))
-	check(t, w.Wait(e), w.Launch(kernel(func() { order = append(order, 2) })))
+	test.Check(t, w.Wait(e)) // never recorded: no wait
+	test.Check(t, w.Sync(testLimit))
+	test.Check(t, s.Record(e), w.Wait(e), s.Launch(kernel(func() { <-hold })), s.Record(e), w.Sync(testLimit))
+	test.Check(t, w.Wait(e), w.Launch(kernel(func() { order = append(order, 2) })))
 	order = append(order, 1)
 	close(hold)
-	check(t, w.Sync(testLimit))
+	test.Check(t, w.Sync(testLimit))
 	if len(order) != 2 || order[1] != 2 {
 		t.Errorf("order %v", order)
 	}
@@ -62,11 +45,11 @@ func TestWaitSeesTheLastRecordBeforeIt(t *testing.T) {
 
 func TestErrorsSayWhere(t *testing.T) {
 	d := hostDevices(t, 2)
-	m := must(d[1].Alloc(8))(t)
-	s := must(d[1].NewStream(Normal))(t)
-	_, thief := d[1].NewKernel(KernelSpec{Name: "thief", Uses: []Span{must(d[0].Alloc(8))(t).All()}, Run: func() {}})
-	other := must(d[0].NewEvent())(t)
-	foreign := must(d[0].NewKernel(KernelSpec{Name: "k", Run: func() {}}))(t)
+	m := test.Must(d[1].Alloc(8))(t)
+	s := test.Must(d[1].NewStream(Normal))(t)
+	_, thief := d[1].NewKernel(KernelSpec{Name: "thief", Uses: []Span{test.Must(d[0].Alloc(8))(t).All()}, Run: func() {}})
+	other := test.Must(d[0].NewEvent())(t)
+	foreign := test.Must(d[0].NewKernel(KernelSpec{Name: "k", Run: func() {}}))(t)
 	for name, err := range map[string]error{
 		"lengths":   s.Copy(m.Span(0, 4), m.Span(0, 5)),
 		"beyond":    s.Copy(m.Span(4, 5), m.Span(0, 5)),
@@ -90,12 +73,12 @@ func TestErrorsSayWhere(t *testing.T) {
 
 func TestPanickedKernelKillsItsDeviceAlone(t *testing.T) {
 	d := hostDevices(t, 2)
-	s0, s1 := must(d[0].NewStream(Normal))(t), must(d[1].NewStream(Normal))(t)
-	e := must(d[0].NewEvent())(t)
-	bad := must(d[0].NewKernel(KernelSpec{Name: "bad", Run: func() { panic("index out of range") }}))(t)
-	check(t, s0.Launch(bad))
+	s0, s1 := test.Must(d[0].NewStream(Normal))(t), test.Must(d[1].NewStream(Normal))(t)
+	e := test.Must(d[0].NewEvent())(t)
+	bad := test.Must(d[0].NewKernel(KernelSpec{Name: "bad", Run: func() { panic("index out of range") }}))(t)
+	test.Check(t, s0.Launch(bad))
 	s0.Record(e)
-	check(t, s1.Wait(e), s1.Sync(testLimit)) // nobody waits for a dead device
+	test.Check(t, s1.Wait(e), s1.Sync(testLimit)) // nobody waits for a dead device
 	err := s0.Sync(testLimit)
 	if err == nil || !strings.Contains(err.Error(), "index out of range") {
 		t.Fatalf("the panic was lost: %v", err)
@@ -111,12 +94,12 @@ func TestPanickedKernelKillsItsDeviceAlone(t *testing.T) {
 // As on a GPU, what one stream fails of is an error of all streams and events of the device.
 func TestPanickedKernelFailsAllStreamsOfItsDevice(t *testing.T) {
 	d := hostDevices(t, 1)[0]
-	a, b := must(d.NewStream(Normal))(t), must(d.NewStream(Normal))(t)
-	ahead, e := must(d.NewEvent())(t), must(d.NewEvent())(t)
+	a, b := test.Must(d.NewStream(Normal))(t), test.Must(d.NewStream(Normal))(t)
+	ahead, e := test.Must(d.NewEvent())(t), test.Must(d.NewEvent())(t)
 	begin, ran := make(chan struct{}), false
-	bad := must(d.NewKernel(KernelSpec{Name: "bad", Run: func() { <-begin; panic("index out of range") }}))(t)
-	next := must(d.NewKernel(KernelSpec{Name: "next", Run: func() { ran = true }}))(t)
-	check(t, a.Launch(bad), a.Record(e), b.Wait(e), b.Launch(next), b.Record(ahead))
+	bad := test.Must(d.NewKernel(KernelSpec{Name: "bad", Run: func() { <-begin; panic("index out of range") }}))(t)
+	next := test.Must(d.NewKernel(KernelSpec{Name: "next", Run: func() { ran = true }}))(t)
+	test.Check(t, a.Launch(bad), a.Record(e), b.Wait(e), b.Launch(next), b.Record(ahead))
 	close(begin)
 	e.marker.(*hostEvent).await(1, new(atomic.Bool))
 	if _, err := ahead.marker.done(); !errors.Is(err, errKernelPanic) {
@@ -125,7 +108,7 @@ func TestPanickedKernelFailsAllStreamsOfItsDevice(t *testing.T) {
 	if err := b.Sync(testLimit); !errors.Is(err, errKernelPanic) {
 		t.Errorf("the stream that waited for the one of the kernel: %v", err)
 	}
-	check(t, b.queue.close())
+	test.Check(t, b.queue.close())
 	if ran {
 		t.Error("the kernel after it ran")
 	}
@@ -134,24 +117,24 @@ func TestPanickedKernelFailsAllStreamsOfItsDevice(t *testing.T) {
 // A stream that another thread closes refuses what is queued later.
 func TestQueueingOnAQueueThatIsClosed(t *testing.T) {
 	q := newHostQueue(&atomic.Pointer[error]{})
-	check(t, q.close(), q.close())
+	test.Check(t, q.close(), q.close())
 	if err := q.put(command{}); !errors.Is(err, errClosed) {
 		t.Errorf("queued on a closed queue: %v", err)
 	}
 	full := newHostQueue(&atomic.Pointer[error]{})
-	e := must((&hostDriver{}).marker(false))(t).(*hostEvent)
+	e := test.Must((&hostDriver{}).marker(false))(t).(*hostEvent)
 	e.issue()
-	check(t, full.put(command{wait: e, n: 1}))
+	test.Check(t, full.put(command{wait: e, n: 1}))
 	for full.ran.Load() == 0 && len(full.commands) > 0 { // it waits for the event
 		time.Sleep(time.Millisecond)
 	}
 	for range hostQueueLength {
-		check(t, full.put(command{wait: e, n: 0}))
+		test.Check(t, full.put(command{wait: e, n: 0}))
 	}
 	result := make(chan error)
 	go func() { result <- full.put(command{}) }()
 	time.Sleep(10 * time.Millisecond)
-	check(t, full.close())
+	test.Check(t, full.close())
 	if err := <-result; !errors.Is(err, errClosed) {
 		t.Errorf("queued on a full queue that was closed: %v", err)
 	}
@@ -162,12 +145,12 @@ func TestQueueingOnAQueueThatIsClosed(t *testing.T) {
 // nothing that comes after, and those who wait for it go on.
 func TestAClosedQueueGivesUp(t *testing.T) {
 	d := &hostDriver{}
-	never, after := must(d.marker(false))(t).(*hostEvent), must(d.marker(false))(t).(*hostEvent)
-	q := must(d.queue(Normal))(t).(*hostQueue)
+	never, after := test.Must(d.marker(false))(t).(*hostEvent), test.Must(d.marker(false))(t).(*hostEvent)
+	q := test.Must(d.queue(Normal))(t).(*hostQueue)
 	q.closedLimit = 20 * time.Millisecond
 	never.issue()
 	ran := false
-	check(t, q.wait(never), q.put(command{kernel: &hostKernel{run: func([]byte) { ran = true }}}), q.record(after), q.close())
+	test.Check(t, q.wait(never), q.put(command{kernel: &hostKernel{run: func([]byte) { ran = true }}}), q.record(after), q.close())
 	ended := make(chan struct{})
 	go func() {
 		after.await(after.last(), new(atomic.Bool))
@@ -186,7 +169,9 @@ func TestAClosedQueueGivesUp(t *testing.T) {
 // A device that is closed while memory is allocated on it keeps none of it.
 func TestAllocateOnADeviceThatIsClosed(t *testing.T) {
 	d := hostDevices(t, 1)[0]
-	m, err := d.allocate("allocate", 8, func(h driver, bytes int64) (*Memory, error) { return h.alloc(bytes + must(int64(0), d.Close())(t)) })
+	m, err := d.allocate("allocate", 8, func(h driver, bytes int64) (*Memory, error) {
+		return h.alloc(bytes + test.Must(int64(0), d.Close())(t))
+	})
 	if m != nil || !errors.Is(err, errClosed) {
 		t.Errorf("memory %v, error %v", m, err)
 	}
@@ -203,19 +188,19 @@ func TestOpenAndClose(t *testing.T) {
 		}
 	}
 	devices, err := p.Open(2, 0)
-	check(t, err)
+	test.Check(t, err)
 	if devices[0].ID != 2 || devices[1].ID != 0 {
 		t.Errorf("opened %v", devices)
 	}
-	m := must(devices[0].Alloc(100))(t)
+	m := test.Must(devices[0].Alloc(100))(t)
 	if now := devices[0].Held(); now != (Held{Memory: 100}) {
 		t.Errorf("held: %+v", now)
 	}
-	check(t, m.Close(), m.Close())
+	test.Check(t, m.Close(), m.Close())
 	if now := devices[0].Held(); now != (Held{}) {
 		t.Errorf("held after it was freed: %+v", now)
 	}
-	check(t, CloseAll(devices), CloseAll(devices))
+	test.Check(t, CloseAll(devices), CloseAll(devices))
 	if _, err := devices[0].NewStream(Normal); err == nil {
 		t.Error("a closed device made a stream")
 	}
@@ -225,12 +210,12 @@ func TestOpenAndClose(t *testing.T) {
 func TestQueuingAllocatesNothing(t *testing.T) {
 	d, _ := traced(t, 1)
 	for _, d := range []*Device{d[0], hostDevices(t, 1)[0]} {
-		s, e, m := must(d.NewStream(Normal))(t), must(d.NewEvent())(t), must(d.Alloc(64))(t)
-		k := must(d.NewKernel(KernelSpec{Name: "k", Run: func() {}}))(t)
+		s, e, m := test.Must(d.NewStream(Normal))(t), test.Must(d.NewEvent())(t), test.Must(d.Alloc(64))(t)
+		k := test.Must(d.NewKernel(KernelSpec{Name: "k", Run: func() {}}))(t)
 		for _, step := range []int64{3, 6} {
 			s.BeginStep(step)
 			n := testing.AllocsPerRun(20, func() {
-				check(t, s.Copy(m.Span(0, 32), m.Span(32, 32)), s.Launch(k), s.Record(e), s.Wait(e),
+				test.Check(t, s.Copy(m.Span(0, 32), m.Span(32, 32)), s.Launch(k), s.Record(e), s.Wait(e),
 					s.CopyBox(Pitched{m.All(), 0, 8, 16}, Pitched{m.All(), 32, 8, 16}, 4, 2, 2))
 			})
 			if n > 0 {
@@ -243,19 +228,19 @@ func TestQueuingAllocatesNothing(t *testing.T) {
 // What lies between two timed events takes the time between them.
 func TestTimedEvents(t *testing.T) {
 	d := hostDevices(t, 1)[0]
-	s := must(d.NewStream(Normal))(t)
-	start, end := must(d.NewTimedEvent())(t), must(d.NewTimedEvent())(t)
+	s := test.Must(d.NewStream(Normal))(t)
+	start, end := test.Must(d.NewTimedEvent())(t), test.Must(d.NewTimedEvent())(t)
 	if _, err := end.Since(start); err == nil {
 		t.Error("there is a time between events that were not recorded")
 	}
 	const nap = 20 * time.Millisecond
-	k := must(d.NewKernel(KernelSpec{Name: "nap", Run: func() { time.Sleep(nap) }}))(t)
-	check(t, s.Record(start), s.Launch(k), s.Record(end), s.Sync(testLimit))
-	if took := must(end.Since(start))(t); took < nap || took > testLimit {
+	k := test.Must(d.NewKernel(KernelSpec{Name: "nap", Run: func() { time.Sleep(nap) }}))(t)
+	test.Check(t, s.Record(start), s.Launch(k), s.Record(end), s.Sync(testLimit))
+	if took := test.Must(end.Since(start))(t); took < nap || took > testLimit {
 		t.Errorf("a nap of %v took %v", nap, took)
 	}
-	untimed := must(d.NewEvent())(t)
-	check(t, s.Record(untimed), s.Sync(testLimit))
+	untimed := test.Must(d.NewEvent())(t)
+	test.Check(t, s.Record(untimed), s.Sync(testLimit))
 	if _, err := untimed.Since(start); err == nil {
 		t.Error("an event without a time has one")
 	}
@@ -265,21 +250,19 @@ func TestTimedEvents(t *testing.T) {
 // a graph.
 func TestHostKernelsTakeTheirArgument(t *testing.T) {
 	device := hostDevices(t, 1)[0]
-	stream := must(device.NewStream(Normal))(t)
+	stream := test.Must(device.NewStream(Normal))(t)
 	var got []byte
-	k := must(device.NewKernel(KernelSpec{Name: "note", Argument: []byte{0}, RunWith: func(argument []byte) { got = append(got, argument[0]) }}))(t)
+	k := test.Must(device.NewKernel(KernelSpec{Name: "note", Argument: []byte{0}, RunWith: func(argument []byte) { got = append(got, argument[0]) }}))(t)
 	queue := func(v byte) error {
 		k.Argument()[0] = v
 		return stream.Launch(k)
 	}
 	err := errors.Join(queue(1), queue(2))
-	graph := must(Capture(stream, nil, func() error { return queue(3) }))(t)
+	graph := test.Must(Capture(stream, nil, func() error { return queue(3) }))(t)
 	k.Argument()[0] = 9
 	err = errors.Join(err, graph.Launch(), graph.Launch(), queue(4), stream.Sync(testLimit))
 	if want := []byte{1, 2, 3, 3, 4}; err != nil || !bytes.Equal(got, want) {
 		t.Errorf("%v, not %v: %v", got, want, err)
 	}
-	if err := graph.Close(); err != nil {
-		t.Error(err)
-	}
+	test.Report(t, graph.Close())
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/halox/halox/internal/cuda"
+	"github.com/halox/halox/internal/test"
 )
 
 // Copies go to and fro on each device, one device after the other in a ring, and the trace agrees with
@@ -16,29 +17,29 @@ import (
 func TestTraceCUDA(t *testing.T) { onCUDA(t, traceCUDA) }
 
 func traceCUDA(t *testing.T, d []*Device) {
-	tracer := must(NewTracer(d, Window{1, 2}))(t)
+	tracer := test.Must(NewTracer(d, Window{1, 2}))(t)
 	const bytes = 64 << 20
 	ring := make([]*Stream, len(d))
 	memory, done := make([]*Memory, len(d)), make([]*Event, len(d))
 	for i := range d {
-		ring[i] = must(d[i].NewStream(Normal))(t)
-		memory[i] = must(d[i].Alloc(2 * bytes))(t)
-		done[i] = must(d[i].NewEvent())(t)
+		ring[i] = test.Must(d[i].NewStream(Normal))(t)
+		memory[i] = test.Must(d[i].Alloc(2 * bytes))(t)
+		done[i] = test.Must(d[i].NewEvent())(t)
 	}
 	begin := time.Now()
 	for step := range int64(4) {
 		for i, s := range ring {
 			s.BeginStep(step)
 			before := (i + len(d) - 1) % len(d)
-			check(t, s.Wait(done[before]), s.Copy(memory[i].Span(0, bytes), memory[i].Span(bytes, bytes)), s.Record(done[i]))
+			test.Check(t, s.Wait(done[before]), s.Copy(memory[i].Span(0, bytes), memory[i].Span(bytes, bytes)), s.Record(done[i]))
 		}
 	}
 	for _, s := range ring {
-		check(t, s.Sync(testLimit))
+		test.Check(t, s.Sync(testLimit))
 	}
 	wall := time.Since(begin)
 	trace := tracer.Trace()
-	check(t, trace.Err())
+	test.Check(t, trace.Err())
 	checkOperations(t, trace)
 	real := !strings.HasSuffix(t.Name(), "/fake")
 	for i, dev := range trace.Devices {
@@ -54,7 +55,7 @@ func traceCUDA(t *testing.T, d []*Device) {
 		checkPlausible(t, trace, wall)
 		checkRing(t, trace)
 	}
-	check(t, tracer.Close())
+	test.Check(t, tracer.Close())
 }
 
 // checkPlausible fails the test unless operations take as long as they can.
@@ -106,12 +107,12 @@ func TestTraceOfADriverThatFails(t *testing.T) {
 			r.fake.Fail(tc.call, int(cuda.CodeOutOfMemory), 1, 1)
 			tracer, err := NewTracer(d, Window{1, 1})
 			if err == nil {
-				s := must(d[0].NewStream(Normal))(t)
-				m := must(d[0].Alloc(64))(t)
+				s := test.Must(d[0].NewStream(Normal))(t)
+				m := test.Must(d[0].Alloc(64))(t)
 				s.BeginStep(1)
-				check(t, s.Copy(m.Span(0, 32), m.Span(32, 32)))
+				test.Check(t, s.Copy(m.Span(0, 32), m.Span(32, 32)))
 				err = tracer.Trace().Err()
-				check(t, tracer.Close())
+				test.Check(t, tracer.Close())
 			}
 			if !errors.Is(err, cuda.CodeOutOfMemory) {
 				t.Errorf("error %v", err)

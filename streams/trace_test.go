@@ -4,21 +4,23 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/halox/halox/internal/test"
 )
 
 // traced returns host devices with a tracer of steps 3 to 5.
 func traced(t *testing.T, n int) ([]*Device, *Tracer) {
 	t.Helper()
 	d := hostDevices(t, n)
-	tracer := must(NewTracer(d, Window{3, 5}))(t)
-	t.Cleanup(func() { check(t, tracer.Close()) })
+	tracer := test.Must(NewTracer(d, Window{3, 5}))(t)
+	t.Cleanup(func() { test.Check(t, tracer.Close()) })
 	return d, tracer
 }
 
 // sleeper makes a kernel that sleeps.
 func sleeper(t *testing.T, d *Device, name string, work Work, took time.Duration) *Kernel {
 	t.Helper()
-	return must(d.NewKernel(KernelSpec{Name: name, Work: work, Run: func() { time.Sleep(took) }}))(t)
+	return test.Must(d.NewKernel(KernelSpec{Name: name, Work: work, Run: func() { time.Sleep(took) }}))(t)
 }
 
 // checkOperations fails the test unless the streams of a trace are in order.
@@ -42,18 +44,18 @@ func checkOperations(t *testing.T, trace *Trace) {
 func TestTraceOfTwoStreams(t *testing.T) {
 	const took = 5 * time.Millisecond
 	d, tracer := traced(t, 2)
-	a, b := must(d[0].NewStream(Normal))(t), must(d[1].NewStream(Normal))(t)
+	a, b := test.Must(d[0].NewStream(Normal))(t), test.Must(d[1].NewStream(Normal))(t)
 	a.SetName("of %d", 0)
 	sweep, pack := sleeper(t, d[0], "sweep", Sweep, took), sleeper(t, d[1], "pack", Pack, took)
-	m, away := must(d[0].Alloc(64))(t), must(d[1].Alloc(64))(t)
-	e := must(d[0].NewEvent())(t)
+	m, away := test.Must(d[0].Alloc(64))(t), test.Must(d[1].Alloc(64))(t)
+	e := test.Must(d[0].NewEvent())(t)
 	for n := range int64(8) {
 		a.BeginStep(n)
 		b.BeginStep(n)
-		check(t, a.Launch(sweep), a.Record(e), b.Wait(e), b.Launch(pack), b.Copy(away.All(), m.All()), b.Sync(testLimit))
+		test.Check(t, a.Launch(sweep), a.Record(e), b.Wait(e), b.Launch(pack), b.Copy(away.All(), m.All()), b.Sync(testLimit))
 	}
 	trace := tracer.Trace()
-	check(t, trace.Err())
+	test.Check(t, trace.Err())
 	checkOperations(t, trace)
 	for i, want := range []struct {
 		stream string
@@ -93,17 +95,17 @@ func TestTraceOfTwoStreams(t *testing.T) {
 func TestTraceOfAnIdleStream(t *testing.T) {
 	const idle = 20 * time.Millisecond
 	d, tracer := traced(t, 1)
-	s := must(d[0].NewStream(Normal))(t)
+	s := test.Must(d[0].NewStream(Normal))(t)
 	may := make(chan bool, 3)
-	k := must(d[0].NewKernel(KernelSpec{Name: "k", Run: func() { <-may }}))(t)
+	k := test.Must(d[0].NewKernel(KernelSpec{Name: "k", Run: func() { <-may }}))(t)
 	s.BeginStep(3)
 	may <- true
-	check(t, s.Launch(k), s.Sync(testLimit))
+	test.Check(t, s.Launch(k), s.Sync(testLimit))
 	time.Sleep(idle)
-	check(t, s.Launch(k), s.Launch(k))
+	test.Check(t, s.Launch(k), s.Launch(k))
 	may <- true
 	may <- true
-	check(t, s.Sync(testLimit))
+	test.Check(t, s.Sync(testLimit))
 	o := tracer.Trace().Devices[0].Streams[0].Operations
 	if len(o) != 3 || o[1].Begin-o[0].End < idle/2 || o[2].Begin != o[1].End || o[0].Work != OtherWork {
 		t.Errorf("operations %+v", o)
@@ -114,18 +116,18 @@ func TestTraceOfAnIdleStream(t *testing.T) {
 func TestTraceOfLanes(t *testing.T) {
 	d, tracer := traced(t, 2)
 	lane, empty := d[0].NewLane("to rank %d", 1), d[0].NewLane("empty")
-	s := must(d[0].NewStream(Normal))(t)
+	s := test.Must(d[0].NewStream(Normal))(t)
 	k := sleeper(t, d[0], "k", Sweep, time.Millisecond)
 	began := time.Now()
 	for n := range int64(8) {
 		s.BeginStep(n)
 		lane.Note(Operation{Name: "message", Work: CopyWork, Step: n, Bytes: 64}, began, began.Add(time.Millisecond))
 		began = time.Now()
-		check(t, s.Launch(k), s.Sync(testLimit))
+		test.Check(t, s.Launch(k), s.Sync(testLimit))
 	}
 	lane.Note(Operation{Name: "message", Step: 5}, began, began)
 	trace := tracer.Trace()
-	check(t, trace.Err())
+	test.Check(t, trace.Err())
 	streams := trace.Devices[0].Streams
 	if len(streams) != 2 || streams[1].Name != "to rank 1" || len(trace.Devices[1].Streams) != 0 || trace.Devices[0].Lost != 1 {
 		t.Fatalf("traced %+v, %d lost", streams, trace.Devices[0].Lost)
@@ -149,15 +151,15 @@ func TestTraceOfLanes(t *testing.T) {
 // What there is no mark for is counted.
 func TestTraceOfTooMuch(t *testing.T) {
 	d, tracer := traced(t, 1)
-	s := must(d[0].NewStream(Normal))(t)
+	s := test.Must(d[0].NewStream(Normal))(t)
 	k := sleeper(t, d[0], "k", OtherWork, 0)
 	s.BeginStep(4)
 	const more = 10
 	n := 0
 	for ; n < 3*marksPerStep+more; n++ {
-		check(t, s.Launch(k))
+		test.Check(t, s.Launch(k))
 	}
-	check(t, s.Sync(testLimit))
+	test.Check(t, s.Sync(testLimit))
 	trace := tracer.Trace()
 	checkOperations(t, trace)
 	got, lost := len(trace.Devices[0].Streams[0].Operations), trace.Devices[0].Lost
@@ -169,20 +171,20 @@ func TestTraceOfTooMuch(t *testing.T) {
 // A trace can be had while a stream hangs, of what it did before.
 func TestTraceOfAStreamThatHangs(t *testing.T) {
 	d, tracer := traced(t, 1)
-	s := must(d[0].NewStream(Normal))(t)
+	s := test.Must(d[0].NewStream(Normal))(t)
 	hold := make(chan struct{})
-	stuck := must(d[0].NewKernel(KernelSpec{Name: "stuck", Run: func() { <-hold }}))(t)
+	stuck := test.Must(d[0].NewKernel(KernelSpec{Name: "stuck", Run: func() { <-hold }}))(t)
 	free := sync.OnceFunc(func() { close(hold) })
 	defer free()
 	k := sleeper(t, d[0], "k", OtherWork, 0)
 	s.BeginStep(3)
-	check(t, s.Launch(k), s.Sync(testLimit), s.Launch(stuck), s.Launch(k))
+	test.Check(t, s.Launch(k), s.Sync(testLimit), s.Launch(stuck), s.Launch(k))
 	trace := tracer.Trace()
 	if o := trace.Devices[0].Streams[0].Operations; len(o) != 1 || trace.Devices[0].Lost != 2 || trace.Err() != nil {
 		t.Errorf("operations %+v, %d lost, %v", o, trace.Devices[0].Lost, trace.Err())
 	}
 	free()
-	check(t, s.Sync(testLimit))
+	test.Check(t, s.Sync(testLimit))
 	if o := tracer.Trace().Devices[0].Streams[0].Operations; len(o) != 3 {
 		t.Errorf("later %d operations", len(o))
 	}
@@ -191,23 +193,23 @@ func TestTraceOfAStreamThatHangs(t *testing.T) {
 // A device has no tracer or one; after Close there may be another, and streams that are left go on.
 func TestTracersInTurn(t *testing.T) {
 	d := hostDevices(t, 1)
-	untraced, other := must(d[0].NewStream(Normal))(t), must(d[0].NewStream(Normal))(t)
+	untraced, other := test.Must(d[0].NewStream(Normal))(t), test.Must(d[0].NewStream(Normal))(t)
 	untraced.SetName("without a tracer")
 	untraced.BeginStep(1)
 	other.Follow(untraced)
-	check(t, untraced.Launch(sleeper(t, d[0], "k", Sweep, 0)), untraced.Sync(testLimit))
-	first := must(NewTracer(d, Window{1, 1}))(t)
+	test.Check(t, untraced.Launch(sleeper(t, d[0], "k", Sweep, 0)), untraced.Sync(testLimit))
+	first := test.Must(NewTracer(d, Window{1, 1}))(t)
 	if _, err := NewTracer(d, Window{1, 1}); err == nil {
 		t.Error("a device has two tracers")
 	}
-	s := must(d[0].NewStream(Normal))(t)
+	s := test.Must(d[0].NewStream(Normal))(t)
 	k := sleeper(t, d[0], "k", Sweep, 0)
 	s.BeginStep(1)
-	check(t, s.Launch(k), s.Sync(testLimit), first.Close(), first.Close(), s.Launch(k))
+	test.Check(t, s.Launch(k), s.Sync(testLimit), first.Close(), first.Close(), s.Launch(k))
 	s.BeginStep(1)
-	check(t, s.Launch(k), s.Sync(testLimit))
-	second := must(NewTracer(d, Window{1, 1}))(t)
-	check(t, second.Close())
+	test.Check(t, s.Launch(k), s.Sync(testLimit))
+	second := test.Must(NewTracer(d, Window{1, 1}))(t)
+	test.Check(t, second.Close())
 	for _, w := range []Window{{2, 1}, {1, MaxTracedSteps + 1}} {
 		if _, err := NewTracer(d, w); err == nil {
 			t.Errorf("a window %+v is taken", w)

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/halox/halox/internal/test"
 )
 
 // What a group returns: the first error, however the other workers are, with whom a worker waited for, and where one
@@ -67,12 +69,12 @@ func TestSignalsOrderStreamsOfTwoWorkers(t *testing.T) {
 	c := NewWorkerGroup(2, testLimit)
 	var signals [2]*Signal
 	for i := range signals {
-		signals[i] = must(d[i].NewSignal("device %d", i))(t)
+		signals[i] = test.Must(d[i].NewSignal("device %d", i))(t)
 	}
 	token := 0
 	for me := range 2 {
-		s := must(d[me].NewStream(Normal))(t)
-		k := must(d[me].NewKernel(KernelSpec{Name: "turn", Run: func() {
+		s := test.Must(d[me].NewStream(Normal))(t)
+		k := test.Must(d[me].NewKernel(KernelSpec{Name: "turn", Run: func() {
 			if token%2 != me {
 				panic("out of turn")
 			}
@@ -93,9 +95,7 @@ func TestSignalsOrderStreamsOfTwoWorkers(t *testing.T) {
 			return s.Sync(testLimit)
 		})
 	}
-	if err := c.Wait(); err != nil {
-		t.Fatal(err)
-	}
+	test.Check(t, c.Wait())
 	if token != 2*turns {
 		t.Errorf("%d turns", token)
 	}

@@ -6,6 +6,8 @@ import (
 	"bytes"
 	"errors"
 	"testing"
+
+	"github.com/halox/halox/internal/test"
 )
 
 // What the caller made is used, and left as it is by Close.
@@ -19,18 +21,18 @@ func onCUDA(t *testing.T, f func(t *testing.T, d []*Device)) {
 		if errors.Is(err, ErrNoDriver) {
 			t.Skip("SKIPPED: no GPU: ", err)
 		}
-		check(t, err)
-		devices := must(p.Open())(t)
-		t.Cleanup(func() { check(t, CloseAll(devices), p.Close()) })
+		test.Check(t, err)
+		devices := test.Must(p.Open())(t)
+		t.Cleanup(func() { test.Check(t, CloseAll(devices), p.Close()) })
 		f(t, devices)
 	})
 }
 
 func wrapAndUse(t *testing.T, devices []*Device) {
 	d := devices[0]
-	stream := must(d.NewStream(Normal))(t)
-	memory := must(d.Alloc(64))(t)
-	in, out := must(d.AllocPinned(64))(t), must(d.AllocPinned(64))(t)
+	stream := test.Must(d.NewStream(Normal))(t)
+	memory := test.Must(d.Alloc(64))(t)
+	in, out := test.Must(d.AllocPinned(64))(t), test.Must(d.AllocPinned(64))(t)
 	for i := range in.Bytes() {
 		in.Bytes()[i] = byte(i * 7)
 	}
@@ -43,10 +45,10 @@ func wrapAndUse(t *testing.T, devices []*Device) {
 	if err := d.Within(func() error { return inside }); err != inside {
 		t.Errorf("within a GPU: %v", err)
 	}
-	wrapped := must(d.WrapStream(handle))(t)
-	view := must(d.WrapMemory(memory.Address()+16, 32))(t)
-	check(t, wrapped.Copy(view.All(), in.Span(0, 32)), wrapped.Close(), view.Close())
-	check(t, stream.Copy(out.Span(0, 32), memory.Span(16, 32)), stream.Sync(testLimit))
+	wrapped := test.Must(d.WrapStream(handle))(t)
+	view := test.Must(d.WrapMemory(memory.Address()+16, 32))(t)
+	test.Check(t, wrapped.Copy(view.All(), in.Span(0, 32)), wrapped.Close(), view.Close())
+	test.Check(t, stream.Copy(out.Span(0, 32), memory.Span(16, 32)), stream.Sync(testLimit))
 	if !bytes.Equal(out.Bytes()[:32], in.Bytes()[:32]) {
 		t.Error("the bytes did not arrive in the caller's memory")
 	}
@@ -59,7 +61,7 @@ func wrapAndUse(t *testing.T, devices []*Device) {
 	if _, err := d.WrapBytes(make([]byte, 8)); err == nil {
 		t.Error("a GPU took bytes of the host")
 	}
-	check(t, CloseAll(devices))
+	test.Check(t, CloseAll(devices))
 	if err := d.Within(func() error { return inside }); err == nil || errors.Is(err, inside) {
 		t.Errorf("within a GPU that is closed: %v", err)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/halox/halox/examples/internal/example"
 	"github.com/halox/halox/examples/internal/exampletest"
+	"github.com/halox/halox/internal/test"
 )
 
 var tests = exampletest.Ranks{New: newProgram}
@@ -30,21 +31,11 @@ func TestBits(t *testing.T) {
 		for _, n := range c.ranks {
 			t.Run(fmt.Sprintf("%v/ranks=%d", c.size, n), func(t *testing.T) {
 				exampletest.Each(t, 4, n, func(t *testing.T, s *example.Setup) {
-					x, err := newDiffusion(s, c.size)
-					if err != nil {
-						t.Fatal(err)
-					}
-					if err := x.Reset(); err != nil {
-						t.Fatal(err)
-					}
+					x := test.Must(newDiffusion(s, c.size))(t)
+					test.Check(t, x.Reset())
 					for run := 1; run <= 2; run++ {
-						if _, err := x.Run(t.Context(), steps); err != nil {
-							t.Fatal(err)
-						}
-						values, err := x.Values(steps)
-						if err != nil {
-							t.Fatal(err)
-						}
+						test.Must(x.Run(t.Context(), steps))(t)
+						values := test.Must(x.Values(steps))(t)
 						if _, err := x.Check(values, run*steps); err != nil {
 							t.Error(err)
 						}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/halox/halox/examples/internal/example"
 	"github.com/halox/halox/examples/internal/exampletest"
+	"github.com/halox/halox/internal/test"
 )
 
 func TestMain(m *testing.M) { exampletest.Main(m, "particles.cu") }
@@ -21,13 +22,8 @@ func eachBox(t *testing.T, devices int, p problem, start func(height float64) []
 		t.Run(fmt.Sprintf("ranks=%d", n), func(t *testing.T) {
 			exampletest.Each(t, devices, n, func(t *testing.T, s *example.Setup) {
 				s.Options.Checks = n == 3
-				x, err := newBox(s, p, start(float64(len(s.Devices)*p.segments)))
-				if err != nil {
-					t.Fatal(err)
-				}
-				if err := x.Reset(); err != nil {
-					t.Fatal(err)
-				}
+				x := test.Must(newBox(s, p, start(float64(len(s.Devices)*p.segments))))(t)
+				test.Check(t, x.Reset())
 				f(t, x)
 			})
 		})
@@ -77,16 +73,9 @@ func TestBits(t *testing.T) {
 					}
 				}
 				for steps := 6; steps <= 12; steps += 6 {
-					if _, err := x.Run(t.Context(), 6); err != nil {
-						t.Fatal(err)
-					}
-					values, err := x.Values(steps)
-					if err != nil {
-						t.Fatal(err)
-					}
-					if _, err := x.Check(values, steps); err != nil {
-						t.Fatal(err)
-					}
+					test.Must(x.Run(t.Context(), 6))(t)
+					values := test.Must(x.Values(steps))(t)
+					test.Must(x.Check(values, steps))(t)
 				}
 			})
 		})
@@ -119,9 +108,7 @@ func TestFails(t *testing.T) {
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			eachBox(t, 2, p, c.start, func(t *testing.T, x *box) {
-				if _, err := x.Run(t.Context(), 1); err != nil {
-					t.Fatal(err)
-				}
+				test.Must(x.Run(t.Context(), 1))(t)
 				if _, err := x.Values(1); !errors.Is(err, errRun) || !strings.Contains(err.Error(), c.want) {
 					t.Errorf("error %v, want %q", err, c.want)
 				}

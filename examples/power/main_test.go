@@ -8,6 +8,7 @@ import (
 
 	"github.com/halox/halox/examples/internal/example"
 	"github.com/halox/halox/examples/internal/exampletest"
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 )
 
@@ -39,20 +40,10 @@ func TestVector(t *testing.T) {
 // ran returns an iteration on CPU devices and its result.
 func ran(t *testing.T, devices, iterations, ranks int, m matrix) (*power, []float64) {
 	t.Helper()
-	x, err := newPower(exampletest.Setup(t, testdevices.Host(t, devices), devices, ranks), m)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := x.Reset(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := x.Run(t.Context(), iterations); err != nil {
-		t.Fatal(err)
-	}
-	values, err := x.Values(iterations)
-	if err != nil {
-		t.Fatal(err)
-	}
+	x := test.Must(newPower(exampletest.Setup(t, testdevices.Host(t, devices), devices, ranks), m))(t)
+	test.Check(t, x.Reset())
+	test.Must(x.Run(t.Context(), iterations))(t)
+	values := test.Must(x.Values(iterations))(t)
 	return x, values
 }
 
@@ -109,9 +100,7 @@ func TestCheck(t *testing.T) {
 		values[i] /= 1 + 1e-9
 	}
 	wrong := x.all[3]
-	if err := example.Copy(wrong.device, wrong.vectors.All(), wrong.image.All()); err != nil {
-		t.Fatal(err)
-	}
+	test.Check(t, example.Copy(wrong.device, wrong.vectors.All(), wrong.image.All()))
 	if _, err := x.Values(3); err == nil || !strings.Contains(err.Error(), "in row 1") {
 		t.Errorf("a block with another vector gives %v", err)
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/halox/halox/examples/internal/exampletest"
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 )
 
@@ -32,20 +33,10 @@ func TestSum(t *testing.T) {
 
 // The reference tells a sum that is wrong, and that of another iteration.
 func TestCheck(t *testing.T) {
-	x, err := newReduction(exampletest.Setup(t, testdevices.Host(t, 1), 1, 2), 1000)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := x.Reset(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := x.Run(t.Context(), 2); err != nil {
-		t.Fatal(err)
-	}
-	values, err := x.Values(2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	x := test.Must(newReduction(exampletest.Setup(t, testdevices.Host(t, 1), 1, 2), 1000))(t)
+	test.Check(t, x.Reset())
+	test.Must(x.Run(t.Context(), 2))(t)
+	values := test.Must(x.Values(2))(t)
 	if _, err := x.Check(values, 2); err != nil {
 		t.Error(err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	. "github.com/halox/halox/halo/datatype"
 	"github.com/halox/halox/halo/datatype/typetest"
+	"github.com/halox/halox/internal/test"
 )
 
 // checkCommit holds the layout of count elements of a type against its type map, by packing and unpacking numbered
@@ -23,9 +24,7 @@ func checkCommit(t rapid.TB, typ *Type, count int) {
 	origin := margin - l.TrueLB()
 	buffer := typetest.Numbered(l.TrueUB() - l.TrueLB() + 2*margin)
 	want, got := make([]byte, l.Size()), make([]byte, l.Size())
-	if err := errors.Join(Pack(want, buffer, origin, typ, count), l.Pack(got, buffer, origin)); err != nil {
-		t.Fatal(err)
-	}
+	test.Check(t, errors.Join(Pack(want, buffer, origin, typ, count), l.Pack(got, buffer, origin)))
 	if !bytes.Equal(got, want) {
 		t.Fatalf("%d of %v, as %v, pack to\n%v, not\n%v", count, typ, l, got, want)
 	}
@@ -40,16 +39,11 @@ func checkSlices(t rapid.TB, l *Layout, buffer, want []byte, origin int64) {
 	packed := make([]byte, l.Size())
 	for lo := int64(0); lo < l.Size(); lo += step {
 		hi := min(l.Size(), lo+step)
-		s, err := l.Slice(lo, hi)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := test.Must(l.Slice(lo, hi))(t)
 		if s.TrueLB() < l.TrueLB() || s.TrueUB() > l.TrueUB() || s.Size() != hi-lo {
 			t.Fatalf("bytes %d to %d of %v are %v", lo, hi, l, s)
 		}
-		if err := s.Pack(packed[lo:hi], buffer, origin); err != nil {
-			t.Fatal(err)
-		}
+		test.Check(t, s.Pack(packed[lo:hi], buffer, origin))
 	}
 	if !bytes.Equal(packed, want) {
 		t.Fatalf("slices of %d bytes of %v pack to\n%v, not\n%v", step, l, packed, want)
@@ -68,9 +62,7 @@ func checkUnpack(t rapid.TB, l *Layout, typ *Type, count int, buffer, packed []b
 		from := origin + b.Displacement
 		copy(want[from:from+b.Length], buffer[from:])
 	}
-	if err := errors.Join(l.Unpack(got, origin, packed), Unpack(byWalk, origin, packed, typ, count)); err != nil {
-		t.Fatal(err)
-	}
+	test.Check(t, errors.Join(l.Unpack(got, origin, packed), Unpack(byWalk, origin, packed, typ, count)))
 	if !bytes.Equal(got, want) || !bytes.Equal(byWalk, want) {
 		t.Fatalf("%d of %v, as %v, do not come back alone", count, typ, l)
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	. "github.com/halox/halox/halo/datatype"
+	"github.com/halox/halox/internal/test"
 )
 
 // must returns a type that can be made.
@@ -150,10 +151,7 @@ func rebuild(t *testing.T, typ *Type) *Type {
 	if e.Combiner == Named {
 		return typ
 	}
-	again, err := Construct(e)
-	if err != nil {
-		t.Fatal(err)
-	}
+	again := test.Must(Construct(e))(t)
 	return again
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/halox/halox/halo/datatype"
 	"github.com/halox/halox/halo/datatype/typetest"
 	"github.com/halox/halox/halo/datatype/workloads"
+	"github.com/halox/halox/internal/test"
 )
 
 // mpiPatience is how long an MPI library may take to compile and to answer everything.
@@ -88,10 +89,7 @@ func tryMPI(t *testing.T, compiler string) (output []byte, err error) {
 }
 
 func workloadCases(t *testing.T) []mpiCase {
-	all, err := workloads.All()
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := test.Must(workloads.All())(t)
 	var cases []mpiCase
 	for _, w := range all {
 		cases = append(cases, mpiCase{w.String() + " sent", w.Send.Type, w.Send.Count})
@@ -222,16 +220,12 @@ func hashes(t *testing.T, c mpiCase) (packed, unpacked string, overlaps bool) {
 		return "-", "-", false
 	}
 	bytes := make([]byte, l.Size())
-	if err := l.Pack(bytes, numbered()[:span], -l.TrueLB()); err != nil {
-		t.Fatal(err)
-	}
+	test.Check(t, l.Pack(bytes, numbered()[:span], -l.TrueLB()))
 	if span > unpackLimit {
 		return hash(bytes), "-", l.Overlaps()
 	}
 	back := make([]byte, span)
-	if err := l.Unpack(back, -l.TrueLB(), bytes); err != nil {
-		t.Fatal(err)
-	}
+	test.Check(t, l.Unpack(back, -l.TrueLB(), bytes))
 	return hash(bytes), hash(back), l.Overlaps()
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
 	"github.com/halox/halox/halo/halotest"
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/streams"
@@ -18,18 +19,9 @@ import (
 func newCase(t *testing.T, s halo.Spec) halotest.Case {
 	t.Helper()
 	set := testdevices.Host(t, 2)
-	grid, err := domain.NewGrid([]int{40, 41}, [3]bool{false, true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	cut, err := domain.Decompose(grid, domain.Vec{1, 2, 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	place, err := halo.Place(cut, set.Devices)
-	if err != nil {
-		t.Fatal(err)
-	}
+	grid := test.Must(domain.NewGrid([]int{40, 41}, [3]bool{false, true}))(t)
+	cut := test.Must(domain.Decompose(grid, domain.Vec{1, 2, 1}))(t)
+	place := test.Must(halo.Place(cut, set.Devices))(t)
 	return halotest.Case{Placement: place, Links: set.Links, Compiler: set.Compiler, Path: p2p.Peer, Specs: []halo.Spec{s}}
 }
 

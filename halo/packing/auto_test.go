@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/halox/halox/halo/datatype"
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/streams"
@@ -24,7 +25,7 @@ type autoBench struct {
 func newAutoBench(t *testing.T) *autoBench {
 	t.Helper()
 	b := &autoBench{device: testdevices.Host(t, 1).Devices[0], cache: filepath.Join(t.TempDir(), "cache")}
-	b.stream = Must(b.device.NewStream(streams.Normal))(t)
+	b.stream = test.Must(b.device.NewStream(streams.Normal))(t)
 	return b
 }
 
@@ -36,12 +37,8 @@ func (b *autoBench) packer(t *testing.T, o Options) *Packer {
 // packerOf returns a packer that knows from others only what is in the folder.
 func (b *autoBench) packerOf(t *testing.T, o Options, engines []engine) *Packer {
 	t.Helper()
-	p := Must(newPacker(kernels.NewCompiler(kernels.Options{Cache: b.cache}), b.device, o, engines))(t)
-	t.Cleanup(func() {
-		if err := p.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	p := test.Must(newPacker(kernels.NewCompiler(kernels.Options{Cache: b.cache}), b.device, o, engines))(t)
+	t.Cleanup(func() { test.Report(t, p.Close()) })
 	return p
 }
 
@@ -58,14 +55,14 @@ func (b *autoBench) teach(t *testing.T, p *Packer, a *task, times ...timed) {
 // column returns a task that packs every third number of some, which all engines suit.
 func (b *autoBench) column(t *testing.T, n int) *task {
 	t.Helper()
-	return b.task(t, Must(datatype.Vector(n, 1, 3, datatype.Float64))(t))
+	return b.task(t, test.Must(datatype.Vector(n, 1, 3, datatype.Float64))(t))
 }
 
 func (b *autoBench) task(t *testing.T, typ *datatype.Type) *task {
 	t.Helper()
-	c := Must(NewMessageLayout(typ, 1))(t)
-	from := Must(b.device.Alloc(max(1, c.Layout.TrueUB())))(t)
-	to := Must(b.device.Alloc(max(1, c.Layout.Size())))(t)
+	c := test.Must(NewMessageLayout(typ, 1))(t)
+	from := test.Must(b.device.Alloc(max(1, c.Layout.TrueUB())))(t)
+	to := test.Must(b.device.Alloc(max(1, c.Layout.Size())))(t)
 	t.Cleanup(func() { from.Close(); to.Close() })
 	return &task{message: c, packed: to.All(), place: Place{Data: from.All()}}
 }
@@ -73,11 +70,11 @@ func (b *autoBench) task(t *testing.T, typ *datatype.Type) *task {
 // by makes a job, checks that it packs what it should, and returns its engine and why.
 func (b *autoBench) by(t *testing.T, p *Packer, e Engine, a *task) (Engine, string) {
 	t.Helper()
-	j := Must(p.Pack(e, a.packed, a.place, a.message))(t)
+	j := test.Must(p.Pack(e, a.packed, a.place, a.message))(t)
 	defer j.Close()
 	size := a.message.Layout.Size()
 	source, want := a.place.Data.Memory, make([]byte, size)
-	host := Must(b.device.AllocPinned(source.Size()))(t)
+	host := test.Must(b.device.AllocPinned(source.Size()))(t)
 	defer host.Close()
 	for i := range host.Bytes() {
 		host.Bytes()[i] = byte(i * 7)
@@ -138,8 +135,8 @@ func TestAutoIgnoresABrokenCache(t *testing.T) {
 func TestAutoOfAnotherTypeWithTheLayout(t *testing.T) {
 	b := newAutoBench(t)
 	p := b.packer(t, Options{})
-	equal := b.task(t, Must(datatype.IndexedBlock(3, []int{0, 3, 10, 25}, datatype.Int32))(t))
-	unequal := b.task(t, Must(datatype.Indexed([]int{6, 3, 3}, []int{0, 10, 25}, datatype.Int32))(t))
+	equal := b.task(t, test.Must(datatype.IndexedBlock(3, []int{0, 3, 10, 25}, datatype.Int32))(t))
+	unequal := b.task(t, test.Must(datatype.Indexed([]int{6, 3, 3}, []int{0, 10, 25}, datatype.Int32))(t))
 	if p.tuningKey(equal) != p.tuningKey(unequal) {
 		t.Fatal("the layouts differ")
 	}

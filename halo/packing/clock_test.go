@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/streams"
@@ -16,26 +17,20 @@ import (
 // newTestClock returns a clock of a host device.
 func newTestClock(t *testing.T) *Clock {
 	t.Helper()
-	c := Must(NewClock(kernels.NewCompiler(kernels.Options{}), testdevices.Host(t, 1).Devices[0]))(t)
-	t.Cleanup(func() {
-		if err := c.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	c := test.Must(NewClock(kernels.NewCompiler(kernels.Options{}), testdevices.Host(t, 1).Devices[0]))(t)
+	t.Cleanup(func() { test.Report(t, c.Close()) })
 	return c
 }
 
 // spy makes a job for a clock that takes so long, and notes that it ran.
 func spy(t *testing.T, c *Clock, ran *[]Engine, e Engine, d time.Duration) *Job {
 	t.Helper()
-	k := Must(c.timer.Stream.Device().NewKernel(streams.KernelSpec{Name: "spy", Run: func() {
+	k := test.Must(c.timer.Stream.Device().NewKernel(streams.KernelSpec{Name: "spy", Run: func() {
 		*ran = append(*ran, e)
 		time.Sleep(d)
 	}}))(t)
 	j := &Job{Engine: e}
-	if err := j.launch(k, nil); err != nil {
-		t.Fatal(err)
-	}
+	test.Check(t, j.launch(k, nil))
 	t.Cleanup(func() { j.Close() })
 	return j
 }
@@ -45,7 +40,7 @@ func TestClockTakesTurns(t *testing.T) {
 	var ran []Engine
 	c := newTestClock(t)
 	long, short := spy(t, c, &ran, Tree, 3*time.Millisecond), spy(t, c, &ran, Units, 300*time.Microsecond)
-	took := medians(Must(c.Batches(time.Millisecond, long, short, long))(t))
+	took := medians(test.Must(c.Batches(time.Millisecond, long, short, long))(t))
 	if len(took) != 3 || took[0] < 3*time.Millisecond || took[1] < 300*time.Microsecond || took[2] < 3*time.Millisecond {
 		t.Errorf("%v", took)
 	}
@@ -61,7 +56,7 @@ func TestClockKeepsToItsBudget(t *testing.T) {
 	for _, budget := range []time.Duration{7 * time.Millisecond, 70 * time.Millisecond} {
 		var ran []Engine
 		c := newTestClock(t)
-		Must(c.Batches(budget, spy(t, c, &ran, Units, time.Millisecond)))(t)
+		test.Must(c.Batches(budget, spy(t, c, &ran, Units, time.Millisecond)))(t)
 		most := 2 + rounds*(1+int(budget/time.Millisecond)/rounds)
 		if len(ran) > most || len(ran) < 2+2*rounds {
 			t.Errorf("%v: %d runs of a millisecond, at most %d", budget, len(ran), most)
@@ -74,7 +69,7 @@ func TestCompareDropsTheSlow(t *testing.T) {
 	testdevices.Patiently(t, func(slow time.Duration) error {
 		var ran []Engine
 		c := newTestClock(t)
-		times := Must(c.compare([]*Job{
+		times := test.Must(c.compare([]*Job{
 			spy(t, c, &ran, Copies, slow), spy(t, c, &ran, Units, 4*time.Millisecond), spy(t, c, &ran, Tree, 5*time.Millisecond),
 		}))(t)
 		runs := map[Engine]int{}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/streams"
 )
@@ -72,11 +73,11 @@ func (b *autoBench) sendBlockwise(t *testing.T, p *Packer) {
 	t.Helper()
 	here, there := b.column(t, 40), b.column(t, 40)
 	filled := slices.Repeat([]byte{1, 2, 3, 5, 7}, int(here.place.Data.Length/5+1))[:here.place.Data.Length]
-	host := Must(b.device.AllocPinned(int64(len(filled))))(t)
+	host := test.Must(b.device.AllocPinned(int64(len(filled))))(t)
 	defer host.Close()
 	copy(host.Bytes(), filled)
 	side := func(a *task) Side { return Side{Packer: p, Place: a.place, Message: a.message} }
-	move := Must(NewTransfer(side(there), side(here), TransferOptions{Path: p2p.Staged, Engine: blockwise}))(t)
+	move := test.Must(NewTransfer(side(there), side(here), TransferOptions{Path: p2p.Staged, Engine: blockwise}))(t)
 	defer move.Close()
 	s := b.stream
 	err := errors.Join(s.Copy(here.place.Data, host.All()), move.Queue(s, s), s.Copy(host.All(), there.place.Data), s.Sync(time.Minute))

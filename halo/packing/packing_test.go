@@ -10,6 +10,7 @@ import (
 	"github.com/halox/halox/halo/datatype/typetest"
 	"github.com/halox/halox/halo/datatype/workloads"
 	"github.com/halox/halox/halo/packing"
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels/pack"
 	"github.com/halox/halox/streams"
@@ -27,9 +28,9 @@ type engineBench struct {
 func newEngineBench(t *testing.T, set *testdevices.Set, all ...packing.Options) *engineBench {
 	t.Helper()
 	b := &engineBench{device: set.Devices[0]}
-	b.stream = packing.Must(b.device.NewStream(streams.Normal))(t)
+	b.stream = test.Must(b.device.NewStream(streams.Normal))(t)
 	for _, o := range all {
-		p := packing.Must(packing.New(set.Compiler, b.device, o))(t)
+		p := test.Must(packing.New(set.Compiler, b.device, o))(t)
 		t.Cleanup(func() { b.do(t, p.Close()) })
 		b.packers = append(b.packers, p)
 	}
@@ -39,8 +40,8 @@ func newEngineBench(t *testing.T, set *testdevices.Set, all ...packing.Options) 
 // memory returns device memory that holds the bytes. The caller closes it.
 func (b *engineBench) memory(t testing.TB, values []byte) *streams.Memory {
 	t.Helper()
-	m := packing.Must(b.device.Alloc(int64(len(values))))(t)
-	host := packing.Must(b.device.AllocPinned(m.Size()))(t)
+	m := test.Must(b.device.Alloc(int64(len(values))))(t)
+	host := test.Must(b.device.AllocPinned(m.Size()))(t)
 	defer host.Close()
 	copy(host.Bytes(), values)
 	b.do(t, b.stream.Copy(m.All(), host.All()))
@@ -49,7 +50,7 @@ func (b *engineBench) memory(t testing.TB, values []byte) *streams.Memory {
 
 func (b *engineBench) read(t testing.TB, m *streams.Memory) []byte {
 	t.Helper()
-	host := packing.Must(b.device.AllocPinned(m.Size()))(t)
+	host := test.Must(b.device.AllocPinned(m.Size()))(t)
 	defer host.Close()
 	b.do(t, b.stream.Copy(host.All(), m.All()))
 	return slices.Clone(host.Bytes())
@@ -58,9 +59,7 @@ func (b *engineBench) read(t testing.TB, m *streams.Memory) []byte {
 // do checks what was queued and waits for it.
 func (b *engineBench) do(t testing.TB, errs ...error) {
 	t.Helper()
-	if err := errors.Join(append(errs, b.stream.Sync(limit))...); err != nil {
-		t.Fatal(err)
-	}
+	test.Check(t, errors.Join(append(errs, b.stream.Sync(limit))...))
 }
 
 // sent is what is packed, with margins in which nothing may change, and what the definition makes of it.
@@ -78,7 +77,7 @@ const (
 // newSent lays count elements out so many bytes off words, in the user's bytes and packed.
 func newSent(t testing.TB, typ *datatype.Type, count int, userOff, packedOff int64) *sent {
 	t.Helper()
-	s := &sent{message: packing.Must(packing.NewMessageLayout(typ, count))(t), start: margin + packedOff}
+	s := &sent{message: test.Must(packing.NewMessageLayout(typ, count))(t), start: margin + packedOff}
 	l := s.message.Layout
 	s.origin = margin + userOff - l.TrueLB()
 	s.user = typetest.Numbered(l.TrueUB() - l.TrueLB() + userOff + 2*margin)
@@ -200,7 +199,7 @@ func TestEnginesDoTheWorkloads(t *testing.T) {
 	testdevices.Each(t, 1, func(t *testing.T, set *testdevices.Set) {
 		most := maxOf(set) // larger ones have the same shape
 		b := newEngineBench(t, set, packing.Options{}, packing.Options{Primitive: true})
-		for _, w := range testdevices.Again(10, testdevices.Some(40, packing.Must(workloads.All())(t))) {
+		for _, w := range testdevices.Again(10, testdevices.Some(40, test.Must(workloads.All())(t))) {
 			if w.Bytes > most || w.Send.Array > 16*most {
 				continue
 			}
@@ -219,18 +218,18 @@ func TestEnginesDoTheWorkloads(t *testing.T) {
 
 // Engine targeted packs an indexed_block also if two of its blocks touch.
 func TestTargetedDoesIndexedBlocksThatTouch(t *testing.T) {
-	pair := packing.Must(datatype.Contiguous(2, datatype.Int32))(t)
-	gaps := packing.Must(datatype.Vector(2, 1, 2, datatype.Int32))(t)
+	pair := test.Must(datatype.Contiguous(2, datatype.Int32))(t)
+	gaps := test.Must(datatype.Vector(2, 1, 2, datatype.Int32))(t)
 	for name, c := range map[string]struct {
 		typ   *datatype.Type
 		count int
 		suits bool
 	}{
-		"two that touch":         {packing.Must(datatype.IndexedBlock(3, []int{0, 3, 10, 25}, datatype.Int32))(t), 2, true},
-		"of pairs, in bytes":     {packing.Must(datatype.HIndexedBlock(2, []int64{0, 16, 100, 36}, pair))(t), 3, true},
-		"backwards":              {packing.Must(datatype.IndexedBlock(2, []int{9, 7, 0, -5}, datatype.Float64))(t), 1, true},
-		"of elements with gaps":  {packing.Must(datatype.IndexedBlock(3, []int{0, 3, 10, 25}, gaps))(t), 1, false},
-		"blocks of many lengths": {packing.Must(datatype.Indexed([]int{1, 2, 3, 1}, []int{0, 5, 9, 20}, datatype.Int32))(t), 1, false},
+		"two that touch":         {test.Must(datatype.IndexedBlock(3, []int{0, 3, 10, 25}, datatype.Int32))(t), 2, true},
+		"of pairs, in bytes":     {test.Must(datatype.HIndexedBlock(2, []int64{0, 16, 100, 36}, pair))(t), 3, true},
+		"backwards":              {test.Must(datatype.IndexedBlock(2, []int{9, 7, 0, -5}, datatype.Float64))(t), 1, true},
+		"of elements with gaps":  {test.Must(datatype.IndexedBlock(3, []int{0, 3, 10, 25}, gaps))(t), 1, false},
+		"blocks of many lengths": {test.Must(datatype.Indexed([]int{1, 2, 3, 1}, []int{0, 5, 9, 20}, datatype.Int32))(t), 1, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			testdevices.Each(t, 1, func(t *testing.T, set *testdevices.Set) {
@@ -247,10 +246,10 @@ func TestTargetedDoesIndexedBlocksThatTouch(t *testing.T) {
 func TestJobsAllocateNothing(t *testing.T) {
 	testdevices.Each(t, 1, func(t *testing.T, set *testdevices.Set) {
 		b := newEngineBench(t, set, packing.Options{})
-		message := packing.Must(packing.NewMessageLayout(packing.Must(datatype.Vector(4, 1, 2, datatype.Float64))(t), 3))(t)
+		message := test.Must(packing.NewMessageLayout(test.Must(datatype.Vector(4, 1, 2, datatype.Float64))(t), 3))(t)
 		user, packed := b.memory(t, typetest.Numbered(512)), b.memory(t, typetest.Numbered(512))
 		for _, e := range packing.Engines() {
-			job := packing.Must(b.packers[0].Pack(e, packed.All(), packing.Place{Data: user.All()}, message))(t)
+			job := test.Must(b.packers[0].Pack(e, packed.All(), packing.Place{Data: user.All()}, message))(t)
 			var err error
 			step := func() {
 				if err == nil {

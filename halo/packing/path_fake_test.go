@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/halox/halox/internal/cuda/cudafake"
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/streams"
 )
@@ -13,13 +14,13 @@ import (
 // Where the driver gives no access from one GPU to another, or nobody asked for it,
 // messages go through the host, unless another path is wanted.
 func TestPathWherePeersCannotReach(t *testing.T) {
-	platform := Must(streams.CUDAPlatform(cudafake.Build(t, cudafake.Devices(2))))(t)
+	platform := test.Must(streams.CUDAPlatform(cudafake.Build(t, cudafake.Devices(2))))(t)
 	defer platform.Close()
-	devices := Must(platform.Open(0, 1))(t)
+	devices := test.Must(platform.Open(0, 1))(t)
 	defer streams.CloseAll(devices)
 	var sides []Side
 	for _, d := range devices {
-		m := Must(d.Alloc(64))(t)
+		m := test.Must(d.Alloc(64))(t)
 		sides = append(sides, Side{Packer: &Packer{device: d}, Place: Place{Data: m.All()}})
 	}
 	check := func(what string, want, path p2p.Path) {
@@ -32,9 +33,7 @@ func TestPathWherePeersCannotReach(t *testing.T) {
 	check("no access", "", p2p.Staged)
 	check("no access", p2p.Auto, p2p.Staged)
 	check("no access", p2p.Peer, p2p.Peer)
-	if err := devices[0].EnablePeer(devices[1]); err != nil {
-		t.Fatal(err)
-	}
+	test.Check(t, devices[0].EnablePeer(devices[1]))
 	check("access", "", p2p.Direct)
 	check("access", p2p.Staged, p2p.Staged)
 }

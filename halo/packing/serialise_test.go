@@ -9,6 +9,7 @@ import (
 	"github.com/halox/halox/halo/datatype"
 	"github.com/halox/halox/halo/datatype/workloads"
 	"github.com/halox/halox/halo/packing"
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels/pack"
 )
@@ -19,12 +20,12 @@ const mapMax = 1 << 15
 // The primitives of every type of the benchmarks are, in order, those of its type map.
 func TestTreeMapsOfWorkloads(t *testing.T) {
 	s := testdevices.Host(t, 1)
-	copier := packing.Must(pack.NewTreePacker(s.Compiler, s.Devices[0]))(t)
-	for i, w := range testdevices.Again(10, testdevices.Some(40, packing.Must(workloads.All())(t))) {
+	copier := test.Must(pack.NewTreePacker(s.Compiler, s.Devices[0]))(t)
+	for i, w := range testdevices.Again(10, testdevices.Some(40, test.Must(workloads.All())(t))) {
 		for _, o := range []packing.TreeOptions{{}, {Primitive: true}} {
 			side := []workloads.Side{w.Send, w.Recv}[i%2]
-			tree := packing.Must(packing.Serialise(side.Type, side.Count, o))(t)
-			table := packing.Must(copier.Table(tree))(t)
+			tree := test.Must(packing.Serialise(side.Type, side.Count, o))(t)
+			table := test.Must(copier.Table(tree))(t)
 			if err := compareMap(table, tree, side.Type); err != nil {
 				t.Errorf("%v: %v", w, err)
 			}
@@ -58,16 +59,16 @@ func compareMap(table *pack.TreeTable, tree pack.Tree, typ *datatype.Type) error
 func TestTreeShapes(t *testing.T) {
 	double := datatype.Float64
 	vector := func(count, length, stride int, of *datatype.Type) *datatype.Type {
-		return packing.Must(datatype.Vector(count, length, stride, of))(t)
+		return test.Must(datatype.Vector(count, length, stride, of))(t)
 	}
 	csVec := vector(2, 2, 3, double) // figures 1 and 2 of Jenkins et al. 2014
-	mixed := packing.Must(datatype.Struct([]int{1, 2, 1}, []int64{0, 8, 16}, []*datatype.Type{double, datatype.Int32, datatype.Int8}))(t)
-	points := packing.Must(datatype.Struct([]int{1, 1, 1}, []int64{0, 8, 16}, []*datatype.Type{double, double, double}))(t)
-	twoLists := packing.Must(datatype.Struct([]int{7, 5, 9}, []int64{0, 64, 128}, []*datatype.Type{datatype.Float32, datatype.Int32, datatype.Float32}))(t)
+	mixed := test.Must(datatype.Struct([]int{1, 2, 1}, []int64{0, 8, 16}, []*datatype.Type{double, datatype.Int32, datatype.Int8}))(t)
+	points := test.Must(datatype.Struct([]int{1, 1, 1}, []int64{0, 8, 16}, []*datatype.Type{double, double, double}))(t)
+	twoLists := test.Must(datatype.Struct([]int{7, 5, 9}, []int64{0, 64, 128}, []*datatype.Type{datatype.Float32, datatype.Int32, datatype.Float32}))(t)
 	rows := func(length int) *datatype.Type { return vector(3, length, 16, datatype.Float32) }
-	uneven := packing.Must(datatype.Struct([]int{1, 1}, []int64{0, 512}, []*datatype.Type{rows(8), rows(6)}))(t)
-	pair := packing.Must(datatype.Contiguous(2, double))(t)
-	sameRows := packing.Must(datatype.Struct([]int{1, 2}, []int64{0, 32}, []*datatype.Type{pair, double}))(t)
+	uneven := test.Must(datatype.Struct([]int{1, 1}, []int64{0, 512}, []*datatype.Type{rows(8), rows(6)}))(t)
+	pair := test.Must(datatype.Contiguous(2, double))(t)
+	sameRows := test.Must(datatype.Struct([]int{1, 2}, []int64{0, 32}, []*datatype.Type{pair, double}))(t)
 	const contiguous, vec, sub, indexed, idxBlock, structure = pack.ContiguousNode, pack.VectorNode, pack.SubarrayNode,
 		pack.IndexedNode, pack.IndexedBlockNode, pack.StructNode
 	for name, c := range map[string]struct {
@@ -93,19 +94,19 @@ func TestTreeShapes(t *testing.T) {
 		"double, two ints and a char":           {mixed, 4, false, []pack.NodeKind{contiguous, structure, contiguous, contiguous}, 12, 0},
 		"double, two ints, a char, the paper's": {mixed, 4, true, []pack.NodeKind{contiguous, structure, contiguous, contiguous, contiguous}, 16, 0},
 		"lists of floats and ints":              {twoLists, 1, false, []pack.NodeKind{indexed}, 21, 4},
-		"indexed":                               {packing.Must(datatype.Indexed([]int{2, 4, 6}, []int{0, 4, 20}, double))(t), 1, false, []pack.NodeKind{indexed}, 6, 16},
-		"indexed, the paper's": {packing.Must(datatype.Indexed([]int{2, 4, 6}, []int{0, 4, 20}, double))(t), 1, true,
+		"indexed":                               {test.Must(datatype.Indexed([]int{2, 4, 6}, []int{0, 4, 20}, double))(t), 1, false, []pack.NodeKind{indexed}, 6, 16},
+		"indexed, the paper's": {test.Must(datatype.Indexed([]int{2, 4, 6}, []int{0, 4, 20}, double))(t), 1, true,
 			[]pack.NodeKind{indexed}, 12, 8},
-		"indexed blocks": {packing.Must(datatype.Indexed([]int{2, 2, 2}, []int{0, 4, 20}, double))(t), 1, false, []pack.NodeKind{idxBlock}, 3, 16},
-		"indexed, in truth a column": {packing.Must(datatype.Indexed([]int{2, 2, 2}, []int{40, 20, 0}, double))(t), 1, false,
+		"indexed blocks": {test.Must(datatype.Indexed([]int{2, 2, 2}, []int{0, 4, 20}, double))(t), 1, false, []pack.NodeKind{idxBlock}, 3, 16},
+		"indexed, in truth a column": {test.Must(datatype.Indexed([]int{2, 2, 2}, []int{40, 20, 0}, double))(t), 1, false,
 			[]pack.NodeKind{contiguous}, 3, 16},
-		"indexed, in truth one piece": {packing.Must(datatype.IndexedBlock(2, []int{2, 4, 6}, double))(t), 1, false, []pack.NodeKind{contiguous}, 3, 16},
+		"indexed, in truth one piece": {test.Must(datatype.IndexedBlock(2, []int{2, 4, 6}, double))(t), 1, false, []pack.NodeKind{contiguous}, 3, 16},
 		"rows of 32 and 24 bytes":     {uneven, 1, false, []pack.NodeKind{structure, vec, vec}, 21, 8},
 		"rows that turn out the same": {sameRows, 1, false, []pack.NodeKind{contiguous}, 2, 16},
 		"none":                        {mixed, 0, false, nil, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tree := packing.Must(packing.Serialise(c.typ, c.count, packing.TreeOptions{Primitive: c.primitive}))(t)
+			tree := test.Must(packing.Serialise(c.typ, c.count, packing.TreeOptions{Primitive: c.primitive}))(t)
 			var kinds []pack.NodeKind
 			for _, n := range tree.Nodes {
 				kinds = append(kinds, n.Kind)
@@ -120,21 +121,21 @@ func TestTreeShapes(t *testing.T) {
 // A type that refers to the same parts over and over is not written out; one that is really deep is refused by name.
 func TestTreeSizes(t *testing.T) {
 	s := testdevices.Host(t, 1)
-	copier := packing.Must(pack.NewTreePacker(s.Compiler, s.Devices[0]))(t)
+	copier := test.Must(pack.NewTreePacker(s.Compiler, s.Devices[0]))(t)
 	bushy := datatype.Float64
 	deep := datatype.Float64
 	for i := range 40 {
-		bushy = packing.Must(datatype.Struct([]int{1, i % 3, 1}, []int64{0, 8, bushy.Extent() + 16}, []*datatype.Type{bushy, datatype.Int16, bushy}))(t)
+		bushy = test.Must(datatype.Struct([]int{1, i % 3, 1}, []int64{0, 8, bushy.Extent() + 16}, []*datatype.Type{bushy, datatype.Int16, bushy}))(t)
 	}
 	for range 1000 {
-		deep = packing.Must(datatype.Contiguous(1, deep))(t)
+		deep = test.Must(datatype.Contiguous(1, deep))(t)
 	}
 	for _, o := range []packing.TreeOptions{{}, {Primitive: true}} {
 		tree, err := packing.Serialise(bushy, 1, o)
 		if err != nil || len(tree.Nodes) > 200 {
 			t.Errorf("%+v: %d nodes; %v", o, len(tree.Nodes), err)
 		}
-		tree = packing.Must(packing.Serialise(deep, 1, o))(t)
+		tree = test.Must(packing.Serialise(deep, 1, o))(t)
 		if _, err := copier.Table(tree); errors.Is(err, pack.ErrTreeTooLarge) != o.Primitive {
 			t.Errorf("%+v: %d nodes: %v", o, len(tree.Nodes), err)
 		}
@@ -142,7 +143,7 @@ func TestTreeSizes(t *testing.T) {
 }
 
 func TestSerialiseRefuses(t *testing.T) {
-	huge := packing.Must(datatype.Resized(datatype.Byte, 0, 1<<62))(t)
+	huge := test.Must(datatype.Resized(datatype.Byte, 0, 1<<62))(t)
 	for name, count := range map[string]int{"negative": -1, "overflow": 4} {
 		if _, err := packing.Serialise(huge, count, packing.TreeOptions{}); err == nil {
 			t.Errorf("%s: no error", name)

@@ -12,6 +12,7 @@ import (
 	"github.com/halox/halox/halo/datatype/typetest"
 	"github.com/halox/halox/halo/datatype/workloads"
 	"github.com/halox/halox/halo/packing"
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/streams"
@@ -36,7 +37,7 @@ func (p pair) send(t testing.TB, recv, send workloads.Side, o packing.TransferOp
 	defer user.Close()
 	defer target.Close()
 	side := func(b *engineBench, m *streams.Memory, s workloads.Side) packing.Side {
-		return packing.Side{Packer: b.packers[0], Place: packing.Place{Data: m.All(), Origin: s.Origin}, Message: packing.Must(packing.NewMessageLayout(s.Type, s.Count))(t)}
+		return packing.Side{Packer: b.packers[0], Place: packing.Place{Data: m.All(), Origin: s.Origin}, Message: test.Must(packing.NewMessageLayout(s.Type, s.Count))(t)}
 	}
 	transfer, err := packing.NewTransfer(side(p.to, target, recv), side(p.from, user, send), o)
 	if err != nil {
@@ -75,7 +76,7 @@ func ways(links *p2p.Links, from, to *streams.Device) []packing.TransferOptions 
 func TestTransfersOfWorkloads(t *testing.T) {
 	testdevices.Each(t, 2, func(t *testing.T, set *testdevices.Set) {
 		most, p := maxOf(set)/2, newPair(t, set)
-		for _, w := range testdevices.Again(10, testdevices.Some(40, packing.Must(workloads.All())(t))) {
+		for _, w := range testdevices.Again(10, testdevices.Some(40, test.Must(workloads.All())(t))) {
 			if w.Bytes > most || w.Send.Array > 16*most || w.Recv.Array > 16*most {
 				continue
 			}
@@ -98,7 +99,7 @@ func scattered(s typetest.Source, t testing.TB, n int) workloads.Side {
 		lengths, places = append(lengths, length), append(places, at)
 		at, n = at+length+s(0, 3), n-length
 	}
-	typ := packing.Must(datatype.Indexed(lengths, places, datatype.Float64))(t)
+	typ := test.Must(datatype.Indexed(lengths, places, datatype.Float64))(t)
 	return workloads.Side{Type: typ, Count: 1, Array: typ.TrueUB()}
 }
 
@@ -126,7 +127,7 @@ func TestTransferRefusals(t *testing.T) {
 	set := testdevices.Host(t, 2)
 	p := newPair(t, set)
 	number := workloads.Side{Type: datatype.Int32, Count: 4, Array: 16}
-	twice := workloads.Side{Type: packing.Must(datatype.Vector(2, 2, 1, datatype.Int32))(t), Count: 1, Array: 16}
+	twice := workloads.Side{Type: test.Must(datatype.Vector(2, 2, 1, datatype.Int32))(t), Count: 1, Array: 16}
 	large := workloads.Side{Type: datatype.Int32, Count: 1 << 15, Array: 1 << 17}
 	for name, c := range map[string]struct {
 		recv, send workloads.Side
@@ -155,9 +156,9 @@ func TestJobsOfNothing(t *testing.T) {
 	t.Setenv("HALOX_CACHE", t.TempDir())
 	set := testdevices.Host(t, 1)
 	d := set.Devices[0]
-	p := packing.Must(packing.New(set.Compiler, d, packing.Options{}))(t)
-	m := packing.Must(d.Alloc(64))(t)
-	backwards := packing.Must(packing.NewMessageLayout(packing.Must(datatype.HIndexed([]int{1}, []int64{-20}, datatype.Int32))(t), 1))(t)
+	p := test.Must(packing.New(set.Compiler, d, packing.Options{}))(t)
+	m := test.Must(d.Alloc(64))(t)
+	backwards := test.Must(packing.NewMessageLayout(test.Must(datatype.HIndexed([]int{1}, []int64{-20}, datatype.Int32))(t), 1))(t)
 	for name, call := range map[string]func() error{
 		"no compiler": func() error { _, err := packing.New(nil, d, packing.Options{}); return err },
 		"no device":   func() error { _, err := packing.New(set.Compiler, nil, packing.Options{}); return err },
@@ -175,7 +176,5 @@ func TestJobsOfNothing(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if err := p.Close(); err != nil {
-		t.Error(err)
-	}
+	test.Report(t, p.Close())
 }

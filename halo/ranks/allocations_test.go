@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/halox/halox/halo/ranks"
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/streams"
 )
@@ -41,9 +42,7 @@ func TestRunAllocatesNothing(t *testing.T) {
 	for _, rounds := range []int64{1, 100} {
 		data := []int64{rounds, rounds}
 		each := testing.AllocsPerRun(20, func() {
-			if err := ranks.Run(context.Background(), w, data); err != nil {
-				t.Fatal(err)
-			}
+			test.Check(t, ranks.Run(context.Background(), w, data))
 		})
 		if each > 1 { // goroutines that the scheduler has none of left
 			t.Errorf("a run of %d rounds allocates %v times", rounds, each)

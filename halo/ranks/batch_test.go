@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/streams"
 )
@@ -13,15 +14,9 @@ import (
 // overlaps is told.
 func TestBatch(t *testing.T) {
 	d := testdevices.Host(t, 1).Devices[0]
-	room, err := d.AllocPinned(commands * batchedMost)
-	if err != nil {
-		t.Fatal(err)
-	}
+	room := test.Must(d.AllocPinned(commands * batchedMost))(t)
 	defer room.Close()
-	payloads, err := d.AllocPinned(commands * batchedMost)
-	if err != nil {
-		t.Fatal(err)
-	}
+	payloads := test.Must(d.AllocPinned(commands * batchedMost))(t)
 	defer payloads.Close()
 	j := batch{room: room}
 	give := func(i int, device, at, bytes uint64) {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/halox/halox/halo/ranks"
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/streams"
@@ -147,17 +148,9 @@ func TestCalls(t *testing.T) {
 // upload writes values to the memory of a device.
 func upload[T any](t *testing.T, d *streams.Device, to *streams.Memory, values []T) {
 	t.Helper()
-	from, err := streams.Upload(d, values)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := d.NewStream(streams.Normal)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(s.Copy(to.Span(0, from.Size()), from.All()), s.Sync(time.Minute), s.Close(), from.Close()); err != nil {
-		t.Fatal(err)
-	}
+	from := test.Must(streams.Upload(d, values))(t)
+	s := test.Must(d.NewStream(streams.Normal))(t)
+	test.Check(t, errors.Join(s.Copy(to.Span(0, from.Size()), from.All()), s.Sync(time.Minute), s.Close(), from.Close()))
 }
 
 // A run ends with its context, and with a function that panics.
@@ -318,9 +311,7 @@ func TestRefusals(t *testing.T) {
 	if err := ranks.Run(t.Context(), w, []int{1}); err == nil || !strings.Contains(err.Error(), "data of 1 devices for 2") {
 		t.Error(err)
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	test.Check(t, w.Close())
 	_, channel := w.NewChannel(0, 1, 1, 4)
 	_, window := w.NewWindow(ranks.All, func(int) streams.Span { return streams.Span{} })
 	for _, err := range []error{channel, window, ranks.Run(t.Context(), w, []int{1, 2})} {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/halox/halox/halo/ranks"
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 )
 
@@ -130,10 +131,7 @@ func TestOddChannels(t *testing.T) {
 					w := opened(t, s, p, ranks.Options{Ranks: each, Limit: limit, Checks: true})
 					made = nil
 					for _, ends := range [][2]int{{2, 0}, {3, 2}} {
-						c, err := w.NewChannel(ends[0], ends[1], 8, 64)
-						if err != nil {
-							t.Fatal(err)
-						}
+						c := test.Must(w.NewChannel(ends[0], ends[1], 8, 64))(t)
 						made = append(made, c)
 					}
 					want := fmt.Sprintf("rank 2 (%v) %s", s.Devices[2/each], strings.Replace(c.want, "300ms", limit.String(), 1))

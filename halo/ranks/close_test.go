@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/halox/halox/halo/ranks"
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/streams"
 )
@@ -24,9 +25,7 @@ func TestCloseWaits(t *testing.T) {
 			s := open(t, 2)
 			testdevices.Patiently(t, func(limit time.Duration) error { return closeWaits(t, s, limit) })
 			for _, d := range s.Devices {
-				if err := d.Err(); err != nil {
-					t.Error(err)
-				}
+				test.Report(t, d.Err())
 			}
 		})
 	}

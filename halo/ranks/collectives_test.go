@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/halox/halox/halo/ranks"
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/streams"
 )
@@ -198,21 +199,11 @@ func testCollectives(t *testing.T, s *testdevices.Set, each, threads int, first 
 // download returns the bytes of some memory of a device.
 func download(t *testing.T, d *streams.Device, from *streams.Memory) []byte {
 	t.Helper()
-	to, err := d.AllocPinned(from.Size())
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := d.NewStream(streams.Normal)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(s.Copy(to.All(), from.All()), s.Sync(time.Minute), s.Close()); err != nil {
-		t.Fatal(err)
-	}
+	to := test.Must(d.AllocPinned(from.Size()))(t)
+	s := test.Must(d.NewStream(streams.Normal))(t)
+	test.Check(t, errors.Join(s.Copy(to.All(), from.All()), s.Sync(time.Minute), s.Close()))
 	bytes := append([]byte(nil), to.Bytes()...)
-	if err := to.Close(); err != nil {
-		t.Fatal(err)
-	}
+	test.Check(t, to.Close())
 	return bytes
 }
 
@@ -305,8 +296,6 @@ func TestNaNShows(t *testing.T) {
 				}
 			}
 		}}, ranks.Options{Ranks: 5})
-		if err := ranks.Run(t.Context(), w, make([]struct{}, 1)); err != nil {
-			t.Error(err)
-		}
+		test.Report(t, ranks.Run(t.Context(), w, make([]struct{}, 1)))
 	}
 }

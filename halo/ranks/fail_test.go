@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/halox/halox/halo/ranks"
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/streams"
 )
@@ -96,10 +97,7 @@ func TestRankCounts(t *testing.T) {
 			}
 			return w.Ranks(), w.Close()
 		}
-		fits, err := count(ranks.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fits := test.Must(count(ranks.Options{}))(t)
 		cores := s.Devices[0].Cores
 		for _, d := range s.Devices {
 			cores = min(cores, d.Cores)

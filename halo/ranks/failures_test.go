@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/halox/halox/halo/ranks"
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/streams"
 )
@@ -252,9 +253,7 @@ func TestEndedGoroutine(t *testing.T) {
 		}
 	}
 	leaves = false
-	if err := ranks.Run(t.Context(), w, []int{1, 2}); err != nil {
-		t.Error(err)
-	}
+	test.Report(t, ranks.Run(t.Context(), w, []int{1, 2}))
 }
 
 // A rank that does not end is reported once, however many devices wait for it, and later runs are rejected.
@@ -291,14 +290,10 @@ func TestRankThatDoesNotEnd(t *testing.T) {
 	refused()
 	close(stop)
 	refused()
-	if err := w.Close(); err != nil {
-		t.Error(err)
-	}
+	test.Report(t, w.Close())
 	ranks.RunOnHost(w, 1) // returns
 	for _, d := range s.Devices {
-		if err := d.Err(); err != nil {
-			t.Error(err)
-		}
+		test.Report(t, d.Err())
 	}
 }
 
@@ -308,9 +303,7 @@ func TestRejectedWindows(t *testing.T) {
 	p := program(func(*ranks.Rank) {})
 	w := opened(t, s, p, ranks.Options{Ranks: 1})
 	m, freed := memory(t, w, 1024)[0], memory(t, w, 64)[0]
-	if err := freed.Close(); err != nil {
-		t.Fatal(err)
-	}
+	test.Check(t, freed.Close())
 	of := func(offset, length int64) func(int) streams.Span {
 		return func(int) streams.Span { return streams.Span{Memory: m, Offset: offset, Length: length} }
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/halox/halox/halo/ranks"
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 )
 
@@ -26,9 +27,7 @@ func TestLog(t *testing.T) {
 		}}, ranks.Options{Ranks: n, Log: &log})
 		for range 2 {
 			log.Reset()
-			if err := ranks.Run(t.Context(), w, make([]struct{}, len(s.Devices))); err != nil {
-				t.Fatal(err)
-			}
+			test.Check(t, ranks.Run(t.Context(), w, make([]struct{}, len(s.Devices))))
 			next := make([]int, w.Size())
 			long, odd, cut := 0, 0, 0
 			for line := range strings.Lines(log.String()) {

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/halox/halox/halo/ranks"
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/internal/testmpi"
 	"github.com/halox/halox/streams"
@@ -235,10 +236,7 @@ func oneRefused(t *testing.T, w *ranks.World) {
 	second, stranger := together.Rank == 1, testdevices.Host(t, 1)
 	_, err := w.NewWindow(ranks.All, func(int) (s streams.Span) {
 		if second {
-			m, err := stranger.Devices[0].Alloc(8)
-			if err != nil {
-				t.Fatal(err)
-			}
+			m := test.Must(stranger.Devices[0].Alloc(8))(t)
 			s = m.All()
 		}
 		return s

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/halox/halox/halo/ranks"
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/streams"
@@ -38,15 +39,8 @@ func opened(t *testing.T, s *testdevices.Set, p ranks.Program, o ranks.Options) 
 	}
 	o.Proxy = o.Proxy || usesProxy(t)
 	o.Processes = together
-	w, err := ranks.New(s.Compiler, s.Devices, s.Links, p, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := w.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	w := test.Must(ranks.New(s.Compiler, s.Devices, s.Links, p, o))(t)
+	t.Cleanup(func() { test.Report(t, w.Close()) })
 	return w
 }
 
@@ -59,15 +53,8 @@ func program(host func(r *ranks.Rank)) ranks.Program {
 func memory(t *testing.T, w *ranks.World, bytes int64) (all []*streams.Memory) {
 	t.Helper()
 	for _, d := range w.Devices() {
-		m, err := d.Alloc(bytes)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if err := m.Close(); err != nil {
-				t.Error(err)
-			}
-		})
+		m := test.Must(d.Alloc(bytes))(t)
+		t.Cleanup(func() { test.Report(t, m.Close()) })
 		all = append(all, m)
 	}
 	return all
@@ -88,9 +75,7 @@ func run[T any](t *testing.T, w *ranks.World, of func(device int) T) []T {
 	for i := range data {
 		data[i] = of(i)
 	}
-	if err := ranks.Run(t.Context(), w, data); err != nil {
-		t.Fatal(err)
-	}
+	test.Check(t, ranks.Run(t.Context(), w, data))
 	return data
 }
 

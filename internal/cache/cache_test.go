@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/halox/halox/internal/cache"
+	"github.com/halox/halox/internal/test"
 )
 
 // fresh returns a folder of the cache that is not there yet.
@@ -23,7 +24,7 @@ func filled(t *testing.T, text string) (cache.Folder, cache.Entry) {
 	t.Helper()
 	folder := fresh(t)
 	e := folder.Entry("entry.json")
-	check(t, e.Write([]byte(text)))
+	test.Check(t, e.Write([]byte(text)))
 	holds(t, e, text)
 	return folder, e
 }
@@ -93,22 +94,18 @@ func TestNowhere(t *testing.T) {
 func TestWriteAndRead(t *testing.T) {
 	folder := fresh(t).Below("kernels")
 	e := folder.Entry("entry.json")
-	if err := errors.Join(folder.Check(), folder.Keeps()); err != nil {
-		t.Error(err)
-	}
+	test.Report(t, errors.Join(folder.Check(), folder.Keeps()))
 	if _, err := e.Read(); !errors.Is(err, fs.ErrNotExist) {
 		t.Error(err)
 	}
 	for _, text := range []string{"one", "", "two"} {
-		check(t, e.Write([]byte(text), []byte("!")))
+		test.Check(t, e.Write([]byte(text), []byte("!")))
 		holds(t, e, text+"!")
 	}
 	if all, err := os.ReadDir(folder.Path()); err != nil || len(all) != 1 {
 		t.Errorf("%v, %v", all, err)
 	}
-	if err := folder.Check(); err != nil {
-		t.Error(err)
-	}
+	test.Report(t, folder.Check())
 }
 
 func TestAFolderMayBeALink(t *testing.T) {
@@ -139,7 +136,7 @@ func TestWhatIsNoEntry(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			folder, e := filled(t, "text")
-			check(t, folder.Entry("other.json").Write([]byte("other")))
+			test.Check(t, folder.Entry("other.json").Write([]byte("other")))
 			replaced(t, e, c.make, c.why)
 			holds(t, folder.Entry("other.json"), "other")
 		})
@@ -154,26 +151,19 @@ func TestWhatIsNoEntry(t *testing.T) {
 // replaced puts something in the place of an entry and checks that it is refused, and replaced by a write.
 func replaced(t *testing.T, e cache.Entry, make func(string) error, why string) {
 	t.Helper()
-	check(t, os.Remove(e.Path()))
+	test.Check(t, os.Remove(e.Path()))
 	if err := make(e.Path()); err != nil {
 		t.Skip("SKIPPED: ", err)
 	}
 	refused(t, e, why)
-	check(t, e.Write([]byte("new")))
+	test.Check(t, e.Write([]byte("new")))
 	holds(t, e, "new")
-}
-
-func check(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 func TestAFolderInTheWay(t *testing.T) {
 	folder, e := filled(t, "text")
 	inner := folder.Below("entry").Entry("x.json")
-	check(t, inner.Write(nil))
+	test.Check(t, inner.Write(nil))
 	in := folder.Entry("entry")
 	refused(t, in, "it is a folder")
 	if in.Write(nil) == nil {
@@ -189,7 +179,7 @@ func TestAFolderInTheWay(t *testing.T) {
 func TestEntriesStayInTheirFolder(t *testing.T) {
 	folder, _ := filled(t, "text")
 	below := folder.Below("below")
-	check(t, below.Entry("x.json").Write(nil))
+	test.Check(t, below.Entry("x.json").Write(nil))
 	refused(t, below.Entry("../entry.json"), "path escapes")
 }
 
@@ -213,7 +203,7 @@ func TestStore(t *testing.T) {
 	}
 	get(s)
 	for _, value := range [][]int{{1, 2}, {3}} {
-		check(t, s.Put(value))
+		test.Check(t, s.Put(value))
 		get(s, value...)
 	}
 	get(cache.Remember(folder, "kind", machine{1, []string{"a", "b"}}, positive), 3)
@@ -221,7 +211,7 @@ func TestStore(t *testing.T) {
 	get(cache.Remember(folder, "kind", machine{2, key.Devices}, positive))
 	get(cache.Store[[]int]{})
 	text, err := os.ReadFile(s.Path())
-	check(t, err)
+	test.Check(t, err)
 	for name, text := range map[string]string{
 		"empty":          "",
 		"cut off":        string(text[:len(text)-3]),
@@ -233,7 +223,7 @@ func TestStore(t *testing.T) {
 		"more behind it": string(text) + "}",
 	} {
 		t.Run(name, func(t *testing.T) {
-			check(t, os.WriteFile(s.Path(), []byte(text), 0o644))
+			test.Check(t, os.WriteFile(s.Path(), []byte(text), 0o644))
 			get(s)
 		})
 	}

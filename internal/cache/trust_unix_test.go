@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/halox/halox/internal/cache"
+	"github.com/halox/halox/internal/test"
 )
 
 // Nothing waits for a pipe in the place of an entry or of the folder.
@@ -18,7 +19,7 @@ func TestPipesAreNotUsed(t *testing.T) {
 	_, e := filled(t, "text")
 	replaced(t, e, mkfifo, "it is a pipe")
 	folder := fresh(t)
-	check(t, mkfifo(folder.Path()))
+	test.Check(t, mkfifo(folder.Path()))
 	refused(t, folder.Entry("entry.json"), "it is a pipe, not a folder")
 	if folder.Entry("entry.json").Write(nil) == nil {
 		t.Error("something was written into a pipe")
@@ -34,9 +35,9 @@ func TestModesThatOthersMayWrite(t *testing.T) {
 	}
 	for _, mode := range []fs.FileMode{0o777, 0o775, 0o777 | fs.ModeSticky} {
 		folder, e := filled(t, "text")
-		check(t, os.Chmod(folder.Path(), mode))
+		test.Check(t, os.Chmod(folder.Path(), mode))
 		unused(t, folder, e, "chmod go-w makes it usable")
-		check(t, os.Chmod(folder.Path(), 0o755))
+		test.Check(t, os.Chmod(folder.Path(), 0o755))
 		holds(t, e, "text")
 	}
 }
@@ -58,9 +59,9 @@ func TestOfAnotherUser(t *testing.T) {
 		t.Skip("SKIPPED: whoever runs this test cannot give a file to another user: ", err)
 	}
 	refused(t, e, "it belongs to user 12345")
-	check(t, e.Write([]byte("1")))
+	test.Check(t, e.Write([]byte("1")))
 	holds(t, e, "1")
 	folder, e := filled(t, "text")
-	check(t, os.Chown(folder.Path(), other, -1))
+	test.Check(t, os.Chown(folder.Path(), other, -1))
 	unused(t, folder, e, "it belongs to user 12345")
 }

@@ -6,16 +6,17 @@ import (
 	"testing"
 
 	"github.com/halox/halox/internal/cuda"
+	"github.com/halox/halox/internal/test"
 )
 
 // steps are what a time step calls, by name.
 func steps(t *testing.T, r *rig) map[string]func() error {
 	ctx := r.contexts[0]
-	s := must(ctx.StreamCreate(0))(t)
-	e := must(ctx.EventCreate(0))(t)
-	p, q := must(ctx.MemAlloc(64))(t), must(ctx.MemAlloc(64))(t)
+	s := test.Must(ctx.StreamCreate(0))(t)
+	e := test.Must(ctx.EventCreate(0))(t)
+	p, q := test.Must(ctx.MemAlloc(64))(t), test.Must(ctx.MemAlloc(64))(t)
 	_, host := pinned(t, ctx, 64)
-	l := must(cuda.NewLaunch(kernel(t, ctx, "k", 16), grid, block, 0, make([]byte, 16)))(t)
+	l := test.Must(cuda.NewLaunch(kernel(t, ctx, "k", 16), grid, block, 0, make([]byte, 16)))(t)
 	t.Cleanup(l.Free)
 	small := cuda.Extent{Width: 8, Height: 2, Depth: 2}
 	return map[string]func() error{
@@ -46,10 +47,10 @@ func steps(t *testing.T, r *rig) map[string]func() error {
 func TestAStepAllocatesNothing(t *testing.T) {
 	r := newRig(t, 1)
 	calls := steps(t, r)
-	ok(t, calls["EventRecord"]())
+	test.Check(t, calls["EventRecord"]())
 	for name, call := range calls {
 		t.Run(name, func(t *testing.T) {
-			ok(t, call())
+			test.Check(t, call())
 			if n := testing.AllocsPerRun(100, func() { _ = call() }); n != 0 {
 				t.Errorf("%v allocations a call", n)
 			}

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/halox/halox/internal/test"
 )
 
 // TestStubHasTheSameAPI compares the signatures of the exported functions and
@@ -20,10 +22,7 @@ func TestStubHasTheSameAPI(t *testing.T) {
 	}
 	stub, binding := map[string]bool{}, map[string]bool{}
 	for _, name := range sources(t) {
-		text, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := test.Must(os.ReadFile(name))(t)
 		switch {
 		case name == "stub.go":
 			signatures(t, stub, name, text)
@@ -41,10 +40,7 @@ func TestStubHasTheSameAPI(t *testing.T) {
 
 func sources(t *testing.T) (names []string) {
 	t.Helper()
-	entries, err := os.ReadDir(".")
-	if err != nil {
-		t.Fatal(err)
-	}
+	entries := test.Must(os.ReadDir("."))(t)
 	for _, e := range entries {
 		if strings.HasSuffix(e.Name(), ".go") && !strings.HasSuffix(e.Name(), "_test.go") {
 			names = append(names, e.Name())
@@ -55,10 +51,7 @@ func sources(t *testing.T) (names []string) {
 
 func signatures(t *testing.T, into map[string]bool, name string, text []byte) {
 	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), name, text, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := test.Must(parser.ParseFile(token.NewFileSet(), name, text, 0))(t)
 	for _, d := range file.Decls {
 		if f, ok := d.(*ast.FuncDecl); ok && f.Name.IsExported() {
 			into[signature(f)] = true

@@ -10,35 +10,36 @@ import (
 
 	"github.com/halox/halox/internal/cuda"
 	"github.com/halox/halox/internal/cuda/cudafake"
+	"github.com/halox/halox/internal/test"
 )
 
 func TestRetainPrimarySetsTheFlags(t *testing.T) {
 	r := newRig(t, 1)
 	device := r.contexts[0].Device()
 	for _, flags := range []cuda.SchedFlags{cuda.SchedSpin, cuda.SchedBlocking} {
-		ctx := must(device.RetainPrimary(flags))(t)
+		ctx := test.Must(device.RetainPrimary(flags))(t)
 		if got := r.fake.PrimaryFlags(0); got != uint32(flags) {
 			t.Errorf("flags are %d, want %d", got, flags)
 		}
-		ok(t, ctx.Release())
+		test.Check(t, ctx.Release())
 	}
 }
 
 func TestRetainPrimaryOfAnActiveContext(t *testing.T) {
 	r := newRig(t, 1)
 	r.fake.Fail("cuDevicePrimaryCtxSetFlags", int(cuda.CodePrimaryActive), 0, 1)
-	ok(t, must(r.contexts[0].Device().RetainPrimary(cuda.SchedSpin))(t).Release())
+	test.Check(t, test.Must(r.contexts[0].Device().RetainPrimary(cuda.SchedSpin))(t).Release())
 }
 
 func TestReleaseTwiceGivesOneShareBack(t *testing.T) {
 	r := newRig(t, 1)
-	other := must(r.contexts[0].Device().RetainPrimary(cuda.SchedAuto))(t)
-	ok(t, other.Release())
-	ok(t, other.Release())
+	other := test.Must(r.contexts[0].Device().RetainPrimary(cuda.SchedAuto))(t)
+	test.Check(t, other.Release())
+	test.Check(t, other.Release())
 	if n := r.fake.Live().Contexts; n != 1 {
 		t.Errorf("%d shares left, want 1", n)
 	}
-	ok(t, r.contexts[0].Synchronize())
+	test.Check(t, r.contexts[0].Synchronize())
 	if err := other.Synchronize(); !errors.Is(err, cuda.CodeInvalidContext) {
 		t.Errorf("after Release: %v", err)
 	}
@@ -90,10 +91,10 @@ func useAll(ctx *cuda.Context) (err error) {
 func TestWrongContextIsRefused(t *testing.T) {
 	r := newRig(t, 2)
 	mine, other := r.contexts[0], r.contexts[1]
-	stream, foreignStream := must(mine.StreamCreate(0))(t), must(other.StreamCreate(0))(t)
-	event := must(mine.EventCreate(0))(t)
-	foreign := must(other.MemAlloc(16))(t)
-	launch := must(cuda.NewLaunch(kernel(t, other, "k", 0), cuda.Dim3{X: 1, Y: 1, Z: 1}, cuda.Dim3{X: 1, Y: 1, Z: 1}, 0, nil))(t)
+	stream, foreignStream := test.Must(mine.StreamCreate(0))(t), test.Must(other.StreamCreate(0))(t)
+	event := test.Must(mine.EventCreate(0))(t)
+	foreign := test.Must(other.MemAlloc(16))(t)
+	launch := test.Must(cuda.NewLaunch(kernel(t, other, "k", 0), cuda.Dim3{X: 1, Y: 1, Z: 1}, cuda.Dim3{X: 1, Y: 1, Z: 1}, 0, nil))(t)
 	defer launch.Free()
 	for _, tc := range []struct {
 		name string
@@ -127,7 +128,7 @@ func TestADeadDeviceLeavesTheOthers(t *testing.T) {
 	if got := fmt.Sprint(err); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	ok(t, r.contexts[0].Synchronize())
+	test.Check(t, r.contexts[0].Synchronize())
 }
 
 func TestStreamPriorityRange(t *testing.T) {

@@ -10,28 +10,29 @@ import (
 
 	"github.com/halox/halox/internal/cuda"
 	"github.com/halox/halox/internal/cuda/cudafake"
+	"github.com/halox/halox/internal/test"
 )
 
 func TestCopies(t *testing.T) {
 	const n = 1000
 	r := newRig(t, 2)
 	a, b := r.contexts[0], r.contexts[1]
-	stream := must(a.StreamCreate(0))(t)
+	stream := test.Must(a.StreamCreate(0))(t)
 	src, srcPtr := pinned(t, a, n)
 	dst, dstPtr := pinned(t, a, n)
-	first, second := must(a.MemAlloc(n))(t), must(a.MemAlloc(n))(t)
-	remote := must(b.MemAlloc(n))(t)
+	first, second := test.Must(a.MemAlloc(n))(t), test.Must(a.MemAlloc(n))(t)
+	remote := test.Must(b.MemAlloc(n))(t)
 	for i := range src {
 		src[i] = byte(i * 7)
 	}
 
-	ok(t, a.MemcpyHtoDAsync(first, srcPtr, n, stream))
-	ok(t, a.MemcpyPeerAsync(remote, b, first, a, n, stream))
-	ok(t, a.MemsetD8Async(first, 0xEE, n, stream))
-	ok(t, a.MemcpyPeerAsync(second, a, remote, b, n, stream))
-	ok(t, a.MemcpyDtoDAsync(first+1, second+3, n-100, stream))
-	ok(t, a.MemcpyDtoHAsync(dstPtr, first, n, stream))
-	ok(t, a.StreamSynchronize(stream))
+	test.Check(t, a.MemcpyHtoDAsync(first, srcPtr, n, stream))
+	test.Check(t, a.MemcpyPeerAsync(remote, b, first, a, n, stream))
+	test.Check(t, a.MemsetD8Async(first, 0xEE, n, stream))
+	test.Check(t, a.MemcpyPeerAsync(second, a, remote, b, n, stream))
+	test.Check(t, a.MemcpyDtoDAsync(first+1, second+3, n-100, stream))
+	test.Check(t, a.MemcpyDtoHAsync(dstPtr, first, n, stream))
+	test.Check(t, a.StreamSynchronize(stream))
 
 	want := bytes.Repeat([]byte{0xEE}, n)
 	copy(want[1:], src[3:n-97])
@@ -42,9 +43,9 @@ func TestCopies(t *testing.T) {
 
 func TestCopiesStayInTheirMemory(t *testing.T) {
 	ctx := newRig(t, 1).contexts[0]
-	stream := must(ctx.StreamCreate(0))(t)
+	stream := test.Must(ctx.StreamCreate(0))(t)
 	_, host := pinned(t, ctx, 64)
-	memory := must(ctx.MemAlloc(32))(t)
+	memory := test.Must(ctx.MemAlloc(32))(t)
 	if err := ctx.MemcpyHtoDAsync(memory, host, 33, stream); !errors.Is(err, cuda.CodeInvalidValue) {
 		t.Errorf("a copy past the end: %v", err)
 	}
@@ -56,11 +57,11 @@ func TestBoxCopies(t *testing.T) {
 	const size = 2000
 	r := newRig(t, 2)
 	a, b := r.contexts[0], r.contexts[1]
-	s := must(a.StreamCreate(0))(t)
+	s := test.Must(a.StreamCreate(0))(t)
 	src, srcPtr := pinned(t, a, size)
 	dst, dstPtr := pinned(t, a, size)
-	first, second, third := must(a.MemAlloc(size))(t), must(a.MemAlloc(size))(t), must(a.MemAlloc(size))(t)
-	remote := must(b.MemAlloc(size))(t)
+	first, second, third := test.Must(a.MemAlloc(size))(t), test.Must(a.MemAlloc(size))(t), test.Must(a.MemAlloc(size))(t)
+	remote := test.Must(b.MemAlloc(size))(t)
 	for i := range src {
 		src[i], dst[i] = byte(i*7+i/256), 0xEE
 	}
@@ -70,12 +71,12 @@ func TestBoxCopies(t *testing.T) {
 	}
 	from := cuda.Pitched{Host: unsafe.Add(srcPtr, 9), Pitch: 23, Rows: 7}
 	to := cuda.Pitched{Host: unsafe.Add(dstPtr, 4), Pitch: 17, Rows: 4}
-	ok(t, a.Memcpy3DAsync(at(first+1, 12, 3), from, n, s))
-	ok(t, a.Memcpy3DAsync(at(second, 13, 8), at(first+1, 12, 3), n, s))
-	ok(t, a.Memcpy3DPeerAsync(at(remote+5, 29, 6), b, at(second, 13, 8), a, n, s))
-	ok(t, a.Memcpy3DPeerAsync(at(third, 16, 5), a, at(remote+5, 29, 6), b, n, s))
-	ok(t, a.Memcpy3DAsync(to, at(third, 16, 5), n, s))
-	ok(t, a.StreamSynchronize(s))
+	test.Check(t, a.Memcpy3DAsync(at(first+1, 12, 3), from, n, s))
+	test.Check(t, a.Memcpy3DAsync(at(second, 13, 8), at(first+1, 12, 3), n, s))
+	test.Check(t, a.Memcpy3DPeerAsync(at(remote+5, 29, 6), b, at(second, 13, 8), a, n, s))
+	test.Check(t, a.Memcpy3DPeerAsync(at(third, 16, 5), a, at(remote+5, 29, 6), b, n, s))
+	test.Check(t, a.Memcpy3DAsync(to, at(third, 16, 5), n, s))
+	test.Check(t, a.StreamSynchronize(s))
 
 	want := bytes.Repeat([]byte{0xEE}, size)
 	for z := range 5 {
@@ -91,12 +92,12 @@ func TestBoxCopies(t *testing.T) {
 func TestBoxCopiesAreChecked(t *testing.T) {
 	r := newRig(t, 2)
 	a, b := r.contexts[0], r.contexts[1]
-	s := must(a.StreamCreate(0))(t)
+	s := test.Must(a.StreamCreate(0))(t)
 	_, host := pinned(t, a, 100)
-	p, far := must(a.MemAlloc(100))(t), must(b.MemAlloc(100))(t)
+	p, far := test.Must(a.MemAlloc(100))(t), test.Must(b.MemAlloc(100))(t)
 	good := cuda.Pitched{Device: p, Pitch: 10, Rows: 5}
 	n := cuda.Extent{Width: 10, Height: 5, Depth: 2} // all of the memory
-	limit := uint64(must(a.Device().Attribute(cuda.AttrMaxPitch))(t))
+	limit := uint64(test.Must(a.Device().Attribute(cuda.AttrMaxPitch))(t))
 	for _, tc := range []struct {
 		name string
 		err  error
@@ -125,14 +126,14 @@ func TestBoxCopiesAreChecked(t *testing.T) {
 func TestPeerAccess(t *testing.T) {
 	r := newRig(t, 2)
 	a, b := r.contexts[0], r.contexts[1]
-	stream := must(a.StreamCreate(0))(t)
-	mine, theirs := must(a.MemAlloc(8))(t), must(b.MemAlloc(8))(t)
+	stream := test.Must(a.StreamCreate(0))(t)
+	mine, theirs := test.Must(a.MemAlloc(8))(t), test.Must(b.MemAlloc(8))(t)
 	if err := a.MemcpyDtoDAsync(theirs, mine, 8, stream); !errors.Is(err, cuda.CodeInvalidContext) {
 		t.Errorf("without peer access: %v", err)
 	}
-	ok(t, a.EnablePeerAccess(b))
-	ok(t, a.EnablePeerAccess(b)) // as it was already
-	ok(t, a.MemcpyDtoDAsync(theirs, mine, 8, stream))
+	test.Check(t, a.EnablePeerAccess(b))
+	test.Check(t, a.EnablePeerAccess(b)) // as it was already
+	test.Check(t, a.MemcpyDtoDAsync(theirs, mine, 8, stream))
 	if err := a.EnablePeerAccess(a); !errors.Is(err, cuda.CodeInvalidDevice) {
 		t.Errorf("access to itself: %v", err)
 	}
@@ -154,28 +155,28 @@ func TestLinksOfTheFake(t *testing.T) {
 			r := newRig(t, 2)
 			a, b := r.contexts[0], r.contexts[1]
 			r.fake.SetLink(0, 1, tc.link)
-			if got := must(a.Device().CanAccessPeer(b.Device()))(t); got != tc.access {
+			if got := test.Must(a.Device().CanAccessPeer(b.Device()))(t); got != tc.access {
 				t.Errorf("access %v", got)
 			}
 			if err := a.EnablePeerAccess(b); !errors.Is(err, tc.enable) {
 				t.Errorf("enabled with %v", err)
 			}
-			stream := must(a.StreamCreate(0))(t)
+			stream := test.Must(a.StreamCreate(0))(t)
 			host, p := pinned(t, a, 8)
-			mine, theirs := must(a.MemAlloc(8))(t), must(b.MemAlloc(8))(t)
-			ok(t, a.MemsetD8Async(mine, 0, 8, stream))
-			ok(t, a.MemcpyPeerAsync(theirs, b, mine, a, 8, stream))
-			ok(t, a.MemcpyPeerAsync(mine, a, theirs, b, 8, stream)) // the way back is open
-			ok(t, a.MemcpyDtoHAsync(p, mine, 8, stream))
+			mine, theirs := test.Must(a.MemAlloc(8))(t), test.Must(b.MemAlloc(8))(t)
+			test.Check(t, a.MemsetD8Async(mine, 0, 8, stream))
+			test.Check(t, a.MemcpyPeerAsync(theirs, b, mine, a, 8, stream))
+			test.Check(t, a.MemcpyPeerAsync(mine, a, theirs, b, 8, stream)) // the way back is open
+			test.Check(t, a.MemcpyDtoHAsync(p, mine, 8, stream))
 			want := []byte{0, 0, 0, 0, tc.sent, 0, 0, 0}
 			if !bytes.Equal(host, want) {
 				t.Errorf("arrived as %v", host)
 			}
 			box, n := cuda.Pitched{Device: theirs, Pitch: 8, Rows: 1}, cuda.Extent{Width: 8, Height: 1, Depth: 1}
-			ok(t, a.MemsetD8Async(mine, 0, 8, stream))
-			ok(t, a.Memcpy3DPeerAsync(box, b, cuda.Pitched{Device: mine, Pitch: 8, Rows: 1}, a, n, stream))
-			ok(t, a.MemcpyPeerAsync(mine, a, theirs, b, 8, stream))
-			ok(t, a.MemcpyDtoHAsync(p, mine, 8, stream))
+			test.Check(t, a.MemsetD8Async(mine, 0, 8, stream))
+			test.Check(t, a.Memcpy3DPeerAsync(box, b, cuda.Pitched{Device: mine, Pitch: 8, Rows: 1}, a, n, stream))
+			test.Check(t, a.MemcpyPeerAsync(mine, a, theirs, b, 8, stream))
+			test.Check(t, a.MemcpyDtoHAsync(p, mine, 8, stream))
 			if !bytes.Equal(host, want) {
 				t.Errorf("as a box arrived as %v", host)
 			}
@@ -190,10 +191,10 @@ func TestMemory(t *testing.T) {
 		t.Errorf("MemInfo %d, %d, %v", free, total, err)
 	}
 	_, host := pinned(t, ctx, 8)
-	if p := must(ctx.HostDevicePointer(host))(t); p == 0 {
+	if p := test.Must(ctx.HostDevicePointer(host))(t); p == 0 {
 		t.Error("mapped memory has no device address")
 	}
-	ok(t, ctx.HostFree(host))
+	test.Check(t, ctx.HostFree(host))
 	if err := ctx.HostFree(host); !errors.Is(err, cuda.CodeInvalidValue) {
 		t.Errorf("freed twice: %v", err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/halox/halox/internal/cuda"
 	"github.com/halox/halox/internal/cuda/cudafake"
+	"github.com/halox/halox/internal/test"
 )
 
 func TestOpenWithoutALibrary(t *testing.T) {
@@ -62,10 +63,10 @@ func TestOpenFailsAsInitDoes(t *testing.T) {
 
 func TestCloseEndsTheDriver(t *testing.T) {
 	r := newRig(t, 1)
-	stream := must(r.contexts[0].StreamCreate(0))(t)
-	ok(t, r.contexts[0].Release())
-	ok(t, r.driver.Close())
-	ok(t, r.driver.Close())
+	stream := test.Must(r.contexts[0].StreamCreate(0))(t)
+	test.Check(t, r.contexts[0].Release())
+	test.Check(t, r.driver.Close())
+	test.Check(t, r.driver.Close())
 	if _, err := r.driver.DeviceCount(); !errors.Is(err, cuda.CodeDeinitialized) {
 		t.Errorf("after Close: %v", err)
 	}
@@ -76,32 +77,32 @@ func TestCloseEndsTheDriver(t *testing.T) {
 
 func TestDevices(t *testing.T) {
 	r := newRig(t, 3)
-	if n := must(r.driver.DeviceCount())(t); n != 3 {
+	if n := test.Must(r.driver.DeviceCount())(t); n != 3 {
 		t.Errorf("%d devices", n)
 	}
-	if v := must(r.driver.Version())(t); v != 13000 {
+	if v := test.Must(r.driver.Version())(t); v != 13000 {
 		t.Errorf("version %d", v)
 	}
 	first, last := r.contexts[0].Device(), r.contexts[2].Device()
 	for _, tc := range []struct{ name, got, want string }{
-		{"name", must(last.Name())(t), "Fake GPU 2"},
-		{"PCI bus id", must(last.PCIBusID())(t), "0000:3d:00.0"},
-		{"UUID", must(last.UUID())(t), "GPU-00010203-0405-0607-0809-0a0b0c0d0ef2"},
+		{"name", test.Must(last.Name())(t), "Fake GPU 2"},
+		{"PCI bus id", test.Must(last.PCIBusID())(t), "0000:3d:00.0"},
+		{"UUID", test.Must(last.UUID())(t), "GPU-00010203-0405-0607-0809-0a0b0c0d0ef2"},
 	} {
 		if tc.got != tc.want {
 			t.Errorf("%s is %q, want %q", tc.name, tc.got, tc.want)
 		}
 	}
-	if n := must(last.TotalMemory())(t); n != 6<<30 {
+	if n := test.Must(last.TotalMemory())(t); n != 6<<30 {
 		t.Errorf("%d bytes of memory", n)
 	}
-	if v := must(last.Attribute(cuda.AttrComputeCapabilityMajor))(t); v != 9 {
+	if v := test.Must(last.Attribute(cuda.AttrComputeCapabilityMajor))(t); v != 9 {
 		t.Errorf("compute capability %d", v)
 	}
-	if !must(first.CanAccessPeer(last))(t) || must(first.CanAccessPeer(first))(t) {
+	if !test.Must(first.CanAccessPeer(last))(t) || test.Must(first.CanAccessPeer(first))(t) {
 		t.Error("wrong answer to CanAccessPeer")
 	}
-	if v := must(first.P2PAttribute(cuda.P2PNativeAtomics, last))(t); v != 1 {
+	if v := test.Must(first.P2PAttribute(cuda.P2PNativeAtomics, last))(t); v != 1 {
 		t.Errorf("native atomics %d", v)
 	}
 	if last.Ordinal() != 2 {

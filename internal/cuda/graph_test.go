@@ -9,6 +9,7 @@ import (
 
 	"github.com/halox/halox/internal/cuda"
 	"github.com/halox/halox/internal/cuda/cudafake"
+	"github.com/halox/halox/internal/test"
 )
 
 // chain is streams of two devices and a text that goes over both: from the host to the
@@ -26,10 +27,10 @@ type chain struct {
 func newChain(t *testing.T) *chain {
 	r := newRig(t, 2)
 	c := &chain{rig: r, a: r.contexts[0], b: r.contexts[1]}
-	ok(t, errors.Join(c.a.EnablePeerAccess(c.b), c.b.EnablePeerAccess(c.a)))
-	c.one, c.two = must(c.a.StreamCreate(0))(t), must(c.b.StreamCreate(0))(t)
-	c.fork, c.join = must(c.a.EventCreate(cuda.EventNoTiming))(t), must(c.b.EventCreate(cuda.EventNoTiming))(t)
-	c.near, c.far = must(c.a.MemAlloc(4))(t), must(c.b.MemAlloc(4))(t)
+	test.Check(t, errors.Join(c.a.EnablePeerAccess(c.b), c.b.EnablePeerAccess(c.a)))
+	c.one, c.two = test.Must(c.a.StreamCreate(0))(t), test.Must(c.b.StreamCreate(0))(t)
+	c.fork, c.join = test.Must(c.a.EventCreate(cuda.EventNoTiming))(t), test.Must(c.b.EventCreate(cuda.EventNoTiming))(t)
+	c.near, c.far = test.Must(c.a.MemAlloc(4))(t), test.Must(c.b.MemAlloc(4))(t)
 	text, from := pinned(t, c.a, 4)
 	back, to := pinned(t, c.b, 4)
 	c.text, c.back = text, back
@@ -49,24 +50,24 @@ func newChain(t *testing.T) *chain {
 func (c *chain) queue(t *testing.T, numbers ...int) {
 	t.Helper()
 	for _, i := range numbers {
-		ok(t, c.copies[i]())
+		test.Check(t, c.copies[i]())
 	}
 }
 
 // What is captured is done by each launch, and not before.
 func TestGraphOfTwoDevices(t *testing.T) {
 	c := newChain(t)
-	ok(t, c.a.StreamBeginCapture(c.one))
+	test.Check(t, c.a.StreamBeginCapture(c.one))
 	c.queue(t, 0, 1, 2, 3, 4, 5, 6)
-	g := must(c.a.StreamEndCapture(c.one))(t)
-	x := must(c.a.GraphInstantiate(g))(t)
-	ok(t, errors.Join(c.a.GraphDestroy(g), c.a.GraphUpload(x, c.one)))
+	g := test.Must(c.a.StreamEndCapture(c.one))(t)
+	x := test.Must(c.a.GraphInstantiate(g))(t)
+	test.Check(t, errors.Join(c.a.GraphDestroy(g), c.a.GraphUpload(x, c.one)))
 	for _, text := range []string{"once", "more"} {
 		copy(c.text, text)
 		if string(c.back) == text {
 			t.Error("done before the launch")
 		}
-		ok(t, c.a.GraphLaunch(x, c.one))
+		test.Check(t, c.a.GraphLaunch(x, c.one))
 		if string(c.back) != text {
 			t.Errorf("got %q, want %q", c.back, text)
 		}
@@ -74,7 +75,7 @@ func TestGraphOfTwoDevices(t *testing.T) {
 	if n := testing.AllocsPerRun(100, func() { _ = c.a.GraphLaunch(x, c.one) }); n != 0 {
 		t.Errorf("%v allocations a launch", n)
 	}
-	ok(t, c.a.GraphExecDestroy(x))
+	test.Check(t, c.a.GraphExecDestroy(x))
 	if n := c.fake.Live().Graphs; n != 0 {
 		t.Errorf("%d graphs left", n)
 	}
@@ -90,10 +91,10 @@ func TestGraphOfTwoDevices(t *testing.T) {
 func TestTheFakeFindsMissingDependencies(t *testing.T) {
 	c := newChain(t)
 	copy(c.text, "text")
-	ok(t, c.a.StreamBeginCapture(c.one))
+	test.Check(t, c.a.StreamBeginCapture(c.one))
 	c.queue(t, 2, 3, 0, 1, 4, 5, 6)
-	x := must(c.a.GraphInstantiate(must(c.a.StreamEndCapture(c.one))(t)))(t)
-	ok(t, c.a.GraphLaunch(x, c.one))
+	x := test.Must(c.a.GraphInstantiate(test.Must(c.a.StreamEndCapture(c.one))(t)))(t)
+	test.Check(t, c.a.GraphLaunch(x, c.one))
 	if string(c.back) == "text" {
 		t.Error("the copies came in the order of the calls")
 	}
@@ -103,15 +104,15 @@ func TestTheFakeFindsMissingDependencies(t *testing.T) {
 func TestGraphOfAKernel(t *testing.T) {
 	r := newRig(t, 1)
 	ctx := r.contexts[0]
-	s := must(ctx.StreamCreate(0))(t)
-	l := must(cuda.NewLaunch(kernel(t, ctx, "k", 4), grid, block, 0, []byte("then")))(t)
+	s := test.Must(ctx.StreamCreate(0))(t)
+	l := test.Must(cuda.NewLaunch(kernel(t, ctx, "k", 4), grid, block, 0, []byte("then")))(t)
 	defer l.Free()
 	l.SetEarly(true)
-	ok(t, ctx.StreamBeginCapture(s))
-	ok(t, errors.Join(ctx.LaunchLate(l, s), ctx.Launch(l, s)))
-	x := must(ctx.GraphInstantiate(must(ctx.StreamEndCapture(s))(t)))(t)
+	test.Check(t, ctx.StreamBeginCapture(s))
+	test.Check(t, errors.Join(ctx.LaunchLate(l, s), ctx.Launch(l, s)))
+	x := test.Must(ctx.GraphInstantiate(test.Must(ctx.StreamEndCapture(s))(t)))(t)
 	copy(l.Arg(), "late")
-	ok(t, ctx.GraphLaunch(x, s))
+	test.Check(t, ctx.GraphLaunch(x, s))
 	all := r.fake.Launches()
 	if len(all) != 2 || slices.ContainsFunc(all, func(l cudafake.Launch) bool { return string(l.Arg) != "then" }) {
 		t.Fatalf("launches %+v", all)
@@ -145,7 +146,7 @@ func TestWhatACaptureForbids(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			c := newChain(t)
-			ok(t, c.a.StreamBeginCapture(c.one))
+			test.Check(t, c.a.StreamBeginCapture(c.one))
 			c.queue(t, 0, 2)
 			if err := tc.do(c); tc.code == 0 && err != nil || tc.code != 0 && !errors.Is(err, tc.code) {
 				t.Errorf("got %v, want %d", err, tc.code)

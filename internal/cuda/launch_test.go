@@ -12,6 +12,7 @@ import (
 
 	"github.com/halox/halox/internal/cuda"
 	"github.com/halox/halox/internal/cuda/cudafake"
+	"github.com/halox/halox/internal/test"
 )
 
 var (
@@ -37,16 +38,16 @@ func bytesOf(a *sweepArg) []byte {
 func TestLaunchArrivesAsGiven(t *testing.T) {
 	r := newRig(t, 2)
 	ctx := r.contexts[1]
-	stream := must(ctx.StreamCreate(0))(t)
+	stream := test.Must(ctx.StreamCreate(0))(t)
 	arg := sweepArg{in: 0xdeadbeefcafe, out: 3, nx: -1 << 40, radius: -2, last: true, scale: 1.5,
 		weights: [3]float64{1, -2.25, 1e300}, tail: 0xAB}
 	fn := kernel(t, ctx, "sweep", int(unsafe.Sizeof(arg)))
-	l := must(cuda.NewLaunch(fn, grid, block, 1234, bytesOf(&arg)))(t)
+	l := test.Must(cuda.NewLaunch(fn, grid, block, 1234, bytesOf(&arg)))(t)
 	defer l.Free()
 	want := cudafake.Launch{Kernel: "sweep", Device: 1, Grid: [3]uint32{5, 6, 7}, Block: [3]uint32{32, 4, 2}, Shared: 1234,
 		Arg: bytes.Clone(bytesOf(&arg))}
 	arg = sweepArg{} // the launch has its own copy
-	ok(t, ctx.Launch(l, stream))
+	test.Check(t, ctx.Launch(l, stream))
 	if got := r.fake.Launches(); len(got) != 1 || !reflect.DeepEqual(got[0], want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
@@ -55,12 +56,12 @@ func TestLaunchArrivesAsGiven(t *testing.T) {
 func TestLaunchAgainWithAChangedArgument(t *testing.T) {
 	r := newRig(t, 1)
 	ctx := r.contexts[0]
-	stream := must(ctx.StreamCreate(0))(t)
-	l := must(cuda.NewLaunch(kernel(t, ctx, "k", 4), grid, block, 0, []byte{1, 2, 3, 4}))(t)
+	stream := test.Must(ctx.StreamCreate(0))(t)
+	l := test.Must(cuda.NewLaunch(kernel(t, ctx, "k", 4), grid, block, 0, []byte{1, 2, 3, 4}))(t)
 	defer l.Free()
-	ok(t, ctx.Launch(l, stream))
+	test.Check(t, ctx.Launch(l, stream))
 	l.Arg()[2] = 9
-	ok(t, ctx.Launch(l, stream))
+	test.Check(t, ctx.Launch(l, stream))
 	got := r.fake.Launches()
 	if !bytes.Equal(got[0].Arg, []byte{1, 2, 3, 4}) || !bytes.Equal(got[1].Arg, []byte{1, 2, 9, 4}) {
 		t.Errorf("got %v and %v", got[0].Arg, got[1].Arg)
@@ -70,11 +71,11 @@ func TestLaunchAgainWithAChangedArgument(t *testing.T) {
 func TestLaunchSizesOfArguments(t *testing.T) {
 	r := newRig(t, 1)
 	ctx := r.contexts[0]
-	stream := must(ctx.StreamCreate(0))(t)
+	stream := test.Must(ctx.StreamCreate(0))(t)
 	for _, size := range []int{0, 1, 63, 64, 65, 4096} {
 		arg := bytes.Repeat([]byte{byte(size), 0x5A}, size)[:size]
-		l := must(cuda.NewLaunch(kernel(t, ctx, "k", size), grid, block, 0, arg))(t)
-		ok(t, ctx.Launch(l, stream))
+		l := test.Must(cuda.NewLaunch(kernel(t, ctx, "k", size), grid, block, 0, arg))(t)
+		test.Check(t, ctx.Launch(l, stream))
 		l.Free()
 		all := r.fake.Launches()
 		if got := all[len(all)-1].Arg; !bytes.Equal(got, arg) {
@@ -87,14 +88,14 @@ func TestLaunchSizesOfArguments(t *testing.T) {
 func TestLaunchEarly(t *testing.T) {
 	r := newRig(t, 1)
 	ctx := r.contexts[0]
-	stream := must(ctx.StreamCreate(0))(t)
-	l := must(cuda.NewLaunch(kernel(t, ctx, "k", 0), grid, block, 0, nil))(t)
+	stream := test.Must(ctx.StreamCreate(0))(t)
+	l := test.Must(cuda.NewLaunch(kernel(t, ctx, "k", 0), grid, block, 0, nil))(t)
 	defer l.Free()
 	for i, early := range []bool{false, true, false} {
 		if i > 0 {
 			l.SetEarly(early)
 		}
-		ok(t, ctx.Launch(l, stream))
+		test.Check(t, ctx.Launch(l, stream))
 		if all := r.fake.Launches(); all[i].Early != early {
 			t.Errorf("launch %d: early %v", i, all[i].Early)
 		}
@@ -105,16 +106,16 @@ func TestLaunchEarly(t *testing.T) {
 func TestLaunchCooperative(t *testing.T) {
 	r := newRig(t, 1)
 	ctx := r.contexts[0]
-	stream := must(ctx.StreamCreate(0))(t)
+	stream := test.Must(ctx.StreamCreate(0))(t)
 	fn := kernel(t, ctx, "k", 0)
-	cores := must(ctx.Device().Attribute(cuda.AttrMultiprocessorCount))(t)
-	fits := must(ctx.OccupancyMaxActiveBlocks(fn, 256, 0))(t) * cores
+	cores := test.Must(ctx.Device().Attribute(cuda.AttrMultiprocessorCount))(t)
+	fits := test.Must(ctx.OccupancyMaxActiveBlocks(fn, 256, 0))(t) * cores
 	for i, c := range []struct {
 		blocks      int
 		cooperative bool
 		want        error
 	}{{fits, true, nil}, {fits + 1, true, cuda.CodeCooperativeTooBig}, {fits + 1, false, nil}} {
-		l := must(cuda.NewLaunch(fn, cuda.Dim3{X: uint32(c.blocks), Y: 1, Z: 1}, cuda.Dim3{X: 256, Y: 1, Z: 1}, 0, nil))(t)
+		l := test.Must(cuda.NewLaunch(fn, cuda.Dim3{X: uint32(c.blocks), Y: 1, Z: 1}, cuda.Dim3{X: 256, Y: 1, Z: 1}, 0, nil))(t)
 		defer l.Free()
 		l.SetCooperative(c.cooperative)
 		l.SetEarly(true)
@@ -129,8 +130,8 @@ func TestLaunchCooperative(t *testing.T) {
 
 func TestLaunchAfterFree(t *testing.T) {
 	ctx := newRig(t, 1).contexts[0]
-	stream := must(ctx.StreamCreate(0))(t)
-	l := must(cuda.NewLaunch(kernel(t, ctx, "k", 0), grid, block, 0, nil))(t)
+	stream := test.Must(ctx.StreamCreate(0))(t)
+	l := test.Must(cuda.NewLaunch(kernel(t, ctx, "k", 0), grid, block, 0, nil))(t)
 	l.Free()
 	l.Free()
 	if err := ctx.Launch(l, stream); !errors.Is(err, cuda.CodeInvalidHandle) || l.Arg() != nil {
@@ -152,22 +153,22 @@ func TestModules(t *testing.T) {
 		!strings.HasSuffix(err.Error(), "device kernel image is invalid: ptxas fatal: this is not an image") {
 		t.Errorf("a bad image: %v", err)
 	}
-	m := must(ctx.ModuleLoad(cudafake.Image(map[string]int{"pack": 8, "unpack": 16})))(t)
+	m := test.Must(ctx.ModuleLoad(cudafake.Image(map[string]int{"pack": 8, "unpack": 16})))(t)
 	if _, err := ctx.ModuleFunction(m, "pac"); !errors.Is(err, cuda.CodeNotFound) || !strings.Contains(err.Error(), `"pac"`) {
 		t.Errorf("a missing kernel: %v", err)
 	}
-	fn := must(ctx.ModuleFunction(m, "unpack"))(t)
-	ok(t, ctx.FunctionSetAttribute(fn, cuda.FuncMaxDynamicShared, 114<<10))
-	if v := must(ctx.FunctionAttribute(fn, cuda.FuncMaxDynamicShared))(t); v != 114<<10 {
+	fn := test.Must(ctx.ModuleFunction(m, "unpack"))(t)
+	test.Check(t, ctx.FunctionSetAttribute(fn, cuda.FuncMaxDynamicShared, 114<<10))
+	if v := test.Must(ctx.FunctionAttribute(fn, cuda.FuncMaxDynamicShared))(t); v != 114<<10 {
 		t.Errorf("dynamic shared memory %d", v)
 	}
-	if n := must(ctx.OccupancyMaxActiveBlocks(fn, 256, 114<<10))(t); n != 2 {
+	if n := test.Must(ctx.OccupancyMaxActiveBlocks(fn, 256, 114<<10))(t); n != 2 {
 		t.Errorf("%d blocks a multiprocessor", n)
 	}
-	if n := must(ctx.OccupancyMaxActiveBlocks(fn, 256, 115<<10))(t); n != 0 {
+	if n := test.Must(ctx.OccupancyMaxActiveBlocks(fn, 256, 115<<10))(t); n != 0 {
 		t.Errorf("%d blocks a multiprocessor, with more shared memory than the function may have", n)
 	}
-	ok(t, ctx.ModuleUnload(m))
+	test.Check(t, ctx.ModuleUnload(m))
 	if err := ctx.ModuleUnload(m); !errors.Is(err, cuda.CodeInvalidHandle) {
 		t.Errorf("unloaded twice: %v", err)
 	}

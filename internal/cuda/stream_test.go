@@ -7,12 +7,13 @@ import (
 	"testing"
 
 	"github.com/halox/halox/internal/cuda"
+	"github.com/halox/halox/internal/test"
 )
 
 func TestQueriesTellWaitingFromFailing(t *testing.T) {
 	r := newRig(t, 1)
 	ctx := r.contexts[0]
-	stream, event := must(ctx.StreamCreate(0))(t), must(ctx.EventCreate(0))(t)
+	stream, event := test.Must(ctx.StreamCreate(0))(t), test.Must(ctx.EventCreate(0))(t)
 	for _, tc := range []struct {
 		call  string
 		query func() (bool, error)
@@ -39,26 +40,26 @@ func TestQueriesTellWaitingFromFailing(t *testing.T) {
 func TestStreamsWaitForEventsOfOtherDevices(t *testing.T) {
 	r := newRig(t, 2)
 	a, b := r.contexts[0], r.contexts[1]
-	streamA, streamB := must(a.StreamCreate(0))(t), must(b.StreamCreate(0))(t)
-	event := must(a.EventCreate(cuda.EventNoTiming))(t)
-	ok(t, a.EventRecord(event, streamA))
-	ok(t, b.StreamWaitEvent(streamB, event))
+	streamA, streamB := test.Must(a.StreamCreate(0))(t), test.Must(b.StreamCreate(0))(t)
+	event := test.Must(a.EventCreate(cuda.EventNoTiming))(t)
+	test.Check(t, a.EventRecord(event, streamA))
+	test.Check(t, b.StreamWaitEvent(streamB, event))
 }
 
 func TestEventElapsed(t *testing.T) {
 	ctx := newRig(t, 1).contexts[0]
-	stream := must(ctx.StreamCreate(0))(t)
-	start, end := must(ctx.EventCreate(cuda.EventDefault))(t), must(ctx.EventCreate(cuda.EventBlocking))(t)
+	stream := test.Must(ctx.StreamCreate(0))(t)
+	start, end := test.Must(ctx.EventCreate(cuda.EventDefault))(t), test.Must(ctx.EventCreate(cuda.EventBlocking))(t)
 	if _, err := ctx.EventElapsed(start, end); !errors.Is(err, cuda.CodeInvalidHandle) {
 		t.Errorf("before recording: %v", err)
 	}
-	ok(t, ctx.EventRecord(start, stream))
-	ok(t, ctx.EventRecord(end, stream))
-	if ms := must(ctx.EventElapsed(start, end))(t); ms < 0 || ms > 1000 {
+	test.Check(t, ctx.EventRecord(start, stream))
+	test.Check(t, ctx.EventRecord(end, stream))
+	if ms := test.Must(ctx.EventElapsed(start, end))(t); ms < 0 || ms > 1000 {
 		t.Errorf("%v ms", ms)
 	}
-	untimed := must(ctx.EventCreate(cuda.EventNoTiming))(t)
-	ok(t, ctx.EventRecord(untimed, stream))
+	untimed := test.Must(ctx.EventCreate(cuda.EventNoTiming))(t)
+	test.Check(t, ctx.EventRecord(untimed, stream))
 	if _, err := ctx.EventElapsed(start, untimed); !errors.Is(err, cuda.CodeInvalidHandle) {
 		t.Errorf("without timing: %v", err)
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/halox/halox/internal/files"
+	"github.com/halox/halox/internal/test"
 )
 
 // A folder that the user may not write to is an error. The superuser may write to all: then a thread with the rights of
@@ -15,9 +16,7 @@ import (
 func TestCheckWritableOfAClosedFolder(t *testing.T) {
 	const other = 12345
 	dir := filepath.Join(t.TempDir(), "closed")
-	if err := os.Mkdir(dir, 0o555); err != nil {
-		t.Fatal(err)
-	}
+	test.Check(t, os.Mkdir(dir, 0o555))
 	done := make(chan error)
 	go func() {
 		if os.Geteuid() == 0 {

@@ -14,12 +14,13 @@ import (
 	"time"
 
 	"github.com/halox/halox/internal/files"
+	"github.com/halox/halox/internal/test"
 )
 
 // put makes a file that a test begins with.
 func put(t *testing.T, path, text string, mode fs.FileMode) string {
 	t.Helper()
-	check(t, os.WriteFile(path, []byte(text), mode), os.Chmod(path, mode))
+	test.Check(t, os.WriteFile(path, []byte(text), mode), os.Chmod(path, mode))
 	return path
 }
 
@@ -41,13 +42,6 @@ func holds(t *testing.T, path, want string, others ...string) {
 	}
 }
 
-func check(t *testing.T, errs ...error) {
-	t.Helper()
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
-	}
-}
-
 func wantError(t *testing.T, err error, text string) {
 	t.Helper()
 	if err == nil || !strings.Contains(err.Error(), text) {
@@ -65,10 +59,10 @@ func link(t *testing.T, to, at string) string {
 
 func TestWriteMakesFolders(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "new", "folder", "r.json")
-	check(t, files.Write(path, []byte("a"), nil, []byte("b")))
+	test.Check(t, files.Write(path, []byte("a"), nil, []byte("b")))
 	holds(t, path, "ab")
 	t.Chdir(filepath.Dir(path))
-	check(t, files.Write("r.json", []byte("c")))
+	test.Check(t, files.Write("r.json", []byte("c")))
 	holds(t, path, "c")
 }
 
@@ -78,7 +72,7 @@ func TestModeIsKept(t *testing.T) {
 	}
 	for _, mode := range []fs.FileMode{0o600, 0o640, 0o666, 0o755} {
 		path := put(t, filepath.Join(t.TempDir(), "r.json"), "old", mode)
-		check(t, files.Write(path, []byte("new")))
+		test.Check(t, files.Write(path, []byte("new")))
 		if info, err := os.Stat(path); err != nil || info.Mode() != mode {
 			t.Errorf("%v became %v, %v", mode, info.Mode(), err)
 		}
@@ -103,7 +97,7 @@ func TestLinksAreFollowed(t *testing.T) {
 			dir := t.TempDir()
 			at := func(name string) string { return filepath.Join(dir, filepath.FromSlash(name)) }
 			for _, folder := range []string{"here/below", "there"} {
-				check(t, os.MkdirAll(at(folder), 0o755))
+				test.Check(t, os.MkdirAll(at(folder), 0o755))
 			}
 			put(t, at("there/r.json"), "old", 0o600)
 			for name, to := range c.links {
@@ -120,7 +114,7 @@ func TestLinksAreFollowed(t *testing.T) {
 // writeThrough writes to a link and looks at the file that it leads to.
 func writeThrough(t *testing.T, path, want string) {
 	t.Helper()
-	check(t, files.CheckWritable(path), files.Write(path, []byte("new")))
+	test.Check(t, files.CheckWritable(path), files.Write(path, []byte("new")))
 	holds(t, want, "new", "r.json")
 	if info, err := os.Lstat(path); err != nil || info.Mode()&fs.ModeSymlink == 0 {
 		t.Errorf("the link became %v, %v", info, err)
@@ -132,7 +126,7 @@ func writeThrough(t *testing.T, path, want string) {
 func TestPathsThatLeadUp(t *testing.T) {
 	dir := t.TempDir()
 	inner := filepath.Join(dir, "outer", "inner")
-	check(t, os.MkdirAll(inner, 0o755))
+	test.Check(t, os.MkdirAll(inner, 0o755))
 	link(t, inner, filepath.Join(dir, "short"))
 	for path, at := range map[string]string{
 		dir + "/absent/../a.json":            "a.json",
@@ -172,23 +166,18 @@ func TestCheckWritableChangesNothing(t *testing.T) {
 	dir := t.TempDir()
 	path := put(t, filepath.Join(dir, "r.json"), "old", 0o644)
 	for _, p := range []string{path, filepath.Join(dir, "other.json"), filepath.Join(dir, "some", "folder", "r.json")} {
-		check(t, files.CheckWritable(p))
+		test.Check(t, files.CheckWritable(p))
 	}
 	holds(t, path, "old")
 }
 
 func TestAbortLeavesTheOldFile(t *testing.T) {
 	path := put(t, filepath.Join(t.TempDir(), "r.json"), "old", 0o644)
-	o, err := files.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := test.Must(files.Create(path))(t)
 	if _, err := o.Write([]byte("half")); err != nil || o.Path() != path {
 		t.Errorf("%s, %v", o.Path(), err)
 	}
-	if err := o.Abort(); err != nil {
-		t.Error(err)
-	}
+	test.Report(t, o.Abort())
 	holds(t, path, "old")
 }
 
@@ -197,7 +186,7 @@ func TestReplaceTakesThePlaceOfALink(t *testing.T) {
 	dir := t.TempDir()
 	other := put(t, filepath.Join(dir, "other"), "theirs", 0o644)
 	path := link(t, "other", filepath.Join(dir, "entry"))
-	check(t, files.Replace(path, 0o600, []byte("ours")))
+	test.Check(t, files.Replace(path, 0o600, []byte("ours")))
 	holds(t, other, "theirs", "entry")
 	if info, err := os.Lstat(path); err != nil || info.Mode() != 0o600 && runtime.GOOS != "windows" {
 		t.Errorf("%v, %v", info, err)
@@ -212,10 +201,10 @@ func TestLeftoversAreRemoved(t *testing.T) {
 	long := time.Now().Add(-48 * time.Hour)
 	for _, name := range []string{".halox-0123456789abcdef", ".halox-notes", ".halox-0123456789abcdef.json", "r0.json"} {
 		put(t, at(name), "", 0o644)
-		check(t, os.Chtimes(at(name), long, long))
+		test.Check(t, os.Chtimes(at(name), long, long))
 	}
 	put(t, at(".halox-fedcba9876543210"), "", 0o644)
-	check(t, files.Write(at("r.json"), []byte("new")))
+	test.Check(t, files.Write(at("r.json"), []byte("new")))
 	holds(t, at("r.json"), "new", ".halox-fedcba9876543210", ".halox-notes", ".halox-0123456789abcdef.json", "r0.json")
 	if _, err := os.Lstat(at(".halox-0123456789abcdef")); err == nil {
 		t.Error("an old temporary file is still there")
@@ -226,7 +215,7 @@ func TestLeftoversAreRemoved(t *testing.T) {
 func TestSame(t *testing.T) {
 	folder := t.TempDir()
 	at := func(name string) string { return filepath.Join(folder, filepath.FromSlash(name)) }
-	check(t, os.MkdirAll(at("real/below"), 0o755))
+	test.Check(t, os.MkdirAll(at("real/below"), 0o755))
 	put(t, at("a"), "text", 0o644)
 	put(t, at("b"), "text", 0o644)
 	if err := os.Link(at("a"), at("linked")); err != nil {
@@ -285,13 +274,9 @@ func TestKilledWriter(t *testing.T) {
 	for i := range 20 {
 		c := exec.Command(os.Args[0])
 		c.Env = append(os.Environ(), "FILES_TEST_WRITE="+path)
-		if err := c.Start(); err != nil {
-			t.Fatal(err)
-		}
+		test.Check(t, c.Start())
 		time.Sleep(time.Duration(20+3*i) * time.Millisecond)
-		if err := c.Process.Kill(); err != nil {
-			t.Error(err)
-		}
+		test.Report(t, c.Process.Kill())
 		c.Wait()
 		data, err := os.ReadFile(path)
 		if err != nil || len(data) != size || bytes.Count(data, data[:1]) != size {

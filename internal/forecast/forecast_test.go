@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/halox/halox/domain"
+	"github.com/halox/halox/internal/test"
 )
 
 func heat(size ...int) Problem {
@@ -39,10 +40,7 @@ var known = model{Least: 3e-6, Near: 3e-12, Cached: 2e6, Point: 4e-12, Together:
 // Steps of a model that is known are predicted at sizes that the fit has not seen, on as many devices and on others.
 func TestAKnownModelIsFound(t *testing.T) {
 	p := heat(64, 64, 64)
-	found, err := fit(p, measured(known, 0.02, 32, 64, 128, 256, 512))
-	if err != nil {
-		t.Fatal(err)
-	}
+	found := test.Must(fit(p, measured(known, 0.02, 32, 64, 128, 256, 512)))(t)
 	for _, n := range []int{48, 96, 200, 400} {
 		for _, parts := range []domain.Vec{{1, 1, 1}, {1, 1, 2}, {1, 2, 2}, {2, 2, 2}, {1, 1, 8}} {
 			l := heat(n, n, n).loadOf(Cut{domain.Vec{1, 1, 1}, parts})
@@ -69,10 +67,7 @@ func TestStepsOfSeveralHosts(t *testing.T) {
 			samples = append(samples, sample{q.Grid, c, network(rate), seconds(known.step(q.loadOf(c), network(rate)))})
 		}
 	}
-	found, err := fit(p, samples)
-	if err != nil {
-		t.Fatal(err)
-	}
+	found := test.Must(fit(p, samples))(t)
 	for _, n := range []int{48, 100, 200} {
 		for _, c := range []Cut{{domain.Vec{1, 1, 2}, one}, {domain.Vec{1, 2, 2}, one}, {domain.Vec{1, 1, 4}, domain.Vec{1, 2, 1}}} {
 			l := heat(n, n, n).loadOf(c)
@@ -89,10 +84,7 @@ func TestStepsOfSeveralHosts(t *testing.T) {
 
 func TestErrorsTellOfNoise(t *testing.T) {
 	p, s := heat(64, 64, 64), measured(known, 0.05, 32, 64, 128, 256, 512)
-	m, err := fit(p, s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := test.Must(fit(p, s))(t)
 	seen, unseen := m.deviationsFrom(p, s), deviationsUnseen(p, s)
 	if seen.samples != 20 || seen.worst > 0.1 || seen.median > seen.worst || seen.worst == 0 {
 		t.Errorf("errors of the fit: %+v", seen)
@@ -196,10 +188,7 @@ func TestSlowLinksWithinHosts(t *testing.T) {
 	slow := known
 	slow.Within = 1e6
 	f := Forecast{Problem: heat(64, 64, 64), Hosts: Doubled(64), Devices: 4}
-	steps, err := f.curve(Network{Bandwidth: 1e9, Adapters: 1}, []candidate{{name: "slow", model: slow}}, true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	steps := test.Must(f.curve(Network{Bandwidth: 1e9, Adapters: 1}, []candidate{{name: "slow", model: slow}}, true))(t)
 	for _, s := range steps {
 		if s.efficiency > 1 {
 			t.Errorf("%d hosts, cut %v: efficiency %v", s.hosts, s.cut, s.efficiency)
@@ -229,10 +218,7 @@ func TestNetworks(t *testing.T) {
 			t.Errorf("%s: %+v, %v", n, got, err)
 		}
 	}
-	page, err := os.ReadFile("../../docs/many-hosts.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := test.Must(os.ReadFile("../../docs/many-hosts.md"))(t)
 	_, after, _ := strings.Cut(string(page), "```yaml\n")
 	text, _, _ := strings.Cut(after, "```")
 	if n, err := readNetwork([]byte(text)); err != nil || n.Adapters != 4 {
@@ -260,9 +246,7 @@ func TestNetworks(t *testing.T) {
 		}
 	}
 	large := filepath.Join(t.TempDir(), "large.yaml")
-	if err := errors.Join(os.WriteFile(large, []byte("bandwidth_gb_s: 1"), 0o644), os.Truncate(large, mostBytes+1)); err != nil {
-		t.Fatal(err)
-	}
+	test.Check(t, errors.Join(os.WriteFile(large, []byte("bandwidth_gb_s: 1"), 0o644), os.Truncate(large, mostBytes+1)))
 	for name, want := range map[string]string{large: "it has more than 1048576 bytes", t.TempDir(): "is a directory", os.DevNull: "it has no keys with values", "ethernet": ""} {
 		if n, err := FindNetwork(name); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %+v, %v; want %q", name, n, err, want)

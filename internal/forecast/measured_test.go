@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/halox/halox/domain"
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/results"
 )
 
@@ -29,9 +30,7 @@ func written(t *testing.T, hosts, processes, devices int, rows ...results.Row) s
 		r.Devices = append(r.Devices, results.Device{ID: i % devices, Name: "d", Backend: "host", Process: i / devices, Host: fmt.Sprint("node", i/devices*hosts/processes)})
 	}
 	file := filepath.Join(t.TempDir(), "r.json")
-	if err := r.Write(file); err != nil {
-		t.Fatal(err)
-	}
+	test.Check(t, r.Write(file))
 	return file
 }
 
@@ -61,10 +60,7 @@ func TestMeasuredStepsOfProcesses(t *testing.T) {
 			if tc.hosts > 1 {
 				file += "@hdr200"
 			}
-			all, err := ReadMeasured([]string{file})
-			if err != nil {
-				t.Fatal(err)
-			}
+			all := test.Must(ReadMeasured([]string{file}))(t)
 			samples := anyStep.samples(heat(8, 8, 8), append(all, all...))[tc.by] // of two measurements one counts
 			if len(samples) != 2*len(tc.want) {
 				t.Errorf("%d steps, want %d", len(samples), 2*len(tc.want))
@@ -104,10 +100,7 @@ func TestWantedSteps(t *testing.T) {
 		stepRow("assisted", "direct", 64, 2, 3).Label("steps_an_exchange", 2), stepRow("assisted", "direct", 64, 2, 3).Label("precision", "float32"),
 		stepRow("assisted", "direct", 64, 2, 3).Label("stencil", "27-point"), stepRow("ranks", "direct", 64, 2, 2),
 	}
-	all, err := ReadMeasured([]string{written(t, 1, 1, 2, rows...)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := test.Must(ReadMeasured([]string{written(t, 1, 1, 2, rows...)}))(t)
 	for config, want := range map[[3]string]string{
 		{auto, "", auto}:                 "assisted by peer 1, assisted by staged 1, two-stream left-right by peer 2, two-stream pairwise by peer 2",
 		{"two-stream", "pairwise", auto}: "two-stream pairwise by peer 2",
@@ -136,10 +129,7 @@ func TestForecastFromProcesses(t *testing.T) {
 		rows = append(rows, stepRow("assisted", "", points, 1, 5+cube), stepRow("assisted", "staged", points, 2, 25+cube/2+float64(points*points*8)/1e3)) // 1 GB/s
 	}
 	network := Network{Bandwidth: 1e9, Adapters: 1, Latency: 5 * time.Microsecond, Message: 15 * time.Microsecond}
-	all, err := ReadMeasured([]string{written(t, 2, 2, 1, rows...) + "@hdr200"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := test.Must(ReadMeasured([]string{written(t, 2, 2, 1, rows...) + "@hdr200"}))(t)
 	all[0].network = network
 	r, out := &results.Record{}, new(strings.Builder)
 	f := Forecast{Problem: heat(128, 128, 128), Wanted: anyStep, Hosts: Doubled(4), Devices: 1, Networks: []Network{network}}

@@ -17,6 +17,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 )
 
@@ -71,10 +72,7 @@ func (s sources) overlay(folder string) (name string, err error) {
 // passed.
 func (s sources) run(t *testing.T) (output string, passed bool) {
 	t.Helper()
-	overlay, err := s.overlay(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	overlay := test.Must(s.overlay(t.TempDir()))(t)
 	command := exec.CommandContext(t.Context(), "go", slices.Insert(slices.Clone(suite), 1, "-overlay="+overlay)...)
 	command.Dir = root
 	printed, err := command.CombinedOutput()
@@ -133,10 +131,7 @@ func TestFaultsAreFound(t *testing.T) {
 				t.Parallel()
 				o := &outcomes[i]
 				o.fault = f.name
-				mutant, err := f.mutate()
-				if err != nil {
-					t.Fatal(err)
-				}
+				mutant := test.Must(f.mutate())(t)
 				start := time.Now()
 				output, passed := mutant.run(t)
 				o.took = time.Since(start)
@@ -179,10 +174,7 @@ func TestTheSuitePassesWithoutFaults(t *testing.T) {
 	}
 	same := sources{}
 	for _, f := range faults {
-		source, err := os.ReadFile(filepath.Join(root, f.file))
-		if err != nil {
-			t.Fatal(err)
-		}
+		source := test.Must(os.ReadFile(filepath.Join(root, f.file)))(t)
 		same[f.file] = string(source)
 	}
 	if output, passed := same.run(t); !passed {

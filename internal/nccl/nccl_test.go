@@ -17,6 +17,7 @@ import (
 
 	"github.com/halox/halox/internal/nccl"
 	"github.com/halox/halox/internal/nccl/ncclfake"
+	"github.com/halox/halox/internal/test"
 )
 
 // stream is any address: this library has no streams.
@@ -24,10 +25,7 @@ const stream = 1
 
 func open(t *testing.T) *nccl.Library {
 	t.Helper()
-	l, err := nccl.Open(ncclfake.Build(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := test.Must(nccl.Open(ncclfake.Build(t)))(t)
 	if l.Version != "2.27.5" {
 		t.Errorf("version %s", l.Version)
 	}
@@ -62,10 +60,7 @@ func await(c *nccl.Comm, limit time.Duration) error {
 // memory is what C may keep the address of.
 func memory(t *testing.T, n int) ([]byte, uint64) {
 	t.Helper()
-	b, err := unix.Mmap(-1, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := test.Must(unix.Mmap(-1, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE))(t)
 	return b, uint64(uintptr(unsafe.Pointer(&b[0])))
 }
 
@@ -88,17 +83,13 @@ func TestMessagesArriveInOrder(t *testing.T) {
 			t.Errorf("%d bytes arrived wrong", n)
 		}
 	}
-	if err := errors.Join(comms[0].Finalize(), await(comms[0], time.Minute), comms[0].Destroy(), comms[1].Abort(), comms[1].Abort()); err != nil {
-		t.Error(err)
-	}
+	test.Report(t, errors.Join(comms[0].Finalize(), await(comms[0], time.Minute), comms[0].Destroy(), comms[1].Abort(), comms[1].Abort()))
 }
 
 func TestErrorsNameTheCall(t *testing.T) {
 	l := open(t)
 	comms := pair(t, l)
-	if err := errors.Join(await(comms[0], time.Minute), await(comms[1], time.Minute)); err != nil {
-		t.Fatal(err)
-	}
+	test.Check(t, errors.Join(await(comms[0], time.Minute), await(comms[1], time.Minute)))
 	_, at := memory(t, 8)
 	err := comms[0].Send(at, 8, 0, stream) // to itself
 	if e, ok := errors.AsType[*nccl.Error](err); !ok || e.Call != "ncclSend" || e.Code != 4 || !strings.Contains(err.Error(), "invalid argument") {
@@ -107,9 +98,7 @@ func TestErrorsNameTheCall(t *testing.T) {
 	if _, err := l.Begin(nccl.ID{}, 3, 0); err == nil {
 		t.Error("three ranks")
 	}
-	if err := errors.Join(comms[0].Abort(), comms[1].Abort()); err != nil {
-		t.Error(err)
-	}
+	test.Report(t, errors.Join(comms[0].Abort(), comms[1].Abort()))
 }
 
 // What hangs ends by Abort. What is said of a rank that is gone comes from Ready.
@@ -117,21 +106,15 @@ func TestAbort(t *testing.T) {
 	l := open(t)
 	comms := pair(t, l)
 	_, at := memory(t, 8)
-	if err := errors.Join(await(comms[0], time.Minute), await(comms[1], time.Minute), comms[1].Receive(at, 8, 0, stream)); err != nil {
-		t.Fatal(err)
-	}
+	test.Check(t, errors.Join(await(comms[0], time.Minute), await(comms[1], time.Minute), comms[1].Receive(at, 8, 0, stream)))
 	if err := await(comms[1], 50*time.Millisecond); !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Fatalf("nothing was sent: %v", err)
 	}
-	if err := comms[0].Abort(); err != nil {
-		t.Fatal(err)
-	}
+	test.Check(t, comms[0].Abort())
 	if err := await(comms[1], time.Minute); err == nil || !strings.Contains(err.Error(), "remote process exited") {
 		t.Errorf("the other rank is gone: %v", err)
 	}
-	if err := comms[1].Abort(); err != nil {
-		t.Error(err)
-	}
+	test.Report(t, comms[1].Abort())
 }
 
 func TestLibrariesThatAreNone(t *testing.T) {
@@ -150,10 +133,7 @@ func TestLibrariesThatAreNone(t *testing.T) {
 }
 
 func TestLogNamesTransports(t *testing.T) {
-	log, err := nccl.StartLog()
-	if err != nil {
-		t.Fatal(err)
-	}
+	log := test.Must(nccl.StartLog())(t)
 	file, err := os.OpenFile(os.Getenv("NCCL_DEBUG_FILE"), os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -163,9 +143,7 @@ host:1:9 [0] NCCL INFO Channel 00/0 : 1[1] -> 0[0] [send] via NET/IB/2/GDRDMA
 host:1:9 [0] NCCL INFO Channel 00/1 : 0[b7000] -> 1[1] via P2P/CUMEM/read
 host:1:9 [0] NCCL INFO Connected all rings, via nothing
 `)
-	if err := errors.Join(err, file.Close()); err != nil {
-		t.Fatal(err)
-	}
+	test.Check(t, errors.Join(err, file.Close()))
 	if got := strings.Join(log.Transports(), " "); got != "NET/IB/2/GDRDMA P2P/CUMEM/read" {
 		t.Errorf("transports %q", got)
 	}

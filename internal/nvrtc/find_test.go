@@ -9,18 +9,15 @@ import (
 	"testing"
 
 	"github.com/halox/halox/internal/nvrtc"
+	"github.com/halox/halox/internal/test"
 )
 
 // plant makes an empty file, which Find takes for a library: it opens none.
 func plant(t *testing.T, elements ...string) string {
 	t.Helper()
 	path := filepath.Join(elements...)
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	test.Check(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	test.Check(t, os.WriteFile(path, nil, 0o644))
 	return path
 }
 

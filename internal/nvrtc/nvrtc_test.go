@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/halox/halox/internal/nvrtc"
+	"github.com/halox/halox/internal/test"
 )
 
 // open gives a compiler, or skips the test where there is none. A wheel that
@@ -27,10 +28,7 @@ func open(t *testing.T) *nvrtc.Compiler {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := nvrtc.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := test.Must(nvrtc.Open(path))(t)
 	t.Cleanup(func() { c.Close() })
 	return c
 }
@@ -45,10 +43,7 @@ func TestCompile(t *testing.T) {
 		{"a virtual architecture gives PTX", "compute_90", "//"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			r, err := c.Compile(scale, []string{"--gpu-architecture=" + tc.arch, "-lineinfo", "--define-macro=FACTOR=3.0f"})
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := test.Must(c.Compile(scale, []string{"--gpu-architecture=" + tc.arch, "-lineinfo", "--define-macro=FACTOR=3.0f"}))(t)
 			image := bytes.TrimSpace(r.Image)
 			if !bytes.HasPrefix(image, []byte(tc.magic)) || !bytes.Contains(image, []byte("scale")) {
 				t.Errorf("image of %d bytes begins with %q", len(image), image[:min(16, len(image))])
@@ -155,10 +150,7 @@ extern "C" __global__ void spills(float *a, int n) {
 		for (int i = 0; i < 64; i++) x[i] = x[i] * a[j] + x[(i + 7) % 64];
 	for (int i = 0; i < 64; i++) a[i * n] = x[i];
 }`}
-	r, err := c.Compile(src, []string{"--gpu-architecture=sm_90", "--ptxas-options=-v", "--maxrregcount=32"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := test.Must(c.Compile(src, []string{"--gpu-architecture=sm_90", "--ptxas-options=-v", "--maxrregcount=32"}))(t)
 	byName := map[string]nvrtc.KernelUsage{}
 	for _, u := range nvrtc.ParseUsage(r.Log) {
 		byName[u.Name] = u
@@ -180,17 +172,13 @@ extern "C" __global__ void spills(float *a, int n) {
 func TestCloseTwice(t *testing.T) {
 	c := open(t)
 	for range 2 {
-		if err := c.Close(); err != nil {
-			t.Error(err)
-		}
+		test.Report(t, c.Close())
 	}
 }
 
 func TestOpenSaysWhyItCannot(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "libnvrtc.so")
-	if err := os.WriteFile(path, []byte("not a library"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	test.Check(t, os.WriteFile(path, []byte("not a library"), 0o644))
 	_, err := nvrtc.Open(path)
 	if errors.Is(err, nvrtc.ErrUnsupported) {
 		t.Skip("SKIPPED: ", err)

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 )
 
@@ -103,10 +104,7 @@ func pages(t *testing.T) map[string]bool {
 		t.Fatalf("%d pages: %v", len(files), err)
 	}
 	for _, file := range append(files, "../../README.md") {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := test.Must(os.ReadFile(file))(t)
 		for _, word := range regexp.MustCompile(`[A-Z]\w*(\.[A-Z]\w*)?`).FindAllString(string(text), -1) {
 			words[word] = true
 			if _, method, ok := strings.Cut(word, "."); ok {
@@ -260,16 +258,10 @@ func (l *loader) implements(named *types.Named, method string) bool {
 // addUses adds what a package uses of others, and what its Examples use.
 func (l *loader) addUses(t *testing.T, p listed, used, byTests map[string]bool) {
 	t.Helper()
-	tests, err := filepath.Glob(filepath.Join(p.folder, "*_test.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	tests := test.Must(filepath.Glob(filepath.Join(p.folder, "*_test.go")))(t)
 	groups := map[string][]*ast.File{}
 	for _, file := range append(slices.Clone(p.files), tests...) {
-		f, err := parser.ParseFile(l.fset, filepath.Join(p.folder, filepath.Base(file)), nil, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := test.Must(parser.ParseFile(l.fset, filepath.Join(p.folder, filepath.Base(file)), nil, parser.SkipObjectResolution))(t)
 		groups[f.Name.Name] = append(groups[f.Name.Name], f)
 	}
 	for _, files := range groups {

@@ -16,6 +16,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/halox/halox/internal/test"
 )
 
 // notHeld lists the packages whose files may still refer to each other in a circle. All
@@ -107,18 +109,12 @@ func (p listed) references(t *testing.T, exports map[string]string) references {
 	fset := token.NewFileSet()
 	var parsed []*ast.File
 	for _, file := range p.files {
-		f, err := parser.ParseFile(fset, filepath.Join(p.folder, file), nil, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := test.Must(parser.ParseFile(fset, filepath.Join(p.folder, file), nil, parser.SkipObjectResolution))(t)
 		parsed = append(parsed, f)
 	}
 	config := types.Config{Importer: importer.ForCompiler(fset, "gc", open(exports))}
 	info := &types.Info{Uses: map[*ast.Ident]types.Object{}, Selections: map[*ast.SelectorExpr]*types.Selection{}}
-	pkg, err := config.Check(module+p.name, fset, parsed, info)
-	if err != nil {
-		t.Fatal(err)
-	}
+	pkg := test.Must(config.Check(module+p.name, fset, parsed, info))(t)
 	fileOf := func(at token.Pos) string { return filepath.Base(fset.Position(at).Filename) }
 	all := references{}
 	for identifier, object := range info.Uses {

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/halox/halox/internal/test"
 )
 
 // The packages that the Makefile keeps from the race detector start no goroutine and bind no library, nor do their tests.
@@ -34,10 +36,7 @@ func TestPlainPackages(t *testing.T) {
 		"//go:build !race\n\npackage a":                                        "a build constraint of the race detector",
 		"package a\nimport \"strings\"\nfunc f() { strings.Fields(\"go f\") }": "",
 	} {
-		parsed, err := parser.ParseFile(token.NewFileSet(), "a.go", source, parser.ParseComments)
-		if err != nil {
-			t.Fatal(err)
-		}
+		parsed := test.Must(parser.ParseFile(token.NewFileSet(), "a.go", source, parser.ParseComments))(t)
 		if what := notPlain(parsed); what != want {
 			t.Errorf("%q has %q, not %q", source, what, want)
 		}
@@ -71,10 +70,7 @@ func TestPackagesThatDifferWithoutCgo(t *testing.T) {
 // listOf is what the Makefile calls by a name.
 func listOf(t *testing.T, name string) []string {
 	t.Helper()
-	makefile, err := os.ReadFile("../../Makefile")
-	if err != nil {
-		t.Fatal(err)
-	}
+	makefile := test.Must(os.ReadFile("../../Makefile"))(t)
 	list := regexp.MustCompile(`(?m)^` + name + ` *:= (.*)$`).FindSubmatch(makefile)
 	if list == nil {
 		t.Fatalf("the Makefile has no %s", name)
@@ -84,10 +80,7 @@ func listOf(t *testing.T, name string) []string {
 
 func parsedFile(t *testing.T, file string) *ast.File {
 	t.Helper()
-	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments)
-	if err != nil {
-		t.Fatal(err)
-	}
+	parsed := test.Must(parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments))(t)
 	return parsed
 }
 

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/halox/halox/internal/test"
 )
 
 const module = "github.com/halox/halox/"
@@ -54,8 +56,9 @@ var may = map[string][]string{
 	"internal/cache":                {"internal/files"},
 	"internal/testmpi":              {"internal/cuda/cudafake", "p2p/mpi"},
 	"internal/testnet":              {"internal/testmpi"},
+	"internal/test":                 {},
 	"internal/testdevices":          {"streams", "p2p", "kernels", "internal/nvrtc", "internal/cuda/cudafake"},
-	"kernels/internal/kerneltest":   {"internal/testdevices", "internal/nvrtc", "internal/cuda/cudafake", "kernels", "stencil", "streams", "domain"},
+	"kernels/internal/kerneltest":   {"internal/test", "internal/testdevices", "internal/nvrtc", "internal/cuda/cudafake", "kernels", "stencil", "streams", "domain"},
 	"internal/mutation":             {},
 	"internal/rooms":                {},
 	"internal/cuda/cudafake":        {"internal/cache"},
@@ -127,10 +130,7 @@ func TestSkipsSaySo(t *testing.T) {
 	skip, reason := regexp.MustCompile(`[.]Skip(f|Now)?[(].*`), regexp.MustCompile(`^[.]Skipf?[(]"SKIPPED: (\S|", )`)
 	found := 0
 	eachFile(t, func(path string) {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := test.Must(os.ReadFile(path))(t)
 		for _, call := range skip.FindAllString(string(text), -1) {
 			if found++; !reason.MatchString(call) {
 				t.Errorf("%s: %s does not begin with SKIPPED: and a reason", path, call)
@@ -143,10 +143,7 @@ func TestSkipsSaySo(t *testing.T) {
 }
 
 func checkFile(t *testing.T, path string) {
-	folder, err := filepath.Rel("../..", filepath.Dir(path))
-	if err != nil {
-		t.Fatal(err)
-	}
+	folder := test.Must(filepath.Rel("../..", filepath.Dir(path)))(t)
 	room := roomOf(filepath.ToSlash(folder))
 	if room == "" {
 		t.Errorf("%s lies in no room", path)

@@ -458,15 +458,25 @@ func (in Installation) Patiently(t *testing.T, r Job, wrong func(Result) error) 
 // prints all of these words.
 func (in Installation) Fails(t *testing.T, r Job, words ...string) {
 	t.Helper()
-	in.Patiently(t, r, func(r Result) error {
-		if r.Err == nil || r.Late || len(r.Left) > 0 {
-			return fmt.Errorf("after %v, late %t, left %v: %w\n%s", r.Took, r.Late, r.Left, r.Err, r.Out)
+	in.Patiently(t, r, func(r Result) error { return r.failed(words) })
+}
+
+// Fails is [Installation.Fails] after one Run.
+func (r Result) Fails(t *testing.T, words ...string) {
+	t.Helper()
+	if err := r.failed(words); err != nil {
+		t.Error(err)
+	}
+}
+
+func (r Result) failed(words []string) error {
+	if r.Err == nil || r.Late || len(r.Left) > 0 {
+		return fmt.Errorf("after %v, late %t, left %v: %w\n%s", r.Took, r.Late, r.Left, r.Err, r.Out)
+	}
+	for _, w := range words {
+		if !strings.Contains(r.Out, w) {
+			return fmt.Errorf("it does not say %q:\n%s", w, r.Out)
 		}
-		for _, w := range words {
-			if !strings.Contains(r.Out, w) {
-				return fmt.Errorf("it does not say %q:\n%s", w, r.Out)
-			}
-		}
-		return nil
-	})
+	}
+	return nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/p2p"
@@ -37,10 +38,7 @@ func TestMoreDevicesThanRanksTake(t *testing.T) {
 	session := &halo.Session{
 		Backend: set.Devices[0].Backend, Devices: set.Devices, Links: set.Links, Compiler: set.Compiler,
 	}
-	setup, err := solvers.Open(t.Context(), session, p, solvers.OpenOptions{Parts: domain.Vec{1, 1, 17}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	setup := test.Must(solvers.Open(t.Context(), session, p, solvers.OpenOptions{Parts: domain.Vec{1, 1, 17}}))(t)
 	t.Cleanup(setup.Close)
 	var out strings.Builder
 	v := &Verifier{Setup: setup, Steps: 3, Limit: time.Minute, Out: &out, During: func(string) {}}
@@ -89,9 +87,7 @@ func TestFirstWrongNamesThePoint(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []float64{0, 1, 2, 3, 4, 5}
-	if err := firstWrong(g, want, want); err != nil {
-		t.Error(err)
-	}
+	test.Report(t, firstWrong(g, want, want))
 	err = firstWrong(g, []float64{0, 1, 2, 3.5, 4, 6}, want)
 	if err == nil || err.Error() != "point [1 1 0] is 3.5, on one device 3" {
 		t.Error(err)

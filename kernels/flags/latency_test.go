@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels/flags"
 )
@@ -14,10 +15,7 @@ func TestFlagPingPong(t *testing.T) {
 		if len(s.Devices) < 2 || !s.Links.Between(s.Devices[0], s.Devices[1]).Usable || !s.Links.Between(s.Devices[1], s.Devices[0]).Usable {
 			t.Skip("SKIPPED: no two devices that reach each other")
 		}
-		r, err := flags.NewPingPong(s.Compiler, s.Devices[0], s.Devices[1], time.Minute)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := test.Must(flags.NewPingPong(s.Compiler, s.Devices[0], s.Devices[1], time.Minute))(t)
 		defer r.Close()
 		for _, rounds := range []int{1000, 1, 300} {
 			took, err := r.Play(rounds)
@@ -33,46 +31,22 @@ func TestFlagPingPong(t *testing.T) {
 func TestGate(t *testing.T) {
 	testdevices.EachKernel(t, 1, func(t *testing.T, s *testdevices.Set) {
 		d := s.Devices[0]
-		stream, err := d.NewStream(0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		e, err := d.NewEvent()
-		if err != nil {
-			t.Fatal(err)
-		}
-		nothing, err := flags.NewNothing(s.Compiler, d)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := stream.Launch(nothing); err != nil {
-			t.Fatal(err)
-		}
-		g, err := flags.NewGate(s.Compiler, d, time.Minute)
-		if err != nil {
-			t.Fatal(err)
-		}
+		stream := test.Must(d.NewStream(0))(t)
+		e := test.Must(d.NewEvent())(t)
+		nothing := test.Must(flags.NewNothing(s.Compiler, d))(t)
+		test.Check(t, stream.Launch(nothing))
+		g := test.Must(flags.NewGate(s.Compiler, d, time.Minute))(t)
 		defer g.Close()
 		for range 3 {
-			if err := g.Shut(stream); err != nil {
-				t.Fatal(err)
-			}
-			if err := stream.Launch(nothing); err != nil {
-				t.Fatal(err)
-			}
-			if err := stream.Record(e); err != nil {
-				t.Fatal(err)
-			}
+			test.Check(t, g.Shut(stream))
+			test.Check(t, stream.Launch(nothing))
+			test.Check(t, stream.Record(e))
 			time.Sleep(5 * time.Millisecond)
 			if done, err := e.Done(); done || err != nil {
 				t.Fatalf("through the gate: %t, %v", done, err)
 			}
-			if err := g.Open(); err != nil {
-				t.Fatal(err)
-			}
-			if err := stream.Sync(time.Minute); err != nil {
-				t.Fatal(err)
-			}
+			test.Check(t, g.Open())
+			test.Check(t, stream.Sync(time.Minute))
 		}
 	})
 }

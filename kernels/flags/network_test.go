@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/streams"
 )
 
@@ -11,21 +12,13 @@ import (
 // that one finds as its own, and no two lie together.
 func TestNetwork(t *testing.T) {
 	platform := streams.HostPlatform(4)
-	devices, err := platform.Open()
-	if err != nil {
-		t.Fatal(err)
-	}
+	devices := test.Must(platform.Open())(t)
 	defer streams.CloseAll(devices)
-	n, err := NewNetwork(devices, [][]int{{1, 3}, {0, 2, 3}, {1}, {1, 0}}, 3, 2, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	n := test.Must(NewNetwork(devices, [][]int{{1, 3}, {0, 2, 3}, {1}, {1, 0}}, 3, 2, 1))(t)
 	var open streams.Resources
 	defer open.Close()
 	for rank := range devices {
-		if err := n.Open(rank, &open); err != nil {
-			t.Fatal(err)
-		}
+		test.Check(t, n.Open(rank, &open))
 	}
 	readers := map[streams.Span]int{}
 	for rank, others := range n.neighbours {

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/streams"
 )
@@ -12,15 +13,8 @@ import (
 // hostDevices opens some for the length of the test.
 func hostDevices(t *testing.T, n int) []*streams.Device {
 	t.Helper()
-	devices, err := streams.HostPlatform(n).Open()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := streams.CloseAll(devices); err != nil {
-			t.Error(err)
-		}
-	})
+	devices := test.Must(streams.HostPlatform(n).Open())(t)
+	t.Cleanup(func() { test.Report(t, streams.CloseAll(devices)) })
 	return devices
 }
 
@@ -28,19 +22,14 @@ func hostDevices(t *testing.T, n int) []*streams.Device {
 func TestFlagPingPongInVain(t *testing.T) {
 	d := hostDevices(t, 2)
 	c := kernels.CompilerFromEnv()
-	r, err := NewPingPong(c, d[0], d[1], 20*time.Millisecond)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := test.Must(NewPingPong(c, d[0], d[1], 20*time.Millisecond))(t)
 	defer r.Close()
 	g, err := NewGate(c, d[1], 200*time.Millisecond)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer g.Close()
-	if err := g.Shut(r.players[1].stream); err != nil {
-		t.Fatal(err)
-	}
+	test.Check(t, g.Shut(r.players[1].stream))
 	_, err = r.Play(3)
 	if err == nil || !strings.Contains(err.Error(), "device host 0 timed out after 20ms waiting for a flag from device host 1") {
 		t.Error(err)

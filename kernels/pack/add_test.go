@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/halox/halox/domain"
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/kernels/internal/kerneltest"
@@ -15,7 +16,7 @@ import (
 func TestAdds(t *testing.T) {
 	testdevices.EachKernel(t, 1, func(t *testing.T, s *testdevices.Set) {
 		b := kerneltest.NewBench(t, s)
-		copier := kerneltest.Must(pack.NewBoxCopier(b.Compiler, b.Device))(t)
+		copier := test.Must(pack.NewBoxCopier(b.Compiler, b.Device))(t)
 		for _, values := range []int{1, 3} { // an element
 			t.Run(fmt.Sprintf("values=%d", values), func(t *testing.T) {
 				adds := []sums{
@@ -27,7 +28,7 @@ func TestAdds(t *testing.T) {
 				for _, a := range adds {
 					all = append(all, a.add)
 				}
-				k := kerneltest.Must(copier.Adds("adds", all...))(t)
+				k := test.Must(copier.Adds("adds", all...))(t)
 				b.Do(b.Stream.Launch(k.Kernel))
 				for _, a := range adds {
 					a.check()
@@ -72,14 +73,14 @@ func newSums[T float32 | float64 | int32 | int64](b *kerneltest.Bench, number ke
 func TestRepeat(t *testing.T) {
 	testdevices.EachKernel(t, 1, func(t *testing.T, s *testdevices.Set) {
 		b := kerneltest.NewBench(t, s)
-		copier := kerneltest.Must(pack.NewBoxCopier(b.Compiler, b.Device))(t)
+		copier := test.Must(pack.NewBoxCopier(b.Compiler, b.Device))(t)
 		for _, size := range kerneltest.Shapes() {
 			box := domain.Box{Hi: size}
-			l := kerneltest.Must(domain.NewLayout(box, domain.UniformRadius(3, 1), 8))(t)
+			l := test.Must(domain.NewLayout(box, domain.UniformRadius(3, 1), 8))(t)
 			want := kerneltest.Noise(l.Length)
 			field := b.Array(box, 3, want)
-			row := kerneltest.Must(copier.NewRow([]byte{0, 0, 0, 0, 0, 0, 0xf0, 0x3f}, size[0]))(t) // 1.0
-			k := kerneltest.Must(copier.Copies("repeat", pack.Repeat(field, box, row.All())))(t)
+			row := test.Must(copier.NewRow([]byte{0, 0, 0, 0, 0, 0, 0xf0, 0x3f}, size[0]))(t) // 1.0
+			k := test.Must(copier.Copies("repeat", pack.Repeat(field, box, row.All())))(t)
 			b.Do(b.Stream.Launch(k.Kernel))
 			kerneltest.EachPoint(box, func(p domain.Vec) { want[l.Offset(p)] = 1 })
 			holds(b, field.Data, want, "size %v", size)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/halox/halox/domain"
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/kernels/internal/kerneltest"
@@ -25,18 +26,18 @@ func TestPack(t *testing.T) {
 
 func packAndUnpack(b *kerneltest.Bench, size domain.Vec) {
 	box := domain.Box{Hi: size}
-	copier := kerneltest.Must(pack.NewBoxCopier(b.Compiler, b.Device))(b.T)
+	copier := test.Must(pack.NewBoxCopier(b.Compiler, b.Device))(b.T)
 	for _, dir := range domain.Directions(3) {
 		part := domain.SendBox(box, dir, domain.UniformRadius(3, 1))
-		l := kerneltest.Must(domain.NewLayout(box, domain.UniformRadius(3, 1), 8))(b.T)
+		l := test.Must(domain.NewLayout(box, domain.UniformRadius(3, 1), 8))(b.T)
 		in := kerneltest.Noise(l.Length)
 		field := b.Array(box, 3, in)
 		message := kerneltest.Noise(part.Points() + 2) // and a number on either side
 		buffer := kerneltest.Upload(b, message)
 		span := buffer.Memory.Span(8, 8*part.Points())
 		ghost := domain.GhostBox(box, dir, domain.UniformRadius(3, 1))
-		packed := kerneltest.Must(copier.Copies("pack", pack.Pack(span, field, part)))(b.T)
-		unpacked := kerneltest.Must(copier.Copies("unpack", pack.Unpack(field, ghost, span)))(b.T)
+		packed := test.Must(copier.Copies("pack", pack.Pack(span, field, part)))(b.T)
+		unpacked := test.Must(copier.Copies("unpack", pack.Unpack(field, ghost, span)))(b.T)
 		b.Do(b.Stream.Launch(packed.Kernel), b.Stream.Launch(unpacked.Kernel))
 		want, n := slices.Clone(in), 1
 		shift := ghost.Lo.Sub(part.Lo)
@@ -54,7 +55,7 @@ func packAndUnpack(b *kerneltest.Bench, size domain.Vec) {
 func TestCopiesOfAnyElement(t *testing.T) {
 	testdevices.EachKernel(t, 1, func(t *testing.T, s *testdevices.Set) {
 		b := kerneltest.NewBench(t, s)
-		copier := kerneltest.Must(pack.NewBoxCopier(b.Compiler, b.Device))(t)
+		copier := test.Must(pack.NewBoxCopier(b.Compiler, b.Device))(t)
 		for _, size := range []int{1, 2, 3, 4, 6, 8, 12, 16, 24, 48} {
 			t.Run(fmt.Sprintf("element=%d", size), func(t *testing.T) {
 				on := *b
@@ -85,7 +86,7 @@ func copiesOf(b *kerneltest.Bench, copier *pack.BoxCopier, size int) {
 			}
 		}
 	}
-	k := kerneltest.Must(copier.Copies("copies", copies...))(b.T)
+	k := test.Must(copier.Copies("copies", copies...))(b.T)
 	b.Do(b.Stream.Launch(k.Kernel))
 	holds(b, dst, want, "copied")
 	b.Do(k.Close())
@@ -94,9 +95,9 @@ func copiesOf(b *kerneltest.Bench, copier *pack.BoxCopier, size int) {
 // Copies, additions and rows that do not lie in their memory, also beyond 64 bits, or have no points are refused.
 func TestRefusals(t *testing.T) {
 	b := kerneltest.NewBench(t, testdevices.Host(t, 1))
-	copier := kerneltest.Must(pack.NewBoxCopier(b.Compiler, b.Device))(t)
+	copier := test.Must(pack.NewBoxCopier(b.Compiler, b.Device))(t)
 	a := b.Array(domain.Box{Hi: domain.Vec{8, 8, 8}}, 3, nil)
-	m := kerneltest.Must(b.Device.Alloc(1 << 10))(t)
+	m := test.Must(b.Device.Alloc(1 << 10))(t)
 	whole := pack.Pack(a.Data, a, a.Layout.Owned)
 	small := whole
 	small.Dst.Data.Length = 8

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/halox/halox/domain"
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels/internal/kerneltest"
 	"github.com/halox/halox/kernels/pack"
@@ -36,7 +37,7 @@ func directExchange(t *testing.T, s *testdevices.Set, each int) {
 	r := &ring{t: t, each: each}
 	for i, d := range s.Devices {
 		r.all = append(r.all, kerneltest.NewBench(t, &testdevices.Set{Devices: s.Devices[i:], Compiler: s.Compiler}))
-		r.memory = append(r.memory, kerneltest.Must(d.Alloc(3*ringPart))(t))
+		r.memory = append(r.memory, test.Must(d.Alloc(3*ringPart))(t))
 	}
 	if len(r.all) < 3 {
 		t.Skip("SKIPPED: a ring has three devices or more")
@@ -46,37 +47,37 @@ func directExchange(t *testing.T, s *testdevices.Set, each int) {
 		ranks[i].Device = b.Device
 		for side := range 2 {
 			to := r.neighbour(i, side)
-			kerneltest.Check(t, b.Device.EnablePeer(r.all[to].Device))
+			test.Check(t, b.Device.EnablePeer(r.all[to].Device))
 			ranks[i].Neighbours = append(ranks[i].Neighbours, to)
 			for n := range each {
 				ranks[i].Stores = append(ranks[i].Stores, r.box(i, side, n))
 			}
 		}
 	}
-	exchanges := kerneltest.Must(pack.NewDirectExchanges(s.Compiler, ranks, kerneltest.Limit))(t)
+	exchanges := test.Must(pack.NewDirectExchanges(s.Compiler, ranks, kerneltest.Limit))(t)
 	for round := range 4 {
 		want := r.fill()
 		for i := range exchanges {
 			r.copyOnHost(want, i)
 			if i&1 != round&1 || round == 3 {
-				kerneltest.Check(t, exchanges[i].Queue(r.all[i].Stream))
+				test.Check(t, exchanges[i].Queue(r.all[i].Stream))
 				continue
 			}
-			copier := kerneltest.Must(pack.NewBoxCopier(s.Compiler, s.Devices[i]))(t)
-			stores := kerneltest.Must(copier.Copies("store", ranks[i].Stores...))(t)
-			kerneltest.Check(t, exchanges[i].Begin(r.all[i].Stream))
-			kerneltest.Check(t, r.all[i].Stream.Launch(stores.Kernel))
-			kerneltest.Check(t, exchanges[i].End(r.all[i].Stream))
+			copier := test.Must(pack.NewBoxCopier(s.Compiler, s.Devices[i]))(t)
+			stores := test.Must(copier.Copies("store", ranks[i].Stores...))(t)
+			test.Check(t, exchanges[i].Begin(r.all[i].Stream))
+			test.Check(t, r.all[i].Stream.Launch(stores.Kernel))
+			test.Check(t, exchanges[i].End(r.all[i].Stream))
 			defer stores.Close()
 		}
 		for i, b := range r.all {
 			b.Do()
-			kerneltest.Check(t, exchanges[i].Err())
+			test.Check(t, exchanges[i].Err())
 			holds(b, r.memory[i].All(), want[i], "device %d", i)
 		}
 	}
 	for i := range exchanges {
-		kerneltest.Check(t, exchanges[i].Close())
+		test.Check(t, exchanges[i].Close())
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/halox/halox/internal/cuda"
 	"github.com/halox/halox/internal/cuda/cudafake"
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/kernels/internal/kerneltest"
 	"github.com/halox/halox/streams"
 )
@@ -23,9 +24,9 @@ func fakeFunctions(t *testing.T, d *streams.Device, bytes int, names ...string) 
 	for _, name := range names {
 		sizes[name] = bytes
 	}
-	module := kerneltest.Must(d.LoadModule(cudafake.Image(sizes)))(t)
+	module := test.Must(d.LoadModule(cudafake.Image(sizes)))(t)
 	for _, name := range names {
-		found = append(found, kerneltest.Must(module.Function(name))(t))
+		found = append(found, test.Must(module.Function(name))(t))
 	}
 	return found
 }
@@ -41,9 +42,9 @@ func newFakeList(t *testing.T, d *streams.Device, blocks int) fakeList {
 	t.Helper()
 	f := fakeList{
 		list:    make([]Block, blocks),
-		strided: kerneltest.Must(d.Alloc(int64(blocks) * 3000))(t),
-		packed:  kerneltest.Must(d.Alloc(int64(blocks) * 3000))(t),
-		stream:  kerneltest.Must(d.NewStream(streams.Normal))(t),
+		strided: test.Must(d.Alloc(int64(blocks) * 3000))(t),
+		packed:  test.Must(d.Alloc(int64(blocks) * 3000))(t),
+		stream:  test.Must(d.NewStream(streams.Normal))(t),
 	}
 	rng := rand.New(rand.NewPCG(1, 2))
 	for i := range f.list {
@@ -57,7 +58,7 @@ func fakeUnitPacker(t *testing.T) (*cudafake.Fake, *UnitPacker) {
 	t.Helper()
 	fake, device := kerneltest.FakeGPU(t)
 	units := fakeFunctions(t, device, int(unsafe.Sizeof(unitsArgs{})), "units")[0]
-	p := kerneltest.Must((&UnitPacker{device: device, units: units}).withStages())(t)
+	p := test.Must((&UnitPacker{device: device, units: units}).withStages())(t)
 	t.Cleanup(func() { p.Close() })
 	return fake, p
 }
@@ -127,7 +128,7 @@ func TestUnitsReachGPU(t *testing.T) {
 			t.Error("the table differs from what was cut")
 		}
 	})
-	kerneltest.Check(t, err)
+	test.Check(t, err)
 	if live := fake.Live(); live != before {
 		t.Errorf("left behind: %+v, not %+v", live, before)
 	}
@@ -183,9 +184,9 @@ func TestBlocksReachGPU(t *testing.T) {
 		"parallel":   {f.list, BlockOptions{Scan: Parallel, Chunk: 1 << 30}, "listed_blocks", 0, 1},
 		"equal":      {equal, BlockOptions{Equal: true, Chunk: 128 << 10}, "equal_blocks", 16, 3},
 	} {
-		table := kerneltest.Must(p.Table(c.list, c.options))(t)
-		k := kerneltest.Must(table.Kernel(Passage{Packed: f.packed.All(), Strided: f.strided.All(), Unpack: true}))(t)
-		kerneltest.Check(t, f.stream.Launch(k))
+		table := test.Must(p.Table(c.list, c.options))(t)
+		k := test.Must(table.Kernel(Passage{Packed: f.packed.All(), Strided: f.strided.All(), Unpack: true}))(t)
+		test.Check(t, f.stream.Launch(k))
 		launches := fake.Launches()
 		got := launches[len(launches)-1]
 		arg := *(*blocksArgs)(unsafe.Pointer(unsafe.SliceData(got.Arg)))
@@ -195,7 +196,7 @@ func TestBlocksReachGPU(t *testing.T) {
 		if c.options.Equal != (arg.length == 1000) || c.options.Equal != (arg.chunks == 0) || arg.bytes != table.extent.size || arg.list == 0 {
 			t.Errorf("%s: %+v", name, arg)
 		}
-		kerneltest.Check(t, errors.Join(k.Close(), table.Close()))
+		test.Check(t, errors.Join(k.Close(), table.Close()))
 		if live := fake.Live(); live != before {
 			t.Errorf("%s: left behind: %+v, not %+v", name, live, before)
 		}

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels/internal/kerneltest"
 	"github.com/halox/halox/kernels/pack"
@@ -122,7 +123,7 @@ type makeTable func(b *kerneltest.Bench, list []pack.Block) (listTable, error)
 // byBlocks is the engine of the host bypass.
 func byBlocks(o pack.BlockOptions) makeTable {
 	return func(b *kerneltest.Bench, list []pack.Block) (listTable, error) {
-		table, err := kerneltest.Must(pack.NewBlockPacker(b.Compiler, b.Device))(b.T).Table(list, o)
+		table, err := test.Must(pack.NewBlockPacker(b.Compiler, b.Device))(b.T).Table(list, o)
 		if err != nil {
 			return nil, err
 		}
@@ -137,7 +138,7 @@ func byBlocks(o pack.BlockOptions) makeTable {
 // byUnits is the engine of work units.
 func byUnits(o pack.UnitOptions) makeTable {
 	return func(b *kerneltest.Bench, list []pack.Block) (listTable, error) {
-		packer := kerneltest.Must(pack.NewUnitPacker(b.Compiler, b.Device))(b.T)
+		packer := test.Must(pack.NewUnitPacker(b.Compiler, b.Device))(b.T)
 		b.T.Cleanup(func() { packer.Close() })
 		table, err := packer.Table(list, o)
 		if err != nil {
@@ -246,12 +247,12 @@ var offsets = [][2]int64{{0, 0}, {8, 0}, {4, 16}, {1, 3}, {128, 129}}
 // offsets, and compares all bytes with those of a plain loop.
 func checkList(b *kerneltest.Bench, l blockList, of makeTable, offsets ...[2]int64) {
 	b.T.Helper()
-	table := kerneltest.Must(of(b, l.blocks))(b.T)
+	table := test.Must(of(b, l.blocks))(b.T)
 	for _, at := range offsets {
 		packed, strided := random(at[0]+l.size()+77), random(at[1]+l.bytes+77)
 		buffer, memory := kerneltest.Upload(b, packed), kerneltest.Upload(b, strided)
 		here, there := buffer.Memory.Span(at[0], l.size()), memory.Memory.Span(at[1], l.bytes)
-		pack := kerneltest.Must(table.pack(here, there, l.origin))(b.T)
+		pack := test.Must(table.pack(here, there, l.origin))(b.T)
 		b.Do(pack(b.Stream), pack(b.Stream))
 		copyList(l, packed[at[0]:], strided[at[1]:], false)
 		holds(b, buffer, packed, "packed at offsets %v", at)
@@ -260,7 +261,7 @@ func checkList(b *kerneltest.Bench, l blockList, of makeTable, offsets ...[2]int
 		}
 		fresh := random(buffer.Length)
 		kerneltest.Put(b, buffer, fresh)
-		unpack := kerneltest.Must(table.unpack(there, l.origin, here))(b.T)
+		unpack := test.Must(table.unpack(there, l.origin, here))(b.T)
 		b.Do(unpack(b.Stream), unpack(b.Stream))
 		copyList(l, fresh[at[0]:], strided[at[1]:], true)
 		holds(b, memory, strided, "unpacked at offsets %v", at)
@@ -329,7 +330,7 @@ func TestListRefusals(t *testing.T) {
 		_, err := table(b, two)
 		refused(name, err)
 	}
-	memory := kerneltest.Must(b.Device.Alloc(1000))(t)
+	memory := test.Must(b.Device.Alloc(1000))(t)
 	for engine, table := range listEngines {
 		for name, list := range map[string][]pack.Block{
 			"a negative length":           {{Displacement: 0, Length: 8}, {Displacement: 8, Length: -1}},
@@ -340,8 +341,8 @@ func TestListRefusals(t *testing.T) {
 			_, err := table(b, list)
 			refused(engine+", "+name, err)
 		}
-		some := kerneltest.Must(table(b, []pack.Block{{Displacement: 100, Length: 50}, {Displacement: -100, Length: 10}}))(t)
-		huge := kerneltest.Must(table(b, []pack.Block{{Displacement: math.MaxInt64 - 100, Length: 10}, {Displacement: math.MinInt64, Length: 10}}))(t)
+		some := test.Must(table(b, []pack.Block{{Displacement: 100, Length: 50}, {Displacement: -100, Length: 10}}))(t)
+		huge := test.Must(table(b, []pack.Block{{Displacement: math.MaxInt64 - 100, Length: 10}, {Displacement: math.MinInt64, Length: 10}}))(t)
 		for name, c := range map[string]struct {
 			table           listTable
 			packed, strided streams.Span
@@ -364,7 +365,7 @@ func TestListRefusals(t *testing.T) {
 			refused(engine+", unpack: "+name, err)
 		}
 		for _, origin := range []int64{100, 750} {
-			kerneltest.Must(some.pack(memory.Span(0, 60), memory.Span(100, 900), origin))(t) // just fits
+			test.Must(some.pack(memory.Span(0, 60), memory.Span(100, 900), origin))(t) // just fits
 		}
 	}
 }
@@ -374,7 +375,7 @@ func TestListsToPinnedAndPeer(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	l := scattered("", rng, lengthsOf(700, func(int) int64 { return 1 + rng.Int64N(300) }), 9, 1)
 	eachListEngine(t, 2, func(b *kerneltest.Bench, s *testdevices.Set, of makeTable) {
-		on := kerneltest.Must(of(b, l.blocks))(b.T)
+		on := test.Must(of(b, l.blocks))(b.T)
 		strided, packed, want := random(l.bytes), make([]byte, l.size()), make([]byte, l.bytes)
 		copyList(l, packed, strided, false)
 		copyList(l, packed, want, true)
@@ -382,11 +383,11 @@ func TestListsToPinnedAndPeer(t *testing.T) {
 			b.T.Run(where, func(t *testing.T) {
 				b := kerneltest.NewBench(t, s)
 				memory := kerneltest.Upload(b, strided)
-				buffer := kerneltest.Must(memoryOf(t, s, where)(l.size()))(t)
-				b.Do(kerneltest.Must(on.pack(buffer.All(), memory, l.origin))(t)(b.Stream))
+				buffer := test.Must(memoryOf(t, s, where)(l.size()))(t)
+				b.Do(test.Must(on.pack(buffer.All(), memory, l.origin))(t)(b.Stream))
 				holds(b, buffer.All(), packed, "packed")
 				kerneltest.Put(b, memory, make([]byte, l.bytes))
-				b.Do(kerneltest.Must(on.unpack(memory, l.origin, buffer.All()))(t)(b.Stream))
+				b.Do(test.Must(on.unpack(memory, l.origin, buffer.All()))(t)(b.Stream))
 				holds(b, memory, want, "unpacked")
 			})
 		}
@@ -399,7 +400,7 @@ func TestListsAllocateNothing(t *testing.T) {
 	l := scattered("", rand.New(rand.NewPCG(5, 6)), lengthsOf(700, func(i int) int64 { return int64(i%90)*8 + 8 }), 9, 1)
 	memory, buffer := kerneltest.Upload(b, random(l.bytes)), kerneltest.Upload(b, random(l.size()))
 	for name, of := range listEngines {
-		pack := kerneltest.Must(kerneltest.Must(of(b, l.blocks))(t).pack(buffer, memory, l.origin))(t)
+		pack := test.Must(test.Must(of(b, l.blocks))(t).pack(buffer, memory, l.origin))(t)
 		b.Do(pack(b.Stream))
 		var err error
 		step := func() {
@@ -423,7 +424,7 @@ func TestUnitsOnSeveralStreams(t *testing.T) {
 	l := scattered("", rng, lengthsOf(5000, func(int) int64 { return 1 + rng.Int64N(500) }), 9, 1)
 	testdevices.EachKernel(t, 1, func(t *testing.T, s *testdevices.Set) {
 		b := kerneltest.NewBench(t, s)
-		table := kerneltest.Must(byUnits(pack.UnitOptions{Part: 50})(b, l.blocks))(t)
+		table := test.Must(byUnits(pack.UnitOptions{Part: 50})(b, l.blocks))(t)
 		strided, packed := random(l.bytes), make([]byte, l.size())
 		memory := kerneltest.Upload(b, strided)
 		copyList(l, packed, strided, false)
@@ -433,8 +434,8 @@ func TestUnitsOnSeveralStreams(t *testing.T) {
 		for range many {
 			buffer := kerneltest.Upload(b, random(l.size()))
 			buffers = append(buffers, buffer)
-			stream := kerneltest.Must(b.Device.NewStream(streams.Normal))(t)
-			pack := kerneltest.Must(table.pack(buffer, memory, l.origin))(t)
+			stream := test.Must(b.Device.NewStream(streams.Normal))(t)
+			pack := test.Must(table.pack(buffer, memory, l.origin))(t)
 			go func() {
 				err := pack(stream)
 				if err == nil {
@@ -455,10 +456,10 @@ func TestUnitsOnSeveralStreams(t *testing.T) {
 func TestUnitsOnTheStreamOfAnotherDevice(t *testing.T) {
 	set := testdevices.Host(t, 2)
 	b := kerneltest.NewBench(t, set)
-	memory := kerneltest.Must(b.Device.Alloc(16))(t)
-	table := kerneltest.Must(byUnits(pack.UnitOptions{})(b, []pack.Block{{Length: 8}}))(t)
-	pack := kerneltest.Must(table.pack(memory.Span(0, 8), memory.Span(8, 8), 0))(t)
-	if err := pack(kerneltest.Must(set.Devices[1].NewStream(streams.Normal))(t)); err == nil {
+	memory := test.Must(b.Device.Alloc(16))(t)
+	table := test.Must(byUnits(pack.UnitOptions{})(b, []pack.Block{{Length: 8}}))(t)
+	pack := test.Must(table.pack(memory.Span(0, 8), memory.Span(8, 8), 0))(t)
+	if err := pack(test.Must(set.Devices[1].NewStream(streams.Normal))(t)); err == nil {
 		t.Error("a stream of another device was accepted")
 	}
 }

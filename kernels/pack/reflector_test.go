@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/halox/halox/domain"
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/kernels/internal/kerneltest"
@@ -20,10 +21,10 @@ func TestReflect(t *testing.T) {
 }
 
 func reflects[T rows.Float](t *testing.T, b *kerneltest.Bench, real kernels.Real) {
-	reflector := kerneltest.Must(pack.NewReflector(b.Compiler, b.Device, real))(t)
+	reflector := test.Must(pack.NewReflector(b.Compiler, b.Device, real))(t)
 	box := domain.Box{Lo: domain.Vec{2, 0, 1}, Hi: domain.Vec{39, 12, 11}}
-	l := kerneltest.Must(domain.NewLayout(box, domain.UniformRadius(3, 1), real.Size()))(t)
-	a := kernels.Array{Data: kerneltest.Must(b.Device.Alloc(l.Bytes()))(t).All(), Layout: l}
+	l := test.Must(domain.NewLayout(box, domain.UniformRadius(3, 1), real.Size()))(t)
+	a := kernels.Array{Data: test.Must(b.Device.Alloc(l.Bytes()))(t).All(), Layout: l}
 	for axis := range 3 {
 		for _, sign := range []int{-1, 1} {
 			var side domain.Direction
@@ -31,7 +32,7 @@ func reflects[T rows.Float](t *testing.T, b *kerneltest.Bench, real kernels.Real
 			ghosts := domain.GhostBox(box, side, l.Width)
 			values := randomsOf[T](l.Length)
 			kerneltest.Put(b, a.Data, values)
-			b.Do(b.Stream.Launch(kerneltest.Must(reflector.Reflect(a, ghosts, side))(t)))
+			b.Do(b.Stream.Launch(test.Must(reflector.Reflect(a, ghosts, side))(t)))
 			in := domain.Vec(side.Opposite())
 			kerneltest.EachPoint(ghosts, func(p domain.Vec) {
 				wall := p.Add(in)

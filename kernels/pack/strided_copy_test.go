@@ -7,8 +7,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/halox/halox/domain"
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/kernels"
-	"github.com/halox/halox/kernels/internal/kerneltest"
 )
 
 // column is a run of rows of 8 bytes from one place of a field to another, rows of 128
@@ -188,7 +188,7 @@ func TestStoresFillSectors(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			box := domain.Box{Hi: domain.Vec{c.points, 4, 4}}
-			layout := kerneltest.Must(domain.NewLayout(box, domain.UniformRadius(3, c.width), 8))(t)
+			layout := test.Must(domain.NewLayout(box, domain.UniformRadius(3, c.width), 8))(t)
 			send := domain.SendBox(layout.Owned, domain.Direction{-1, 0, 0}, layout.Width)
 			ghost := domain.GhostBox(layout.Owned, domain.Direction{1, 0, 0}, layout.Width)
 			before, after := layout.Padding(ghost, sector)

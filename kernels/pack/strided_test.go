@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels/internal/kerneltest"
 	"github.com/halox/halox/kernels/pack"
@@ -49,7 +50,7 @@ func TestStrided(t *testing.T) {
 	lengths := []int64{1, 7, 60, 64, 65, 100, 333, 1000, 2047, 2048, 2049, 5000, 30000}
 	testdevices.EachKernel(t, 1, func(t *testing.T, set *testdevices.Set) {
 		b := kerneltest.NewBench(t, set)
-		copier := kerneltest.Must(pack.NewBoxCopier(b.Compiler, b.Device))(t)
+		copier := test.Must(pack.NewBoxCopier(b.Compiler, b.Device))(t)
 		rng := rand.New(rand.NewPCG(7, 8))
 		for _, unit := range []int64{1, 2, 4, 8, 16} {
 			for _, length := range lengths {
@@ -84,7 +85,7 @@ func checkStrided(b *kerneltest.Bench, copier *pack.BoxCopier, name string, o pa
 		copyStrided(want[s.Dst.Offset:], from[s.Src.Offset:], s.Length, s.Dims)
 		check = append(check, func() { holds(b, s.Dst.Data, want, "%s, %+v", name, s) })
 	}
-	k := kerneltest.Must(copier.Strided(name, o, copies...))(b.T)
+	k := test.Must(copier.Strided(name, o, copies...))(b.T)
 	defer k.Close()
 	b.Do(b.Stream.Launch(k.Kernel), b.Stream.Launch(k.Kernel))
 	for _, c := range check {
@@ -94,11 +95,11 @@ func checkStrided(b *kerneltest.Bench, copier *pack.BoxCopier, name string, o pa
 
 func TestStridedRefusals(t *testing.T) {
 	b := kerneltest.NewBench(t, testdevices.Host(t, 1))
-	copier := kerneltest.Must(pack.NewBoxCopier(b.Compiler, b.Device))(t)
-	m := kerneltest.Must(b.Device.Alloc(100))(t)
+	copier := test.Must(pack.NewBoxCopier(b.Compiler, b.Device))(t)
+	m := test.Must(b.Device.Alloc(100))(t)
 	at := pack.Point{Data: m.Span(0, 50)}
 	fits := pack.Strided{Dst: at, Src: pack.Point{Data: m.Span(50, 50)}, Length: 10, Dims: []pack.Dim{{Count: 5, Dst: 10, Src: 10}}}
-	kerneltest.Must(copier.Strided("fits", pack.StridedOptions{}, fits))(t)
+	test.Must(copier.Strided("fits", pack.StridedOptions{}, fits))(t)
 	long, none, back, deep := fits, fits, fits, fits
 	long.Length = 11
 	none.Dims = []pack.Dim{{Count: 0}}

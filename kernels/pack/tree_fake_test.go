@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/halox/halox/internal/cuda/cudafake"
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/kernels/internal/kerneltest"
 	"github.com/halox/halox/kernels/internal/launch"
 	"github.com/halox/halox/streams"
@@ -29,17 +30,17 @@ func columnTree(words int64) Tree {
 // launchTree launches a tree with the shape of a column, bound to any memory, on the fake.
 func launchTree(t *testing.T, m *TreePacker, tree Tree, l Passage, blocks int) {
 	t.Helper()
-	stream := kerneltest.Must(m.device.NewStream(streams.Normal))(t)
+	stream := test.Must(m.device.NewStream(streams.Normal))(t)
 	defer stream.Close()
-	memory := kerneltest.Must(m.device.Alloc(1 << 16))(t)
+	memory := test.Must(m.device.Alloc(1 << 16))(t)
 	defer memory.Close()
-	table := kerneltest.Must(m.Table(tree))(t)
+	table := test.Must(m.Table(tree))(t)
 	defer table.Close()
 	table.tree.Hi, table.tree.Size = min(tree.Hi, 1<<14), min(tree.Size, 1<<14) // the fake touches nothing
 	l.Strided, l.Packed = memory.Span(0, 1<<15), memory.Span(1<<15+l.Packed.Offset, 1<<14)
-	k := kerneltest.Must(table.Kernel(l, blocks))(t)
+	k := test.Must(table.Kernel(l, blocks))(t)
 	defer k.Close()
-	kerneltest.Check(t, stream.Launch(k))
+	test.Check(t, stream.Launch(k))
 }
 
 // What reaches a GPU: the nodes' shared memory, blocks by the primitives and up to the limit, ids as wide as needed,

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels/internal/kerneltest"
 	"github.com/halox/halox/kernels/pack"
@@ -84,10 +85,10 @@ var handmade = map[string]func() (pack.Tree, []spot){"vector": vectorTree, "mixe
 // A walk ends where loops say.
 func TestTreeWalk(t *testing.T) {
 	s := testdevices.Host(t, 1)
-	copier := kerneltest.Must(pack.NewTreePacker(s.Compiler, s.Devices[0]))(t)
+	copier := test.Must(pack.NewTreePacker(s.Compiler, s.Devices[0]))(t)
 	for name, build := range handmade {
 		tree, want := build()
-		table := kerneltest.Must(copier.Table(tree))(t)
+		table := test.Must(copier.Table(tree))(t)
 		var got []spot
 		for n := range tree.Primitives {
 			displacement, offset, size := table.Primitive(n)
@@ -130,15 +131,15 @@ func memoryOf(t *testing.T, s *testdevices.Set, which string) func(bytes int64) 
 	case len(s.Devices) < 2:
 		t.Skip("SKIPPED: there is no peer")
 	}
-	if ok := kerneltest.Must(s.Devices[0].CanAccess(s.Devices[1]))(t); !ok {
+	if ok := test.Must(s.Devices[0].CanAccess(s.Devices[1]))(t); !ok {
 		t.Skip("SKIPPED: the peer cannot be reached")
 	}
-	kerneltest.Check(t, s.Devices[0].EnablePeer(s.Devices[1]))
+	test.Check(t, s.Devices[0].EnablePeer(s.Devices[1]))
 	return s.Devices[1].Alloc
 }
 
 func treePack(b *kerneltest.Bench, tree pack.Tree, spots []spot, alloc func(int64) (*streams.Memory, error), l pack.Passage, blocks int, wideIds bool) {
-	table := kerneltest.Must(kerneltest.Must(pack.NewTreePacker(b.Compiler, b.Device))(b.T).Table(tree))(b.T)
+	table := test.Must(test.Must(pack.NewTreePacker(b.Compiler, b.Device))(b.T).Table(tree))(b.T)
 	defer table.Close()
 	if wideIds {
 		table.UseWideIds()
@@ -149,7 +150,7 @@ func treePack(b *kerneltest.Bench, tree pack.Tree, spots []spot, alloc func(int6
 		values[i], before[i] = byte(i*31>>2), byte(i*17)
 	}
 	fill := func(m *streams.Memory, err error) func(v []byte) streams.Span {
-		kerneltest.Must(m, err)(b.T)
+		test.Must(m, err)(b.T)
 		b.T.Cleanup(func() { m.Close() })
 		return func(v []byte) streams.Span {
 			kerneltest.Put(b, m.Span(0, int64(len(v))), v)
@@ -158,7 +159,7 @@ func treePack(b *kerneltest.Bench, tree pack.Tree, spots []spot, alloc func(int6
 	}
 	user, packed := fill(b.Device.Alloc(size))(values), fill(alloc(size))(before)
 	l.Strided, l.Packed = user, packed.Memory.Span(l.Origin, tree.Size)
-	b.Do(b.Stream.Launch(kerneltest.Must(table.Kernel(l, blocks))(b.T)))
+	b.Do(b.Stream.Launch(test.Must(table.Kernel(l, blocks))(b.T)))
 	want, back := bytes.Clone(before), bytes.Clone(before)
 	for _, s := range spots {
 		from := values[l.Origin+s.displacement:][:s.size]
@@ -168,7 +169,7 @@ func treePack(b *kerneltest.Bench, tree pack.Tree, spots []spot, alloc func(int6
 	holds(b, packed, want, "packed")
 	l.Unpack = true
 	l.Packed, l.Strided = fill(b.Device.AllocPinned(size))(want[l.Origin:]), fill(alloc(size))(before)
-	b.Do(b.Stream.Launch(kerneltest.Must(table.Kernel(l, blocks))(b.T)))
+	b.Do(b.Stream.Launch(test.Must(table.Kernel(l, blocks))(b.T)))
 	holds(b, l.Strided, back, "unpacked")
 }
 
@@ -176,9 +177,9 @@ func treePack(b *kerneltest.Bench, tree pack.Tree, spots []spot, alloc func(int6
 func TestTreeOfNothing(t *testing.T) {
 	testdevices.EachKernel(t, 1, func(t *testing.T, s *testdevices.Set) {
 		b := kerneltest.NewBench(t, s)
-		table := kerneltest.Must(kerneltest.Must(pack.NewTreePacker(b.Compiler, b.Device))(t).Table(pack.Tree{}))(t)
+		table := test.Must(test.Must(pack.NewTreePacker(b.Compiler, b.Device))(t).Table(pack.Tree{}))(t)
 		for _, unpack := range []bool{false, true} {
-			b.Do(b.Stream.Launch(kerneltest.Must(table.Kernel(pack.Passage{Unpack: unpack}, 0))(t)))
+			b.Do(b.Stream.Launch(test.Must(table.Kernel(pack.Passage{Unpack: unpack}, 0))(t)))
 		}
 		b.Do(table.Close(), table.Close())
 	})
@@ -186,7 +187,7 @@ func TestTreeOfNothing(t *testing.T) {
 
 func TestTreesRefused(t *testing.T) {
 	s := testdevices.Host(t, 1)
-	copier := kerneltest.Must(pack.NewTreePacker(s.Compiler, s.Devices[0]))(t)
+	copier := test.Must(pack.NewTreePacker(s.Compiler, s.Devices[0]))(t)
 	for name, spoil := range map[string]func(t *pack.Tree){
 		"too many nodes":          func(t *pack.Tree) { t.Nodes = make([]pack.TreeNode, pack.MaxTreeNodes+1) },
 		"a kind":                  func(t *pack.Tree) { t.Nodes[2].Kind = 6 },
@@ -211,10 +212,10 @@ func TestTreesRefused(t *testing.T) {
 func TestTreeLaunchesRefused(t *testing.T) {
 	s := testdevices.Host(t, 1)
 	tree, _ := mixedTree()
-	table := kerneltest.Must(kerneltest.Must(pack.NewTreePacker(s.Compiler, s.Devices[0]))(t).Table(tree))(t)
-	memory := kerneltest.Must(s.Devices[0].Alloc(1024))(t)
+	table := test.Must(test.Must(pack.NewTreePacker(s.Compiler, s.Devices[0]))(t).Table(tree))(t)
+	memory := test.Must(s.Devices[0].Alloc(1024))(t)
 	good := pack.Passage{Strided: memory.Span(0, 808), Origin: -32, Packed: memory.Span(700, 236)}
-	kerneltest.Must(table.Kernel(good, 0))(t)
+	test.Must(table.Kernel(good, 0))(t)
 	if _, err := table.Kernel(good, -1); err == nil {
 		t.Error("-1 thread blocks were accepted")
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/halox/halox/domain"
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/kernels/internal/kerneltest"
@@ -16,16 +17,16 @@ import (
 // Norms are those of the points, to the bit; fast sums up to rounding.
 func TestNorms(t *testing.T) {
 	eachMode(t, func(t *testing.T, b *kerneltest.Bench, mode sums.Mode) {
-		reducer := kerneltest.Must(reduce.NewNormReducer(b.Compiler, b.Device, kernels.Float64, mode))(t)
+		reducer := test.Must(reduce.NewNormReducer(b.Compiler, b.Device, kernels.Float64, mode))(t)
 		for i, size := range append(kerneltest.Shapes(), domain.Vec{70000, 1, 1}) {
 			box := domain.Box{Hi: size}
-			l := kerneltest.Must(domain.NewLayout(box, domain.UniformRadius(3, 1), 8))(t)
+			l := test.Must(domain.NewLayout(box, domain.UniformRadius(3, 1), 8))(t)
 			next, last := kerneltest.Noise(l.Length), kerneltest.Noise(l.Length)
 			if i%2 == 1 {
 				spread(next, 150)
 				spread(last, 100)
 			}
-			red := kerneltest.Must(reducer.Norms(b.Array(box, 3, next), b.Array(box, 3, last), box))(t)
+			red := test.Must(reducer.Norms(b.Array(box, 3, next), b.Array(box, 3, last), box))(t)
 			b.Do(red.Queue(b.Stream))
 			var want reduce.Norms
 			kerneltest.EachPoint(box, func(p domain.Vec) {
@@ -40,9 +41,7 @@ func TestNorms(t *testing.T) {
 			if again := red.Result(); again != got {
 				t.Errorf("size %v: first %+v, then %+v", size, got, again)
 			}
-			if err := red.Close(); err != nil {
-				t.Error(err)
-			}
+			test.Report(t, red.Close())
 		}
 	})
 }
@@ -73,13 +72,13 @@ func sameSums(mode sums.Mode, got, want sums.Sum) bool {
 // A NaN or an infinity anywhere shows in the sums.
 func TestNormsShowWhatIsNotFinite(t *testing.T) {
 	eachMode(t, func(t *testing.T, b *kerneltest.Bench, mode sums.Mode) {
-		reducer := kerneltest.Must(reduce.NewNormReducer(b.Compiler, b.Device, kernels.Float64, mode))(t)
+		reducer := test.Must(reduce.NewNormReducer(b.Compiler, b.Device, kernels.Float64, mode))(t)
 		box := domain.Box{Hi: domain.Vec{33, 5, 7}}
-		l := kerneltest.Must(domain.NewLayout(box, domain.UniformRadius(3, 1), 8))(t)
+		l := test.Must(domain.NewLayout(box, domain.UniformRadius(3, 1), 8))(t)
 		for _, bad := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
 			next := kerneltest.Noise(l.Length)
 			next[l.Offset(domain.Vec{32, 4, 3})] = bad
-			red := kerneltest.Must(reducer.Norms(b.Array(box, 3, next), b.Array(box, 3, kerneltest.Noise(l.Length)), box))(t)
+			red := test.Must(reducer.Norms(b.Array(box, 3, next), b.Array(box, 3, kerneltest.Noise(l.Length)), box))(t)
 			b.Do(red.Queue(b.Stream))
 			if sum := red.Result().Sum2.Value(); !math.IsNaN(sum) && !math.IsInf(sum, 0) {
 				t.Errorf("%v went unseen: %v", bad, sum)
@@ -93,7 +92,7 @@ func TestNormRefusals(t *testing.T) {
 	box := domain.Box{Hi: domain.Vec{8, 8, 8}}
 	a := b.Array(box, 3, nil)
 	other := b.Array(domain.Box{Hi: domain.Vec{8, 8, 9}}, 3, nil)
-	reducer := kerneltest.Must(reduce.NewNormReducer(b.Compiler, b.Device, kernels.Float64, sums.Reproducible))(t)
+	reducer := test.Must(reduce.NewNormReducer(b.Compiler, b.Device, kernels.Float64, sums.Reproducible))(t)
 	check := func(what string, err error) {
 		t.Helper()
 		if err == nil {

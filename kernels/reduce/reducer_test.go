@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/halox/halox/domain"
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/kernels/internal/kerneltest"
@@ -37,7 +38,7 @@ func TestTotals(t *testing.T) {
 }
 
 func totalsOf[T float32 | float64 | int32 | int64](t *testing.T, b *kerneltest.Bench, mode sums.Mode, number kernels.Number, scalars, size int) {
-	reducer := kerneltest.Must(reduce.NewReducer(b.Compiler, b.Device, number, mode))(t)
+	reducer := test.Must(reduce.NewReducer(b.Compiler, b.Device, number, mode))(t)
 	whole := number == "int32" || number == "int64"
 	if (whole && mode == sums.Fast || number == "float64" && scalars == 1 || number != "float64" && scalars == 3) && testdevices.OnCPU(b.Device) && !testdevices.Long() {
 		return // the modes are the same to whole numbers; others have one number of values each
@@ -47,7 +48,7 @@ func totalsOf[T float32 | float64 | int32 | int64](t *testing.T, b *kerneltest.B
 			continue
 		}
 		box := domain.Box{Lo: domain.Vec{2, -1, 3}, Hi: domain.Vec{2, -1, 3}.Add(shape)}
-		l := kerneltest.Must(domain.NewLayout(box, domain.UniformRadius(3, 1), scalars*size))(t)
+		l := test.Must(domain.NewLayout(box, domain.UniformRadius(3, 1), scalars*size))(t)
 		values := make([]T, int(l.Length)*scalars)
 		for i, v := range kerneltest.Noise(int64(len(values))) {
 			values[i] = T(1e6 * v)
@@ -57,7 +58,7 @@ func totalsOf[T float32 | float64 | int32 | int64](t *testing.T, b *kerneltest.B
 		}
 		a := kernels.Array{Data: kerneltest.Upload(b, values), Layout: l}
 		for _, op := range []reduce.Op{reduce.Sum, reduce.Squares, reduce.Min, reduce.Max} {
-			totals := kerneltest.Must(reducer.Over(op, a, box))(t)
+			totals := test.Must(reducer.Over(op, a, box))(t)
 			b.Do(totals.Queue(b.Stream))
 			got := resultsOf(totals, op, whole)
 			for v := range scalars {
@@ -127,15 +128,15 @@ func TestTotalsOfLargeNumbers(t *testing.T) {
 	testdevices.EachKernel(t, 1, func(t *testing.T, s *testdevices.Set) {
 		b := kerneltest.NewBench(t, s)
 		box := domain.Box{Hi: domain.Vec{2, 2, 1}}
-		l := kerneltest.Must(domain.NewLayout(box, domain.Radius{}, 8))(t)
+		l := test.Must(domain.NewLayout(box, domain.Radius{}, 8))(t)
 		values := make([]int64, l.Length)
 		for i, v := range []int64{math.MaxInt64, 3, -5, math.MinInt64 + 7} {
 			values[l.Offset(domain.Vec{i % 2, i / 2, 0})] = v
 		}
-		reducer := kerneltest.Must(reduce.NewReducer(b.Compiler, b.Device, "int64", sums.Reproducible))(t)
+		reducer := test.Must(reduce.NewReducer(b.Compiler, b.Device, "int64", sums.Reproducible))(t)
 		a := kernels.Array{Data: kerneltest.Upload(b, values), Layout: l}
 		for op, want := range map[reduce.Op]int64{reduce.Sum: 4, reduce.Min: math.MinInt64 + 7, reduce.Max: math.MaxInt64} {
-			totals := kerneltest.Must(reducer.Over(op, a, box))(t)
+			totals := test.Must(reducer.Over(op, a, box))(t)
 			b.Do(totals.Queue(b.Stream))
 			if got := totals.Ints()[0]; got != want {
 				t.Errorf("%s is %d, not %d", op, got, want)
@@ -150,8 +151,8 @@ func TestTotalRefusals(t *testing.T) {
 		t.Error("half precision was accepted")
 	}
 	a := b.Array(domain.Box{Hi: domain.Vec{8, 8, 8}}, 3, nil)
-	reducer := kerneltest.Must(reduce.NewReducer(b.Compiler, b.Device, "float64", sums.Reproducible))(t)
-	complexes := kerneltest.Must(reduce.NewReducer(b.Compiler, b.Device, "complex128", sums.Reproducible))(t)
+	reducer := test.Must(reduce.NewReducer(b.Compiler, b.Device, "float64", sums.Reproducible))(t)
+	complexes := test.Must(reduce.NewReducer(b.Compiler, b.Device, "complex128", sums.Reproducible))(t)
 	for what, err := range map[string]error{
 		"a box beyond the ghosts":   second(reducer.Over(reduce.Sum, a, a.Layout.Owned.Shift(domain.Vec{2, 0, 0}))),
 		"an empty box":              second(reducer.Over(reduce.Sum, a, domain.Box{})),
@@ -170,9 +171,9 @@ func second[T any](_ T, err error) error { return err }
 func TestSumsOfExtremes(t *testing.T) {
 	testdevices.EachKernel(t, 1, func(t *testing.T, s *testdevices.Set) {
 		b := kerneltest.NewBench(t, s)
-		reducer := kerneltest.Must(reduce.NewReducer(b.Compiler, b.Device, "float64", sums.Reproducible))(t)
+		reducer := test.Must(reduce.NewReducer(b.Compiler, b.Device, "float64", sums.Reproducible))(t)
 		box := domain.Box{Hi: domain.Vec{40, 9, 5}}
-		l := kerneltest.Must(domain.NewLayout(box, domain.UniformRadius(3, 1), 8))(t)
+		l := test.Must(domain.NewLayout(box, domain.UniformRadius(3, 1), 8))(t)
 		largest, inf := math.MaxFloat64, math.Inf(1)
 		for name, some := range map[string][]float64{
 			"zeros": {0}, "of one sign": {1, 3e-5, 1e-20}, "denormal": {5e-324, -1e-310, 3e-308, 2e-320}, "of all sizes": {1e300, -1e-300, 1, 1e-20, -1e20, 1e154},
@@ -186,7 +187,7 @@ func TestSumsOfExtremes(t *testing.T) {
 				i++
 			})
 			for _, op := range []reduce.Op{reduce.Sum, reduce.Squares} {
-				totals := kerneltest.Must(reducer.Over(op, b.Array(box, 3, values), box))(t)
+				totals := test.Must(reducer.Over(op, b.Array(box, 3, values), box))(t)
 				b.Do(totals.Queue(b.Stream))
 				want, _ := total(op, values, l, box, 0, 1)
 				if got := totals.Sums()[0].Value(); got != want && !(math.IsNaN(got) && math.IsNaN(want)) {

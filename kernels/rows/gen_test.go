@@ -6,6 +6,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"github.com/halox/halox/internal/test"
 )
 
 // The assembly of this package and of package sums is what their generators write. The arguments must be those of the
@@ -27,14 +29,8 @@ func TestGeneratedFilesAreCurrent(t *testing.T) {
 			t.Fatalf("generating: %v\n%s", err, out)
 		}
 		for _, name := range files {
-			want, err := os.ReadFile(filepath.Join(folder, name))
-			if err != nil {
-				t.Fatal(err)
-			}
-			got, err := os.ReadFile(filepath.Join(home, name))
-			if err != nil {
-				t.Fatal(err)
-			}
+			want := test.Must(os.ReadFile(filepath.Join(folder, name)))(t)
+			got := test.Must(os.ReadFile(filepath.Join(home, name)))(t)
 			if !bytes.Equal(got, want) {
 				t.Errorf("%s is not what %s/gen writes: run go generate", name, pkg)
 			}

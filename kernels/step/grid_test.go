@@ -10,6 +10,7 @@ import (
 	"unsafe"
 
 	"github.com/halox/halox/domain"
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/kernels/internal/kerneltest"
@@ -71,7 +72,7 @@ func newTileGrid[T rows.Float](t *testing.T, set *testdevices.Set, c gridCase, s
 	for a := range dims {
 		periodic[a] = c.sides[2*a] == 'p'
 	}
-	g.cut = kerneltest.Must(domain.Decompose(kerneltest.Must(domain.NewGrid(size, periodic))(t), c.parts))(t)
+	g.cut = test.Must(domain.Decompose(test.Must(domain.NewGrid(size, periodic))(t), c.parts))(t)
 	random := rand.New(rand.NewPCG(uint64(seed), 11))
 	for range c.size.Product() {
 		g.first = append(g.first, T(random.Float64()))
@@ -80,9 +81,9 @@ func newTileGrid[T rows.Float](t *testing.T, set *testdevices.Set, c gridCase, s
 	for rank, s := range g.cut.Subdomains {
 		d := set.Devices[rank]
 		one := step.TileRank{Device: d}
-		l := kerneltest.Must(domain.NewLayout(s.Box, width, int(unsafe.Sizeof(T(0)))))(t)
+		l := test.Must(domain.NewLayout(s.Box, width, int(unsafe.Sizeof(T(0)))))(t)
 		for f := range one.Fields {
-			m := kerneltest.Must(d.Alloc(l.Bytes()))(t)
+			m := test.Must(d.Alloc(l.Bytes()))(t)
 			t.Cleanup(func() { m.Close() })
 			one.Fields[f] = kernels.Array{Data: m.All(), Layout: l}
 		}
@@ -248,7 +249,7 @@ func (g *tileGrid[T]) run(first int64, launches []int64, base int64) {
 			if n == 0 {
 				s.Number(base)
 			}
-			kerneltest.Check(g.t, s.Queue(g.all[i].Stream, first+made+1, count, measured))
+			test.Check(g.t, s.Queue(g.all[i].Stream, first+made+1, count, measured))
 		}
 		made += count
 		if n%2 > 0 && n < len(launches)-1 {

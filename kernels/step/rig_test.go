@@ -7,6 +7,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/kernels/internal/kerneltest"
@@ -34,7 +35,7 @@ func (r *rig) add(set *testdevices.Set, device, devices int, rank step.TileRank)
 	r.all = append(r.all, kerneltest.NewBench(r.t, &testdevices.Set{Devices: set.Devices[device:], Compiler: set.Compiler}))
 	for _, peer := range set.Devices[:devices] {
 		if rank.Device != peer {
-			kerneltest.Check(r.t, rank.Device.EnablePeer(peer))
+			test.Check(r.t, rank.Device.EnablePeer(peer))
 		}
 	}
 }
@@ -46,11 +47,9 @@ func (r *rig) group(limit time.Duration) *step.TileGroup {
 	if r.exchange > 1 && errors.Is(err, step.ErrNoTiles) && testdevices.OnCPU(r.all[0].Device) {
 		r.t.Skip("SKIPPED: shared memory on the CPU has no room for it: ", err)
 	}
-	kerneltest.Check(r.t, err)
+	test.Check(r.t, err)
 	r.t.Cleanup(func() {
-		if err := group.Close(); err != nil {
-			r.t.Error(err)
-		}
+		test.Report(r.t, group.Close())
 	})
 	return group
 }
@@ -61,11 +60,11 @@ func (r *rig) steps(group *step.TileGroup) (steps []*step.TileSteps, norms [][2]
 	for i, rank := range r.ranks {
 		var both [2]streams.Span
 		for f := range both {
-			m := kerneltest.Must(rank.Device.Alloc(group.Tiles(i) * int64(unsafe.Sizeof(reduce.Norms{}))))(r.t)
+			m := test.Must(rank.Device.Alloc(group.Tiles(i) * int64(unsafe.Sizeof(reduce.Norms{}))))(r.t)
 			r.t.Cleanup(func() { m.Close() })
 			both[f] = m.All()
 		}
-		norms, steps = append(norms, both), append(steps, kerneltest.Must(group.Steps(i, both))(r.t))
+		norms, steps = append(norms, both), append(steps, test.Must(group.Steps(i, both))(r.t))
 	}
 	return steps, norms
 }
@@ -74,7 +73,7 @@ func (r *rig) steps(group *step.TileGroup) (steps []*step.TileSteps, norms [][2]
 func (r *rig) checkedSteps() (steps []*step.TileSteps, norms [][2]streams.Span) {
 	r.t.Helper()
 	group := r.group(kerneltest.Limit)
-	if ok := kerneltest.Must(group.PrepareChecks())(r.t); !ok {
+	if ok := test.Must(group.PrepareChecks())(r.t); !ok {
 		r.t.Fatal("tiles have no room for checks")
 	}
 	return r.steps(group)
@@ -101,7 +100,7 @@ func (r *rig) check(runs []checkedRun, want []reduce.Norms, after func(what stri
 	for _, run := range runs {
 		what := fmt.Sprintf("%+v after %d steps", run, made)
 		for i, s := range steps {
-			kerneltest.Check(r.t, s.QueueChecked(r.all[i].Stream, made+1, run.steps, run.checks))
+			test.Check(r.t, s.QueueChecked(r.all[i].Stream, made+1, run.steps, run.checks))
 			if s.Queue(r.all[i].Stream, made+1+run.steps, 1, false) == nil {
 				r.t.Fatal("steps were queued behind checks that were not looked at")
 			}

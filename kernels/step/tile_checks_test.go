@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/halox/halox/domain"
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels/internal/kerneltest"
 	"github.com/halox/halox/kernels/step"
@@ -83,7 +84,7 @@ func TestTilesCheckForNaN(t *testing.T) {
 				r.fill(0)
 				steps, _ := r.checkedSteps()
 				for n, finite := range []bool{false, true} {
-					kerneltest.Check(t, steps[0].QueueChecked(r.all[0].Stream, int64(1+4*n), 4, step.Checks{Every: 1, Tolerance: 1e-30, L2: l2, Finite: finite}))
+					test.Check(t, steps[0].QueueChecked(r.all[0].Stream, int64(1+4*n), 4, step.Checks{Every: 1, Tolerance: 1e-30, L2: l2, Finite: finite}))
 					r.all[0].Do(r.all[0].Stream.Sync(kerneltest.Limit), steps[0].Err())
 					want := int64(0)
 					if finite && bad != 1e200 {
@@ -112,7 +113,7 @@ func lateRing(t *testing.T, at int, late time.Duration) (*tileGrid[float64], *st
 	}
 	r := newTileRow(t, set, 8, domain.Vec{4, 2048, 1})
 	group := r.group(kerneltest.Limit)
-	if ok := kerneltest.Must(group.PrepareChecks())(t); !ok || group.Tiles(0) != 8 {
+	if ok := test.Must(group.PrepareChecks())(t); !ok || group.Tiles(0) != 8 {
 		t.Fatalf("checks: %t; %d tiles", ok, group.Tiles(0))
 	}
 	return r, group
@@ -124,36 +125,34 @@ func TestTilesReadVotesLate(t *testing.T) {
 	r, group := lateRing(t, 10, time.Second)
 	steps, _ := r.steps(group)
 	for i, s := range steps {
-		kerneltest.Check(t, s.QueueChecked(r.all[i].Stream, 1, mostChecked, step.Checks{Every: 1, Tolerance: -1}))
+		test.Check(t, s.QueueChecked(r.all[i].Stream, 1, mostChecked, step.Checks{Every: 1, Tolerance: -1}))
 	}
 	for i, s := range steps {
-		if err := errors.Join(r.all[i].Stream.Sync(kerneltest.Limit), s.Err()); err != nil {
-			t.Error(err)
-		}
+		test.Report(t, errors.Join(r.all[i].Stream.Sync(kerneltest.Limit), s.Err()))
 	}
 }
 
 // A device that waits too long for the votes of other GPUs does not report that its own blocks wait for each other.
 func TestTilesThatWaitTooLongForVotes(t *testing.T) {
 	testdevices.InTurn(t, 7, 8)
-	set := kerneltest.Must(testdevices.CPU(t, 8).ByProcessorTime())(t)
+	set := test.Must(testdevices.CPU(t, 8).ByProcessorTime())(t)
 	r := newTileRow(t, set, 8, domain.Vec{4, 2048, 1})
 	group := r.group(time.Second)
-	if ok := kerneltest.Must(group.PrepareChecks())(t); !ok {
+	if ok := test.Must(group.PrepareChecks())(t); !ok {
 		t.Fatal("no checks")
 	}
 	steps, _ := r.steps(group)
 	const absent = 4
 	for i, s := range steps {
 		if i != absent {
-			kerneltest.Check(t, s.QueueChecked(r.all[i].Stream, 1, 48, step.Checks{Every: 1, Tolerance: -1}))
+			test.Check(t, s.QueueChecked(r.all[i].Stream, 1, 48, step.Checks{Every: 1, Tolerance: -1}))
 		}
 	}
 	for i, s := range steps {
 		if i == absent {
 			continue
 		}
-		kerneltest.Check(t, r.all[i].Stream.Sync(kerneltest.Limit))
+		test.Check(t, r.all[i].Stream.Sync(kerneltest.Limit))
 		if err := s.Err(); err == nil || strings.Contains(err.Error(), "each other") || !strings.Contains(err.Error(), "timed out waiting for") {
 			t.Errorf("device %d: %v", i, err)
 		}

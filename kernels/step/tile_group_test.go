@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/halox/halox/domain"
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/kernels/internal/kerneltest"
@@ -23,7 +24,7 @@ func TestTilesThatWaitTooLong(t *testing.T) {
 		if len(set.Devices) < 2 {
 			t.Skip("SKIPPED: needs two devices")
 		}
-		set = kerneltest.Must(set.ByProcessorTime())(t)
+		set = test.Must(set.ByProcessorTime())(t)
 		for name, pair := range map[string]func(t *testing.T) *rig{
 			"exchange=1": func(t *testing.T) *rig { return &newTileRow(t, set, 2, domain.Vec{64, 64, 1}).rig },
 			"exchange=2": func(t *testing.T) *rig {
@@ -36,10 +37,10 @@ func TestTilesThatWaitTooLong(t *testing.T) {
 					steps, _ := r.steps(r.group(200 * time.Millisecond))
 					next := int64(1)
 					for _, n := range launches { // the first step needs no other, if it is alone
-						kerneltest.Check(t, steps[0].Queue(r.all[0].Stream, next, n, false))
+						test.Check(t, steps[0].Queue(r.all[0].Stream, next, n, false))
 						next += n
 					}
-					kerneltest.Check(t, r.all[0].Stream.Sync(kerneltest.Limit))
+					test.Check(t, r.all[0].Stream.Sync(kerneltest.Limit))
 					want := fmt.Sprintf("device %v timed out waiting for its neighbour on device %v", set.Devices[0], set.Devices[1])
 					if err := steps[0].Err(); err == nil || !strings.Contains(err.Error(), want) {
 						t.Error(err)
@@ -75,7 +76,7 @@ func TestTileRefusals(t *testing.T) {
 			*r = *newTileRow(t, testdevices.Host(t, 2), 2, domain.Vec{16, 16, 1})
 		}},
 		"a stencil that is no star": {change: func(r *tileGrid[float64]) {
-			r.stencil = kerneltest.Must(stencil.HeatOf(stencil.Kinds(2)[1], []float64{1, 1}, 1, 0.1))(t)
+			r.stencil = test.Must(stencil.HeatOf(stencil.Kinds(2)[1], []float64{1, 1}, 1, 0.1))(t)
 		}},
 		"no device":     {other: true, change: func(r *tileGrid[float64]) { r.ranks[1].Device = nil }},
 		"whole numbers": {change: func(r *tileGrid[float64]) { r.real = "int32" }},
@@ -84,7 +85,7 @@ func TestTileRefusals(t *testing.T) {
 		}},
 		"rows that are not aligned": {change: func(r *tileGrid[float64]) {
 			for f, a := range r.ranks[0].Fields {
-				l := kerneltest.Must(domain.NewStridedLayout(a.Layout.Owned, a.Layout.Width, 8, 40, 19, 19*19))(t)
+				l := test.Must(domain.NewStridedLayout(a.Layout.Owned, a.Layout.Width, 8, 40, 19, 19*19))(t)
 				r.ranks[0].Fields[f].Layout = l
 			}
 		}},
@@ -125,5 +126,5 @@ func TestTileRefusals(t *testing.T) {
 			t.Errorf("%d steps from %d on were queued", span[1], span[0])
 		}
 	}
-	kerneltest.Check(t, errors.Join(group.Close(), group.Close()))
+	test.Check(t, errors.Join(group.Close(), group.Close()))
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/halox/halox/domain"
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/kernels/internal/kerneltest"
@@ -53,7 +54,7 @@ func TestWideTiles(t *testing.T) {
 			cases, most = len(testdevices.Again(3, testdevices.Some(3, testdevices.Numbers(18)))), 15
 		}
 		r := rand.New(rand.NewPCG(6, uint64(testdevices.Seed())))
-		paused := kerneltest.Must(set.Disturbed(func(*streams.Device) []string { return []string{"PAUSES"} }))(t)
+		paused := test.Must(set.Disturbed(func(*streams.Device) []string { return []string{"PAUSES"} }))(t)
 		for n := range cases {
 			c, of := randomWide(r, len(set.Devices), most), set
 			if n%3 == 0 {
@@ -118,7 +119,7 @@ func TestWideTileRefusals(t *testing.T) {
 			*g = *newTileGrid[float64](t, testdevices.Host(t, 2), g.gridCase, 0)
 		}, says: "only GPUs have tiles"},
 		"no star": {change: func(g *tileGrid[float64]) {
-			g.stencil = kerneltest.Must(stencil.HeatOf(stencil.Kinds(2)[1], []float64{1, 1}, 1, 0.1))(t)
+			g.stencil = test.Must(stencil.HeatOf(stencil.Kinds(2)[1], []float64{1, 1}, 1, 0.1))(t)
 		}, says: "must be a star"},
 		"whole numbers":    {change: func(g *tileGrid[float64]) { g.real = "int32" }, says: "must be a star"},
 		"no step":          {change: func(g *tileGrid[float64]) { g.rig.exchange = 0 }, says: "0 steps between two exchanges", other: true},

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 )
 
@@ -40,7 +41,7 @@ func TestSourcesGiveTheBitsOfTheirTwins(t *testing.T) {
 func ofEachForm(t *testing.T, all []sample) (some []sample) {
 	of := map[string][]sample{}
 	for _, s := range all {
-		n := must(newPlan(s.point, s.accesses))(t)
+		n := test.Must(newPlan(s.point, s.accesses))(t)
 		key := fmt.Sprint(n.form().kernels(), n.totals() > 0)
 		of[key] = append(of[key], s)
 	}
@@ -77,7 +78,7 @@ func TestCheckFindsOffsetsThatAreNoConstants(t *testing.T) {
 	return sum;
 }
 ` + strings.Replace(s.point.CUDA, c.old, c.new, 1)
-			n := must(newPlan(s.point, s.accesses))(t)
+			n := test.Must(newPlan(s.point, s.accesses))(t)
 			err := n.checkConstants(n.form())
 			if errors.Is(err, ErrNoCompiler) {
 				t.Skip("SKIPPED: ", err)
@@ -100,7 +101,7 @@ func TestACheckThatFailsSaysWhyOnce(t *testing.T) {
 	s := waveSample()
 	s.point.CUDA = strings.Replace(s.point.CUDA, "p.at(u, 1, 0, 0)", "p.at(u, 2, 0, 0)", 1)
 	set := testdevices.Host(t, 1)
-	n := must(newPlan(s.point, s.accesses))(t)
+	n := test.Must(newPlan(s.point, s.accesses))(t)
 	k := &checker{device: set.Devices[0], host: set.Devices[0], plan: n, form: n.form(), random: rand.New(rand.NewPCG(1, 2)), onCPU: map[string]*onCPU{}}
 	err := k.layout(k.layouts()[0])
 	if errors.Is(err, ErrNoCompiler) {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/halox/halox/internal/nvrtc"
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/kernels/internal/kerneltest"
@@ -19,7 +20,7 @@ import (
 func findNVRTC(t *testing.T) *nvrtc.Compiler {
 	t.Helper()
 	testdevices.Once(t)
-	return must(nvrtc.Open(testdevices.NVRTC(t)))(t)
+	return test.Must(nvrtc.Open(testdevices.NVRTC(t)))(t)
 }
 
 // linearSamples are the linear stencils of all kinds, those of one step along each axis also with
@@ -31,10 +32,7 @@ func linearSamples(t *testing.T) (all []sample) {
 			kinds = kinds[:1]
 		}
 		for _, kind := range kinds {
-			s, err := stencil.HeatOf(kind, spacing, 1, 1e-3)
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := test.Must(stencil.HeatOf(kind, spacing, 1, 1e-3))(t)
 			for _, real := range []kernels.Real{kernels.Float32, kernels.Float64} {
 				p, accesses, err := Linear(s, real)
 				if err != nil {
@@ -70,7 +68,7 @@ func TestPointFunctionsCompileWithoutSpills(t *testing.T) {
 	testdevices.InTurn(t, 2, 4)
 	c := findNVRTC(t)
 	check := func(s sample, archs ...string) {
-		n := must(newPlan(s.point, s.accesses))(t)
+		n := test.Must(newPlan(s.point, s.accesses))(t)
 		for _, arch := range archs {
 			kerneltest.WithoutSpills(t, c, s.name(), n.programOf("point.cu", n.source(n.usualClasses(), n.form())), arch)
 		}
@@ -98,7 +96,7 @@ func TestFusedStagesCompileWithoutSpills(t *testing.T) {
 // fusedProgram is the program of a fused stage of a sample.
 func fusedProgram(t *testing.T, s sample) kernels.Program {
 	t.Helper()
-	n := must(newPlan(s.point, s.accesses))(t)
+	n := test.Must(newPlan(s.point, s.accesses))(t)
 	f, classes := n.form(), n.usualClasses()
 	shape := f.shapes[0]
 	k := stagePlan{
@@ -125,14 +123,14 @@ func readSource(t *testing.T, file string) []byte {
 	if errors.Is(err, fs.ErrNotExist) {
 		t.Skip("SKIPPED: the CUDA sources are not here: ", err)
 	}
-	return must(text, err)(t)
+	return test.Must(text, err)(t)
 }
 
 // accesses.cuh, with which editors read the sources, is the one that Go writes for the wave.
 func TestAccessesOfEditors(t *testing.T) {
 	const file = "../cu/accesses.cuh"
 	s := waveSample()
-	n := must(newPlan(s.point, s.accesses))(t)
+	n := test.Must(newPlan(s.point, s.accesses))(t)
 	want := n.source(n.usualClasses(), n.form(), stageOptions(n.form(), n.form().shapes[0], 1, 3, storing{room: 6}))
 	if got := readSource(t, file); string(got) != want {
 		t.Errorf("%s is not what source.go writes:\n%s", file, want)

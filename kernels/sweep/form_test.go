@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/stencil"
 )
@@ -18,7 +19,7 @@ func TestShapesFitTheirBounds(t *testing.T) {
 		flat.accesses[0].Footprints[i] = stencil.Point()
 	}
 	for _, s := range append(append(compiledSamples(t), linearSamples(t)...), flat) {
-		f := must(newPlan(s.point, s.accesses))(t).form()
+		f := test.Must(newPlan(s.point, s.accesses))(t).form()
 		check := func(shape Shape, most int, names []string) {
 			threads := shape.Block[0] * shape.Block[1]
 			if threads == 0 || threads%32 > 0 || threads > most {
@@ -65,9 +66,7 @@ func TestLayered(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := stencil.Stencil{Dims: 3, Centre: 1, Groups: []stencil.Group{{Weight: 1, Parts: c.parts}}}
-			if err := s.Check(); err != nil {
-				t.Fatal(err)
-			}
+			test.Check(t, s.Check())
 			if got := layered(s); got != c.want {
 				t.Error(got)
 			}

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/stencil"
@@ -13,10 +14,7 @@ import (
 // What is nil is an error that says so.
 func TestWhatIsNilIsRefused(t *testing.T) {
 	set := testdevices.Host(t, 1)
-	s, err := stencil.HeatOf(stencil.Kind{Points: 7, Shape: stencil.StarShape}, []float64{0.1, 0.1, 0.1}, 1, 1e-3)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := test.Must(stencil.HeatOf(stencil.Kind{Points: 7, Shape: stencil.StarShape}, []float64{0.1, 0.1, 0.1}, 1, 1e-3))(t)
 	point, accesses, err := Linear(s, kernels.Float64)
 	if err != nil {
 		t.Fatal(err)

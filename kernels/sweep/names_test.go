@@ -5,16 +5,14 @@ import (
 	"regexp"
 	"testing"
 
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/stencil"
 )
 
 // No access can have the name of a macro of the sources around it, which would fail on GPUs alone.
 func TestMacrosAreNoNames(t *testing.T) {
-	files, err := filepath.Glob("../cu/*.cu*")
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := test.Must(filepath.Glob("../cu/*.cu*"))(t)
 	macro := regexp.MustCompile(`#define (\w+)`)
 	for _, file := range append(files, "source.go", "linear.go", "resident_plan.go", "stage.go", "fused.go", "resident.go", "form.go") {
 		for _, m := range macro.FindAllStringSubmatch(string(readSource(t, file)), -1) {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/halox/halox/domain"
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/stencil"
@@ -165,24 +166,15 @@ func newBed(t *testing.T, s sample, owned domain.Box) *bed {
 	t.Helper()
 	set := testdevices.Host(t, 1)
 	b := &bed{t: t, set: set, sample: s, owned: owned}
-	stream, err := set.Devices[0].NewStream(streams.Normal)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stream := test.Must(set.Devices[0].NewStream(streams.Normal))(t)
 	b.stream = stream
 	for i, a := range s.accesses {
 		var all []kernels.Array
 		for q := range a.components() {
 			width := a.footprint(q).Radius()
 			width.Plus[0] += i % 2
-			l, err := domain.NewLayout(owned, width, a.Element.size())
-			if err != nil {
-				t.Fatal(err)
-			}
-			m, err := set.Devices[0].Alloc(l.Bytes())
-			if err != nil {
-				t.Fatal(err)
-			}
+			l := test.Must(domain.NewLayout(owned, width, a.Element.size()))(t)
+			m := test.Must(set.Devices[0].Alloc(l.Bytes()))(t)
 			all = append(all, kernels.Array{Data: m.All(), Layout: l})
 		}
 		b.arrays = append(b.arrays, all)
@@ -224,19 +216,11 @@ func TestSweepsGiveWhatPlainLoopsGive(t *testing.T) {
 				}[a.Element](array, i, q)
 			}
 		}
-		sweeper, err := New(b.set.Compiler, b.set.Devices[0], s.point, s.accesses)
-		if err != nil {
-			t.Fatal(err)
-		}
+		sweeper := test.Must(New(b.set.Compiler, b.set.Devices[0], s.point, s.accesses))(t)
 		inner := owned
 		inner.Lo[0]++
-		launch, err := sweeper.Sweep("sums", b.arrays, inner)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := errors.Join(b.stream.Launch(launch.Kernel), b.stream.Sync(checkLimit)); err != nil {
-			t.Fatal(err)
-		}
+		launch := test.Must(sweeper.Sweep("sums", b.arrays, inner))(t)
+		test.Check(t, errors.Join(b.stream.Launch(launch.Kernel), b.stream.Sync(checkLimit)))
 		b.compare(s, inner)
 	}
 }

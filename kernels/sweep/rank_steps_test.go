@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/halox/halox/domain"
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels/internal/kerneltest"
 )
@@ -57,7 +58,7 @@ func TestRankStepsCompileWithoutSpills(t *testing.T) {
 	c := findNVRTC(t)
 	for i, s := range append(compiledSamples(t), linearSamples(t)...) {
 		for _, arch := range generationsOf(3, i) {
-			n := must(newPlan(s.point, s.accesses))(t)
+			n := test.Must(newPlan(s.point, s.accesses))(t)
 			steps := &RankSteps{phases: make([][]StageRank, 2), classes: n.usualClasses()}
 			for phase := range steps.phases {
 				steps.phases[phase] = []StageRank{{Sweeper: &Sweeper{plan: n, form: n.form()}}}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/halox/halox/domain"
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/kernels/internal/kerneltest"
@@ -17,7 +18,7 @@ func residentPlanOf(t *testing.T, phases int, measured bool, stages ...sample) *
 	p := residentPlan{measured: measured}
 	var plans []*plan
 	for _, s := range stages {
-		n := must(newPlan(s.point, s.accesses))(t)
+		n := test.Must(newPlan(s.point, s.accesses))(t)
 		c, f := n.usualClasses(), n.form()
 		one := residentStagePlan{plan: n, form: f, classes: c, strides: make([]strides, c.count()), arrays: make([][]kernels.Array, phases), single: f.scarce(), to: storing{inner: n.point.linear == nil}}
 		one.layers = int64(f.atOnce(one.single))
@@ -83,14 +84,14 @@ func TestStagesOfEditors(t *testing.T) {
 // A warp of resident steps measures the points of its tiles: as many as there are, shared among all.
 func TestWarpsMeasureTheirTiles(t *testing.T) {
 	for _, s := range linearSamples(t) {
-		n := must(newPlan(s.point, s.accesses))(t)
+		n := test.Must(newPlan(s.point, s.accesses))(t)
 		if n.point.Dims != 3 {
 			continue
 		}
 		one := residentStagePlan{plan: n, form: n.form(), prefetch: 1}
 		for size, fits := range map[int]bool{256: true, 1024: true, 4096: false} {
 			b := domain.Box{Hi: domain.Vec{size, size, size}}
-			a := kernels.Array{Layout: must(domain.NewLayout(b, domain.UniformRadius(3, 2), n.accesses[0].Element.size()))(t)}
+			a := kernels.Array{Layout: test.Must(domain.NewLayout(b, domain.UniformRadius(3, 2), n.accesses[0].Element.size()))(t)}
 			one.arrays, one.single = [][]kernels.Array{{a, a}}, false
 			one.part = partOf(a, b, n.group, n.group)
 			one.layers = maxTileLayers

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/halox/halox/domain"
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels/sums"
 )
@@ -101,7 +102,7 @@ func TestRefusedPhases(t *testing.T) {
 		}, resident: true},
 		"a store of float64 into an array of rank 1 with elements of 4 bytes": {change: func(all phases) phases {
 			l := &all[0][0][0].Stores[0].Array.Layout
-			*l = must(domain.NewLayout(l.Owned, l.Width, 4))(t)
+			*l = test.Must(domain.NewLayout(l.Owned, l.Width, 4))(t)
 			return all
 		}},
 		"which are no ghosts": {change: func(all phases) phases {
@@ -111,7 +112,7 @@ func TestRefusedPhases(t *testing.T) {
 		}},
 		"a store for rank 1, on device": {change: func(all phases) phases {
 			s := &all[0][0][0].Stores[0]
-			m := must(set.Devices[0].Alloc(s.Array.Data.Length))(t)
+			m := test.Must(set.Devices[0].Alloc(s.Array.Data.Length))(t)
 			t.Cleanup(func() { m.Close() })
 			s.Array.Data = m.All()
 			return all

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/halox/halox/domain"
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/kernels/sums"
@@ -27,7 +28,7 @@ type stageTorus struct {
 
 func newStageTorus(t *testing.T, s sample) *stageTorus {
 	t.Helper()
-	c := &stageTorus{t: t, sample: s, plan: must(newPlan(s.point, s.accesses))(t)}
+	c := &stageTorus{t: t, sample: s, plan: test.Must(newPlan(s.point, s.accesses))(t)}
 	size, parts, periodic := []int{75, 41}, domain.Vec{2, 2, 1}, [3]bool{false, true}
 	if s.point.Dims == 3 {
 		size, parts, periodic = []int{37, 25, 22}, domain.Vec{1, 2, 2}, [3]bool{false, true, true}
@@ -40,7 +41,7 @@ func newStageTorus(t *testing.T, s sample) *stageTorus {
 		}
 		c.width.Minus[a], c.width.Plus[a] = w, w
 	}
-	c.cut = must(domain.Decompose(must(domain.NewGrid(size, periodic))(t), parts))(t)
+	c.cut = test.Must(domain.Decompose(test.Must(domain.NewGrid(size, periodic))(t), parts))(t)
 	return c
 }
 
@@ -53,9 +54,9 @@ func (c *stageTorus) arrays(set *testdevices.Set) (all []Arrays) {
 	for _, sub := range c.cut.Subdomains {
 		var there []kernels.Array
 		for _, a := range c.sample.accesses {
-			l := must(domain.NewLayout(sub.Box, c.width, a.Element.size()))(c.t)
+			l := test.Must(domain.NewLayout(sub.Box, c.width, a.Element.size()))(c.t)
 			for range a.components() {
-				there = append(there, kernels.Array{Data: must(set.Devices[sub.Rank].Alloc(l.Bytes()))(c.t).All(), Layout: l})
+				there = append(there, kernels.Array{Data: test.Must(set.Devices[sub.Rank].Alloc(l.Bytes()))(c.t).All(), Layout: l})
 			}
 		}
 		for i, content := range k.fill(there) {
@@ -69,19 +70,15 @@ func (c *stageTorus) arrays(set *testdevices.Set) (all []Arrays) {
 // copy copies bytes into a span of a device, or out of it.
 func (c *stageTorus) copy(d *streams.Device, there streams.Span, content []byte, in bool) {
 	c.t.Helper()
-	stream, host := must(d.NewStream(streams.Normal))(c.t), must(d.AllocPinned(there.Length))(c.t)
+	stream, host := test.Must(d.NewStream(streams.Normal))(c.t), test.Must(d.AllocPinned(there.Length))(c.t)
 	to, from := host.All(), there
 	if in {
 		copy(host.Bytes(), content)
 		to, from = there, host.All()
 	}
-	if err := errors.Join(stream.Copy(to, from), stream.Sync(checkLimit)); err != nil {
-		c.t.Fatal(err)
-	}
+	test.Check(c.t, errors.Join(stream.Copy(to, from), stream.Sync(checkLimit)))
 	copy(content, host.Bytes())
-	if err := errors.Join(host.Close(), stream.Close()); err != nil {
-		c.t.Fatal(err)
-	}
+	test.Check(c.t, errors.Join(host.Close(), stream.Close()))
 }
 
 // swapped returns the arrays of the other phase: what one wrote that could be read, the other reads.
@@ -152,8 +149,8 @@ func (c *stageTorus) run(set *testdevices.Set, steps stepsOf) (held [][]byte, to
 	var queues []*streams.Stream
 	for i, d := range set.Devices {
 		other = append(other, c.swapped(arrays[i]))
-		sweepers = append(sweepers, must(New(set.Compiler, d, c.sample.point, c.sample.accesses))(c.t))
-		queues = append(queues, must(d.NewStream(streams.Normal))(c.t))
+		sweepers = append(sweepers, test.Must(New(set.Compiler, d, c.sample.point, c.sample.accesses))(c.t))
+		queues = append(queues, test.Must(d.NewStream(streams.Normal))(c.t))
 		for _, peer := range set.Devices {
 			if d != peer && d.Backend != streams.Host {
 				c.do(d.EnablePeer(peer))
@@ -188,7 +185,7 @@ func (c *stageTorus) swept(phases [][][]StageRank, queues []*streams.Stream) (to
 		ranks := phases[step%2][0]
 		for rank, r := range ranks {
 			name, boxes := "sweep", []domain.Box{r.owned()}
-			launch := must(r.Sweeper.Sweep(name, r.Arrays, boxes...))(c.t)
+			launch := test.Must(r.Sweeper.Sweep(name, r.Arrays, boxes...))(c.t)
 			open.Add(launch)
 			if step == 3 && c.plan.totals() > 0 {
 				measured, t, err := r.Sweeper.Measure(r.Arrays, Portion{name, boxes})
@@ -213,7 +210,7 @@ func (c *stageTorus) swept(phases [][][]StageRank, queues []*streams.Stream) (to
 // fused makes the steps by a launch for each stage, and returns what was measured, by rank.
 func (c *stageTorus) fused(phases [][][]StageRank, queues []*streams.Stream) (totals []*Totals, close func() error) {
 	c.t.Helper()
-	g := must(NewFusedStages(phases, time.Minute))(c.t)
+	g := test.Must(NewFusedStages(phases, time.Minute))(c.t)
 	for rank, q := range queues {
 		for step := int64(1); step <= 4; step++ {
 			f, measured := g.Stage(int(step%2), 0, rank), step == 3
@@ -233,7 +230,7 @@ func (c *stageTorus) fused(phases [][][]StageRank, queues []*streams.Stream) (to
 // resident makes them by launches of three steps, of which the last is measured, and of one.
 func (c *stageTorus) resident(phases [][][]StageRank, queues []*streams.Stream) (totals []*Totals, close func() error) {
 	c.t.Helper()
-	g := must(NewResidentSteps(phases, 1, time.Minute, true))(c.t)
+	g := test.Must(NewResidentSteps(phases, 1, time.Minute, true))(c.t)
 	for rank, q := range queues {
 		r := g.Rank(rank)
 		c.do(r.Queue(q, moment(1), 3, true))
@@ -290,9 +287,7 @@ func TestFastSumsOfSourceAndTwin(t *testing.T) {
 	testdevices.EachKernel(t, 1, func(t *testing.T, set *testdevices.Set) {
 		s := waveSample()
 		s.point.Sums = sums.Fast
-		if err := Check(set.Compiler, set.Devices[0], s.point, s.accesses); err != nil {
-			t.Error(err)
-		}
+		test.Report(t, Check(set.Compiler, set.Devices[0], s.point, s.accesses))
 	})
 }
 
@@ -328,10 +323,10 @@ func TestSlabsOfOneRankBelongToItsInterior(t *testing.T) {
 		set := testdevices.Host(t, len(c.cut.Subdomains))
 		var sweepers []*Sweeper
 		for _, d := range set.Devices {
-			sweepers = append(sweepers, must(New(set.Compiler, d, s.point, s.accesses))(t))
+			sweepers = append(sweepers, test.Must(New(set.Compiler, d, s.point, s.accesses))(t))
 		}
 		before := c.ranks(sweepers, c.arrays(set))
-		g := must(newStageGroup([][][]StageRank{{before}}, time.Second))(t)
+		g := test.Must(newStageGroup([][][]StageRank{{before}}, time.Second))(t)
 		defer g.resources.Close()
 		for rank, r := range g.ranks[0][0] {
 			owned := c.cut.Subdomains[rank].Box

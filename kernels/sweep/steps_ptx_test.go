@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/kernels/internal/kerneltest"
@@ -21,7 +22,7 @@ func TestStepsReadWhatOthersWrite(t *testing.T) {
 		if !testdevices.Turn(i, 14, 14) {
 			continue
 		}
-		n := must(newPlan(s.point, s.accesses))(t)
+		n := test.Must(newPlan(s.point, s.accesses))(t)
 		resident, _ := residentPlanOf(t, 2, false, s).program()
 		steps := []kernels.Program{fusedProgram(t, s), resident}
 		onlyRead := slices.ContainsFunc(s.accesses, func(a Access) bool { return !a.Write })

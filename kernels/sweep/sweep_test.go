@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/halox/halox/domain"
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/stencil"
 	"github.com/halox/halox/streams"
@@ -24,23 +25,13 @@ func TestLaunchesTakeWhatWasSet(t *testing.T) {
 		[]Access{{Name: "sum", Element: "float64", Footprint: stencil.Point(), Write: true}},
 	}
 	b := newBed(t, s, domain.Box{Hi: domain.Vec{3, 2, 1}})
-	sweeper, err := New(b.set.Compiler, b.set.Devices[0], s.point, s.accesses)
-	if err != nil {
-		t.Fatal(err)
-	}
-	launch, err := sweeper.Sweep("add", b.arrays, b.owned)
-	if err != nil {
-		t.Fatal(err)
-	}
+	sweeper := test.Must(New(b.set.Compiler, b.set.Devices[0], s.point, s.accesses))(t)
+	launch := test.Must(sweeper.Sweep("add", b.arrays, b.owned))(t)
 	want := 0.0
 	queue := func(step int64, add float64) {
 		launch.SetMoment(Moment{Step: step, Start: 1, Length: 0.5})
-		if err := launch.SetParameters(&parameters{add}); err != nil {
-			t.Fatal(err)
-		}
-		if err := b.stream.Launch(launch.Kernel); err != nil {
-			t.Fatal(err)
-		}
+		test.Check(t, launch.SetParameters(&parameters{add}))
+		test.Check(t, b.stream.Launch(launch.Kernel))
 		want += add + 1000*(1+0.5*float64(step-1))
 	}
 	for step := range int64(2000) {
@@ -50,9 +41,7 @@ func TestLaunchesTakeWhatWasSet(t *testing.T) {
 	if n := testing.AllocsPerRun(100, func() { launch.SetMoment(Moment{Step: 1}); launch.SetParameters(p) }); n > 0 {
 		t.Errorf("%v allocations", n)
 	}
-	if err := b.stream.Sync(checkLimit); err != nil {
-		t.Fatal(err)
-	}
+	test.Check(t, b.stream.Sync(checkLimit))
 	if got := values[float64](&b.arrays[0][0])[b.arrays[0][0].Layout.Offset(domain.Vec{2, 1, 0})]; got != want {
 		t.Errorf("%v, not %v", got, want)
 	}
@@ -67,21 +56,19 @@ func TestMeasureOverPortions(t *testing.T) {
 	testdevices.EachKernel(t, 1, func(t *testing.T, set *testdevices.Set) {
 		s, device := waveSample(), set.Devices[0]
 		owned := domain.Box{Hi: domain.Vec{150, 41, 60}}
-		k := &checker{compiler: set.Compiler, device: device, plan: must(newPlan(s.point, s.accesses))(t), host: device}
+		k := &checker{compiler: set.Compiler, device: device, plan: test.Must(newPlan(s.point, s.accesses))(t), host: device}
 		k.form = k.plan.form()
-		arrays := must(k.arrays(owned, layoutCase{grow: func(int) int { return 0 }}))(t)
-		stream := must(device.NewStream(streams.Normal))(t)
+		arrays := test.Must(k.arrays(owned, layoutCase{grow: func(int) int { return 0 }}))(t)
+		stream := test.Must(device.NewStream(streams.Normal))(t)
 		for _, a := range arrays {
-			host := must(device.AllocPinned(a.Data.Length))(t)
+			host := test.Must(device.AllocPinned(a.Data.Length))(t)
 			v := streams.View[float64](host.Bytes())
 			for i := range v {
 				v[i] = math.Sin(float64(i))
 			}
-			if err := errors.Join(stream.Copy(a.Data, host.All()), stream.Sync(checkLimit)); err != nil {
-				t.Fatal(err)
-			}
+			test.Check(t, errors.Join(stream.Copy(a.Data, host.All()), stream.Sync(checkLimit)))
 		}
-		sweeper := must(New(set.Compiler, device, s.point, s.accesses))(t)
+		sweeper := test.Must(New(set.Compiler, device, s.point, s.accesses))(t)
 		inner, slabs := domain.Split(owned, domain.UniformRadius(3, 1))
 		var found []float64
 		for _, portions := range [][]Portion{{{"all", []domain.Box{owned}}}, {{"slabs", slabs}, {"inner", []domain.Box{inner}}}} {
@@ -91,13 +78,9 @@ func TestMeasureOverPortions(t *testing.T) {
 			}
 			for _, l := range launches {
 				l.SetMoment(Moment{Step: 1})
-				if err := stream.Launch(l.Kernel); err != nil {
-					t.Fatal(err)
-				}
+				test.Check(t, stream.Launch(l.Kernel))
 			}
-			if err := errors.Join(totals.Queue(stream), stream.Sync(checkLimit)); err != nil {
-				t.Fatal(err)
-			}
+			test.Check(t, errors.Join(totals.Queue(stream), stream.Sync(checkLimit)))
 			norms, ok1 := totals.Norms("next")
 			motion, ok2 := totals.Reduced("motion")
 			highest, ok3 := totals.Reduced("highest")
@@ -105,9 +88,7 @@ func TestMeasureOverPortions(t *testing.T) {
 				t.Fatal(ok1, ok2, ok3)
 			}
 			found = append(found, norms.MaxChange, norms.Max, highest.Value(), norms.SumChange2.Value(), norms.Sum2.Value(), motion.Value())
-			if err := errors.Join(totals.Close(), totals.Close()); err != nil {
-				t.Error(err)
-			}
+			test.Report(t, errors.Join(totals.Close(), totals.Close()))
 		}
 		for i := range 6 {
 			if a, b := found[i], found[6+i]; a != b || a == 0 {
@@ -115,16 +96,6 @@ func TestMeasureOverPortions(t *testing.T) {
 			}
 		}
 	})
-}
-
-func must[T any](v T, err error) func(t *testing.T) T {
-	return func(t *testing.T) T {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return v
-	}
 }
 
 // sourceOf is a function of a name that does nothing.
@@ -186,7 +157,7 @@ func TestRefusedPointFunctions(t *testing.T) {
 func TestRefusedArrays(t *testing.T) {
 	s := waveSample()
 	b := newBed(t, s, domain.Box{Hi: domain.Vec{8, 8, 8}})
-	sweeper := must(New(b.set.Compiler, b.set.Devices[0], s.point, s.accesses))(t)
+	sweeper := test.Must(New(b.set.Compiler, b.set.Devices[0], s.point, s.accesses))(t)
 	same := Arrays{b.arrays[0], b.arrays[1], b.arrays[1]}
 	two := Arrays{b.arrays[0], append(b.arrays[1], b.arrays[2]...), b.arrays[2]}
 	outside := domain.Box{Hi: domain.Vec{9, 8, 8}}
@@ -227,7 +198,7 @@ func TestErrorsOfSources(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := waveSample()
 			s.point.CUDA, s.point.Elsewhere = strings.Replace(s.point.CUDA, one.old, one.new, 1), []string{"other"}
-			n := must(newPlan(s.point, s.accesses))(t)
+			n := test.Must(newPlan(s.point, s.accesses))(t)
 			_, err := c.Image(n.programOf("point.cu", n.source(n.usualClasses(), n.form())), "sm_90")
 			if err == nil {
 				t.Fatal("it compiled")

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/halox/halox/domain"
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/stencil"
@@ -20,7 +21,7 @@ import (
 func stagePair(t *testing.T, set *testdevices.Set) (phases [][][]StageRank) {
 	t.Helper()
 	const size = 64
-	s := must(stencil.HeatOf(stencil.Kinds(2)[1], []float64{1, 1}, 1, 0.1))(t)
+	s := test.Must(stencil.HeatOf(stencil.Kinds(2)[1], []float64{1, 1}, 1, 0.1))(t)
 	if _, star := s.AsStar(); star {
 		t.Fatal("a star")
 	}
@@ -34,16 +35,14 @@ func stagePair(t *testing.T, set *testdevices.Set) (phases [][][]StageRank) {
 	var arrays [2][2]kernels.Array // by rank
 	for i, d := range set.Devices[:2] {
 		boxes[i] = domain.Box{Lo: domain.Vec{0, size / 2 * i}, Hi: domain.Vec{size, size / 2 * (i + 1), 1}}
-		sweepers[i] = must(New(set.Compiler, d, point, accesses))(t)
-		l := must(domain.NewLayout(boxes[i], width, 8))(t)
+		sweepers[i] = test.Must(New(set.Compiler, d, point, accesses))(t)
+		l := test.Must(domain.NewLayout(boxes[i], width, 8))(t)
 		for n := range arrays[i] {
-			m := must(d.Alloc(l.Bytes()))(t)
+			m := test.Must(d.Alloc(l.Bytes()))(t)
 			t.Cleanup(func() { m.Close() })
 			arrays[i][n] = kernels.Array{Data: m.All(), Layout: l}
 		}
-		if err := d.EnablePeer(set.Devices[1-i]); err != nil {
-			t.Fatal(err)
-		}
+		test.Check(t, d.EnablePeer(set.Devices[1-i]))
 	}
 	for phase := range 2 {
 		var ranks []StageRank
@@ -68,8 +67,8 @@ func TestStagesThatWaitTooLong(t *testing.T) {
 		if len(set.Devices) < 2 || set.Devices[0].GoKernels {
 			t.Skip("SKIPPED: needs two GPUs, or such that are made of the CPU")
 		}
-		set = must(set.ByProcessorTime())(t)
-		stream := must(set.Devices[0].NewStream(streams.Normal))(t)
+		set = test.Must(set.ByProcessorTime())(t)
+		stream := test.Must(set.Devices[0].NewStream(streams.Normal))(t)
 		check := func(t *testing.T, err, other, queued error) {
 			t.Helper()
 			want := fmt.Sprintf("device %v timed out waiting for its neighbour on device %v", set.Devices[0], set.Devices[1])
@@ -84,14 +83,12 @@ func TestStagesThatWaitTooLong(t *testing.T) {
 			}
 		}
 		t.Run("fused", func(t *testing.T) {
-			f := must(NewFusedStages(stagePair(t, set), short))(t)
+			f := test.Must(NewFusedStages(stagePair(t, set), short))(t)
 			queue := func(step int64) error {
 				return f.Stage(int(step%2), 0, 0).Queue(stream, Moment{Step: step}, nil, false)
 			}
 			// The first needs nobody, if it is alone. What is queued behind the one that times out does not wait again.
-			if err := errors.Join(queue(1), stream.Sync(checkLimit)); err != nil {
-				t.Fatal(err)
-			}
+			test.Check(t, errors.Join(queue(1), stream.Sync(checkLimit)))
 			step := int64(2)
 			for ; step < 400; step++ {
 				if err := queue(step); err != nil {
@@ -102,13 +99,11 @@ func TestStagesThatWaitTooLong(t *testing.T) {
 				t.Fatal(err)
 			}
 			check(t, f.Stage(0, 0, 0).Err(), f.Stage(0, 0, 1).Err(), queue(step))
-			if err := f.Close(); err != nil {
-				t.Error(err)
-			}
+			test.Report(t, f.Close())
 		})
 		for _, launches := range [][]int64{{1000}, {1, 1}} {
 			t.Run(fmt.Sprintf("resident/launches=%d", launches), func(t *testing.T) {
-				r := must(NewResidentSteps(stagePair(t, set), 1, short, true))(t)
+				r := test.Must(NewResidentSteps(stagePair(t, set), 1, short, true))(t)
 				next := int64(1)
 				queue := func(steps int64) error {
 					err := r.Rank(0).Queue(stream, Moment{Step: next}, steps, false)
@@ -116,17 +111,11 @@ func TestStagesThatWaitTooLong(t *testing.T) {
 					return err
 				}
 				for _, steps := range launches {
-					if err := queue(steps); err != nil {
-						t.Fatal(err)
-					}
+					test.Check(t, queue(steps))
 				}
-				if err := stream.Sync(checkLimit); err != nil {
-					t.Fatal(err)
-				}
+				test.Check(t, stream.Sync(checkLimit))
 				check(t, r.Rank(0).Err(), r.Rank(1).Err(), queue(1))
-				if err := r.Close(); err != nil {
-					t.Error(err)
-				}
+				test.Report(t, r.Close())
 			})
 		}
 	})

@@ -13,6 +13,7 @@ import (
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/internal/cuda/cudafake"
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/stencil"
 	"github.com/halox/halox/streams"
@@ -22,8 +23,8 @@ import (
 // to the other.
 func fakeCube(t *testing.T) (*streams.Device, domain.Box, Arrays, *plan) {
 	t.Helper()
-	platform := must(streams.CUDAPlatform(cudafake.Build(t, cudafake.Devices(1))))(t)
-	devices := must(platform.Open())(t)
+	platform := test.Must(streams.CUDAPlatform(cudafake.Build(t, cudafake.Devices(1))))(t)
+	devices := test.Must(platform.Open())(t)
 	t.Cleanup(func() { streams.CloseAll(devices) })
 	point, accesses, err := Linear(stencil.StarWeights{Dims: 3, Equal: true}.Stencil(), kernels.Float64)
 	if err != nil {
@@ -33,10 +34,10 @@ func fakeCube(t *testing.T) (*streams.Device, domain.Box, Arrays, *plan) {
 	box := domain.Box{Hi: domain.Vec{64, 64, 64}}
 	var arrays Arrays
 	for range 2 {
-		l := must(domain.NewLayout(box, domain.UniformRadius(3, 1), 8))(t)
-		arrays = append(arrays, []kernels.Array{{Data: must(devices[0].Alloc(l.Bytes()))(t).All(), Layout: l}})
+		l := test.Must(domain.NewLayout(box, domain.UniformRadius(3, 1), 8))(t)
+		arrays = append(arrays, []kernels.Array{{Data: test.Must(devices[0].Alloc(l.Bytes()))(t).All(), Layout: l}})
 	}
-	return devices[0], box, arrays, must(newPlan(point, accesses))(t)
+	return devices[0], box, arrays, test.Must(newPlan(point, accesses))(t)
 }
 
 // A tuner tries shapes within its budget and remembers what it found, in the compiler and
@@ -48,10 +49,10 @@ func TestTune(t *testing.T) {
 	for _, name := range (&Sweeper{plan: n, form: n.form()}).kernelNames() {
 		sizes[name] = n.sweepBytes(len(strides))
 	}
-	module := must(device.LoadModule(cudafake.Image(sizes)))(t)
+	module := test.Must(device.LoadModule(cudafake.Image(sizes)))(t)
 	functions := map[string]function{}
 	for name := range sizes {
-		functions[name] = must(module.Function(name))(t)
+		functions[name] = test.Must(module.Function(name))(t)
 	}
 	dir := filepath.Join(t.TempDir(), "cache")
 	compiler := func() *kernels.Compiler { return kernels.NewCompiler(kernels.Options{Cache: dir}) }
@@ -60,7 +61,7 @@ func TestTune(t *testing.T) {
 		t.Helper()
 		s := &Sweeper{compiler: c, device: device, plan: n, form: n.form(), shape: shapes[0], programs: map[string]map[string]function{}}
 		s.programs[fmt.Sprint(classes)] = functions
-		got := must(s.Tune(arrays, box, budget))(t)
+		got := test.Must(s.Tune(arrays, box, budget))(t)
 		if got.Shape != s.shape || !slices.Contains(shapes, got.Shape) {
 			t.Errorf("chose %v, uses %v", got, s.shape)
 		}
@@ -80,7 +81,7 @@ func TestTune(t *testing.T) {
 	if len(files) != 1 {
 		t.Fatal(files)
 	}
-	kept := must(os.ReadFile(files[0]))(t)
+	kept := test.Must(os.ReadFile(files[0]))(t)
 	spoilt := func(from, to string) string { return regexp.MustCompile(from).ReplaceAllString(string(kept), to) }
 	for _, text := range []string{
 		"", spoilt(`"sweep_ns":`, `"sweep_ns":-`), spoilt(`"default_ns":\d+`, `"default_ns":0`),
@@ -89,9 +90,7 @@ func TestTune(t *testing.T) {
 		if text == string(kept) {
 			t.Fatal("nothing was spoilt")
 		}
-		if err := os.WriteFile(files[0], []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		test.Check(t, os.WriteFile(files[0], []byte(text), 0o644))
 		if got := tune(compiler(), 0); got.Tried != 1 || got.Shape != shapes[0] {
 			t.Errorf("after %q, without time: %+v", text, got)
 		}
@@ -115,10 +114,8 @@ func TestTotalsTakeTheSameInAllShapes(t *testing.T) {
 		for _, b := range boundary {
 			slabs = append(slabs, slab{box: b})
 		}
-		if err := r.share(slabs); err != nil {
-			t.Fatal(err)
-		}
-		k := must(planStage(r, slabs, 6, true))(t)
+		test.Check(t, r.share(slabs))
+		k := test.Must(planStage(r, slabs, 6, true))(t)
 		slots, most := s.maxSlots(arrays, portions), maxStageBlocks(r, slabs, 6)
 		taken[slots], taken[-most], blocks[k.blocks()] = true, true, true
 		if most < k.blocks() {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/halox/halox/domain"
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/kernels/internal/kerneltest"
@@ -46,7 +47,7 @@ func storeGhosts[T rows.Float](t *testing.T, b, there *kerneltest.Bench, s stenc
 				size[0] = 1 + rng.IntN(9) // narrow
 			}
 			p := newProblem[T](t, s, randomSides(s, size, rng), size, depth, rng)
-			passes := kerneltest.Must(New(b.Compiler, b.Device, s, real, p.layout, Options{}))(t)
+			passes := test.Must(New(b.Compiler, b.Device, s, real, p.layout, Options{}))(t)
 			compileAll(b, passes)
 			if !passes.StoresGhosts(depth, p.box, p.sides) {
 				continue
@@ -62,7 +63,7 @@ func storeGhosts[T rows.Float](t *testing.T, b, there *kerneltest.Bench, s stenc
 				}
 				p.run(t, b, func(from, to kernels.Array) *streams.Kernel {
 					k, _, err := passes.Pass("pass", from, to, p.box, p.sides, depth, More{Ghosts: ghosts})
-					kerneltest.Check(t, err)
+					test.Check(t, err)
 					return k
 				})
 				for _, g := range ghosts {
@@ -105,7 +106,7 @@ func TestGhostStoresThatCannotBe(t *testing.T) {
 	set := testdevices.CPU(t, 1)
 	b := kerneltest.NewBench(t, set)
 	smallOnCPU(t, b)
-	s := kerneltest.Must(stencil.HeatOf(stencil.Kinds(3)[0], []float64{0.1, 0.1, 0.1}, 1, 1e-3))(t)
+	s := test.Must(stencil.HeatOf(stencil.Kinds(3)[0], []float64{0.1, 0.1, 0.1}, 1, 1e-3))(t)
 	rng := rand.New(rand.NewPCG(1, 2))
 	p := newProblem[float64](t, s, Sides{}, domain.Vec{12, 10, 9}, 2, rng)
 	from, to, other := array(b, p.layout, p.from), array(b, p.layout, p.to), array(b, p.layout, p.to)
@@ -127,7 +128,7 @@ func TestGhostStoresThatCannotBe(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o, ghosts := Options{}, []GhostStore{good}
 			change(&o, &ghosts)
-			passes := kerneltest.Must(New(b.Compiler, b.Device, s, kernels.Float64, p.layout, o))(t)
+			passes := test.Must(New(b.Compiler, b.Device, s, kernels.Float64, p.layout, o))(t)
 			if _, _, err := passes.Pass("pass", from, to, p.box, p.sides, 2, More{Box: p.box, Ghosts: ghosts}); err == nil || errors.Is(err, ErrImpossible) {
 				t.Error(fmt.Sprint(ghosts), err)
 			}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/halox/halox/domain"
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/kernels/flags"
@@ -105,7 +106,7 @@ func (c *passBench) rig(b *testing.B, set *testdevices.Set, o Options) *passRig 
 	var s stencil.Stencil
 	for _, kind := range stencil.Kinds(c.dims) {
 		if kind.Points == c.points {
-			s = kerneltest.Must(stencil.HeatOf(kind, slices.Repeat([]float64{1}, c.dims), 1, 0.05))(b)
+			s = test.Must(stencil.HeatOf(kind, slices.Repeat([]float64{1}, c.dims), 1, 0.05))(b)
 		}
 	}
 	r := &passRig{device: set.Devices[0], box: domain.Box{Hi: c.size}}
@@ -116,10 +117,10 @@ func (c *passBench) rig(b *testing.B, set *testdevices.Set, o Options) *passRig 
 	for a := range s.Dims {
 		width.Minus[a], width.Plus[a] = 12, 12
 	}
-	l := kerneltest.Must(domain.NewLayout(r.box, width, c.real.Size()))(b)
-	r.passes = kerneltest.Must(New(set.Compiler, r.device, s, c.real, l, o))(b)
+	l := test.Must(domain.NewLayout(r.box, width, c.real.Size()))(b)
+	r.passes = test.Must(New(set.Compiler, r.device, s, c.real, l, o))(b)
 	r.passes.compileAll()
-	r.timer = kerneltest.Must(flags.NewTimer(r.device, time.Minute))(b)
+	r.timer = test.Must(flags.NewTimer(r.device, time.Minute))(b)
 	b.Cleanup(func() { r.timer.Close() })
 	for i := range r.arrays {
 		r.arrays[i] = kernels.Array{Data: r.random(b, l.Bytes(), c.real), Layout: l}
@@ -128,11 +129,9 @@ func (c *passBench) rig(b *testing.B, set *testdevices.Set, o Options) *passRig 
 }
 
 func (r *passRig) random(b *testing.B, bytes int64, real kernels.Real) streams.Span {
-	m := kerneltest.Must(r.device.Alloc(bytes))(b)
+	m := test.Must(r.device.Alloc(bytes))(b)
 	b.Cleanup(func() { m.Close() })
-	if err := fillRandom(r.device, r.timer.Stream, m, real); err != nil {
-		b.Fatal(err)
-	}
+	test.Check(b, fillRandom(r.device, r.timer.Stream, m, real))
 	return m.All()
 }
 
@@ -150,15 +149,15 @@ func (r *passRig) depth(b *testing.B, depth int, sides Sides, o Options) {
 		}
 	}
 	if o.Norms > 0 {
-		reducer := kerneltest.Must(reduce.NewNormReducer(g.compiler, r.device, r.passes.real, o.Sums))(b)
-		parts := kerneltest.Must(reducer.Parts(o.Norms, r.passes.Parts(r.box, sides)))(b)
+		reducer := test.Must(reduce.NewNormReducer(g.compiler, r.device, r.passes.real, o.Sums))(b)
+		parts := test.Must(reducer.Parts(o.Norms, r.passes.Parts(r.box, sides)))(b)
 		b.Cleanup(func() { parts.Close() })
 		for n := range o.Norms {
 			of.Parts = append(of.Parts, parts.Span(n))
 		}
 	}
 	pass := func(one shape) (*streams.Kernel, error) {
-		spec := kerneltest.Must(g.spec("pass", one, r.arrays[0], r.arrays[1], r.box, sides, of))(b)
+		spec := test.Must(g.spec("pass", one, r.arrays[0], r.arrays[1], r.box, sides, of))(b)
 		return r.device.NewKernel(spec)
 	}
 	for _, one := range g.candidates {
@@ -167,10 +166,10 @@ func (r *passRig) depth(b *testing.B, depth int, sides Sides, o Options) {
 		}
 		b.Run(fmt.Sprintf("depth=%d/sides=%v/%s%v", depth, sides[0], one.name, one.program.Defines[1:]), func(b *testing.B) {
 			end := time.Now().Add(time.Minute)
-			first := tunedDepth{one.String(), one.weight, kerneltest.Must(timeShape(r.timer, one, pass, end))(b)}
-			best := kerneltest.Must(otherWeights(r.timer, one, first, pass, end))(b)
+			first := tunedDepth{one.String(), one.weight, test.Must(timeShape(r.timer, one, pass, end))(b)}
+			best := test.Must(otherWeights(r.timer, one, first, pass, end))(b)
 			one.weight = best.Weight
-			k := kerneltest.Must(pass(one))(b)
+			k := test.Must(pass(one))(b)
 			defer k.Close()
 			var took []float64
 			for range 12 {
@@ -188,7 +187,7 @@ func (r *passRig) depth(b *testing.B, depth int, sides Sides, o Options) {
 
 // launch returns the duration of one launch.
 func (r *passRig) launch(b *testing.B, k *streams.Kernel) time.Duration {
-	return kerneltest.Must(r.timer.Time(false, nil, func() error { return r.timer.Stream.Launch(k) }))(b)
+	return test.Must(r.timer.Time(false, nil, func() error { return r.timer.Stream.Launch(k) }))(b)
 }
 
 // fillRandom fills memory with numbers that no memory can compress.

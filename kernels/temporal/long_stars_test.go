@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/halox/halox/domain"
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/kernels/internal/kerneltest"
@@ -24,7 +25,7 @@ func TestPassesOfLongStars(t *testing.T) {
 		shapes := []longStars{{2, 2, 3, 1, everywhere}, {2, 3, 2, 2, everywhere}, {3, 3, 4, 1, everywhere}, {2, 4, 8, 2, everywhere}, {2, 3, 8, 2, everywhere}}
 		for i, c := range shapes { // of either type if tests are long, else some by turns
 			for k, spacing := range [][]float64{{0.1, 0.1, 0.1}, {0.1, 0.2, 0.3}} {
-				s := kerneltest.Must(stencil.HeatOf(stencil.Kinds(3)[1], spacing, 1, 1e-3))(t)
+				s := test.Must(stencil.HeatOf(stencil.Kinds(3)[1], spacing, 1, 1e-3))(t)
 				if testdevices.Turn(i+2*k, 8, 8) {
 					tryLongStars[float32](t, b, s, longStarShape(s, kernels.Float32, c), kernels.Float32, rng)
 				}
@@ -47,7 +48,7 @@ func tryLongStars[T rows.Float](t *testing.T, b *kerneltest.Bench, s stencil.Ste
 			sides = Sides{}
 		}
 		p := newProblem[T](t, s, sides, size, one.depth, rng)
-		passes := kerneltest.Must(New(b.Compiler, b.Device, s, real, p.layout, Options{}))(t)
+		passes := test.Must(New(b.Compiler, b.Device, s, real, p.layout, Options{}))(t)
 		t.Run(fmt.Sprintf("%v/%v", p, one), func(t *testing.T) {
 			p.runWith(t, b, passes, More{}, one.kernel(t, passes, p.box, sides))
 		})

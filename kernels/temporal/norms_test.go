@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/halox/halox/domain"
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/kernels/internal/kerneltest"
@@ -57,8 +58,8 @@ func newNormRoom(b *kerneltest.Bench, real kernels.Real, norms int, most int64) 
 	if norms == 0 {
 		return r
 	}
-	reducer := kerneltest.Must(reduce.NewNormReducer(b.Compiler, b.Device, real, sums.Reproducible))(b.T)
-	r.parts = kerneltest.Must(reducer.Parts(norms, most))(b.T)
+	reducer := test.Must(reduce.NewNormReducer(b.Compiler, b.Device, real, sums.Reproducible))(b.T)
+	r.parts = test.Must(reducer.Parts(norms, most))(b.T)
 	for n := range norms {
 		r.spans = append(r.spans, r.parts.Span(n))
 	}
@@ -71,7 +72,7 @@ func checkNorms[T rows.Float](t *testing.T, b *kerneltest.Bench, p *problem[T], 
 	if room.parts == nil {
 		return
 	}
-	join := kerneltest.Must(room.parts.Join(len(room.spans), blocks))(t)
+	join := test.Must(room.parts.Join(len(room.spans), blocks))(t)
 	b.Do(join.Queue(b.Stream))
 	for n, got := range join.Results() {
 		if want := p.norms(p.depth-n, of); got.MaxChange != want.MaxChange || got.Max != want.Max ||
@@ -100,24 +101,24 @@ func TestNormsOfLongMarches(t *testing.T) {
 	eachGPU(t, 1, func(t *testing.T, set *testdevices.Set) {
 		b := kerneltest.NewBench(t, set)
 		rng := rand.New(rand.NewPCG(9, 10))
-		s := kerneltest.Must(stencil.HeatOf(stencil.Kinds(2)[0], []float64{0.1, 0.1}, 1, 1e-3))(t)
+		s := test.Must(stencil.HeatOf(stencil.Kinds(2)[0], []float64{0.1, 0.1}, 1, 1e-3))(t)
 		size := domain.Vec{9, 9000, 1} // turns of 4 rows, of each of which a thread has one point or two
 		sides := Sides{Fixed, Mirror, Fixed, Mirror}
 		p := newProblem[float64](t, s, sides, size, 2, rng)
 		for i := range p.from {
 			p.from[i] *= math.Ldexp(1, 30*(i/20000))
 		}
-		passes := kerneltest.Must(New(b.Compiler, b.Device, s, kernels.Float64, p.layout, Options{Norms: 1}))(t)
-		reducer := kerneltest.Must(reduce.NewNormReducer(b.Compiler, b.Device, kernels.Float64, sums.Reproducible))(t)
-		room := kerneltest.Must(reducer.Parts(1, passes.Parts(p.box, sides)))(t)
+		passes := test.Must(New(b.Compiler, b.Device, s, kernels.Float64, p.layout, Options{Norms: 1}))(t)
+		reducer := test.Must(reduce.NewNormReducer(b.Compiler, b.Device, kernels.Float64, sums.Reproducible))(t)
+		room := test.Must(reducer.Parts(1, passes.Parts(p.box, sides)))(t)
 		defer func() { b.Do(room.Close()) }()
 		from, to := array(b, p.layout, p.from), array(b, p.layout, p.to)
 		cores := b.Device.Cores
 		b.Device.Cores = 1 // one block marches through all rows
 		defer func() { b.Device.Cores = cores }()
 		k, n, err := passes.Pass("pass", from, to, p.box, sides, 2, More{Box: p.box, Parts: []streams.Span{room.Span(0)}})
-		kerneltest.Check(t, err)
-		join := kerneltest.Must(room.Join(1, n))(t)
+		test.Check(t, err)
+		join := test.Must(room.Join(1, n))(t)
 		b.Do(b.Stream.Launch(k))
 		b.Do(join.Queue(b.Stream))
 		if got, want := join.Result(), p.norms(2, p.box); got.Sum2.Value() != want.Sum2.Value() || got.SumChange2.Value() != want.SumChange2.Value() {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/halox/halox/domain"
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/kernels/internal/kerneltest"
@@ -111,10 +112,10 @@ func TestPassesByEveryLane(t *testing.T) {
 		b := kerneltest.NewBench(t, set)
 		rng := rand.New(rand.NewPCG(7, 8))
 		smallOnCPU(t, b)
-		heat := kerneltest.Must(stencil.HeatOf(stencil.Kinds(3)[0], []float64{0.1, 0.1, 0.1}, 1, 1e-3))(t)
+		heat := test.Must(stencil.HeatOf(stencil.Kinds(3)[0], []float64{0.1, 0.1, 0.1}, 1, 1e-3))(t)
 		overManyTiles[float32](t, b, heat, kernels.Float32, Options{}, 1, rng, "EVERY_LANE")
 		for _, kind := range []stencil.Kind{stencil.Kinds(3)[1], stencil.Kinds(3)[3]} { // of 13 and of 27 points
-			s := kerneltest.Must(stencil.HeatOf(kind, []float64{0.1, 0.1, 0.1}, 1, 1e-3))(t)
+			s := test.Must(stencil.HeatOf(kind, []float64{0.1, 0.1, 0.1}, 1, 1e-3))(t)
 			overManyTiles[float32](t, b, s, kernels.Float32, Options{}, 1, rng, "EVERY_LANE")
 		}
 		if testdevices.OnGPU(b.Device) {
@@ -152,7 +153,7 @@ func overManyTiles[T rows.Float](t *testing.T, b *kerneltest.Bench, s stencil.St
 		if errors.Is(err, ErrImpossible) {
 			return // the shared memory of the CPU has no room for it
 		}
-		kerneltest.Check(t, err)
+		test.Check(t, err)
 		if len(defines) == 0 {
 			compileAll(b, made)
 		}
@@ -165,7 +166,7 @@ func overManyTiles[T rows.Float](t *testing.T, b *kerneltest.Bench, s stencil.St
 			if o.Moving {
 				of.Walls = p.move(b, rng)
 			}
-			passes := kerneltest.Must(New(b.Compiler, b.Device, s, real, p.layout, o))(t)
+			passes := test.Must(New(b.Compiler, b.Device, s, real, p.layout, o))(t)
 			one.program.Defines = append(slices.Clone(one.program.Defines), defines...)
 			one.shareAnyhow(rng)
 			t.Run(fmt.Sprintf("%v/moving=%v/%v", p, p.moving, one), func(t *testing.T) {
@@ -219,12 +220,12 @@ func tryPasses[T rows.Float](
 			if !o.plain() && (errors.Is(err, ErrImpossible) || err == nil && !passes.finite(depth)) {
 				continue // the shared memory of the CPU has no room for it
 			}
-			kerneltest.Check(t, err)
+			test.Check(t, err)
 			compileAll(b, passes)
 			t.Run(fmt.Sprintf("%v/norms=%d/moving=%v", p, o.Norms, p.moving), func(t *testing.T) {
 				p.runWith(t, b, passes, of, func(from, to kernels.Array, of More) (*streams.Kernel, int64) {
 					k, parts, err := passes.Pass("pass", from, to, p.box, sides, depth, of)
-					kerneltest.Check(t, err)
+					test.Check(t, err)
 					return k, parts
 				})
 			})
@@ -268,8 +269,8 @@ func compileAll(b *kerneltest.Bench, passes *Passes) {
 // depthsOf returns those of all passes between arrays as they are allocated.
 func depthsOf(b *kerneltest.Bench, s stencil.Stencil, real kernels.Real) (depths []int) {
 	b.T.Helper()
-	l := kerneltest.Must(domain.NewLayout(domain.Box{Hi: domain.Vec{1, 1, 1}}, s.Radius(), real.Size()))(b.T)
-	passes := kerneltest.Must(New(b.Compiler, b.Device, s, real, l, Options{}))(b.T)
+	l := test.Must(domain.NewLayout(domain.Box{Hi: domain.Vec{1, 1, 1}}, s.Radius(), real.Size()))(b.T)
+	passes := test.Must(New(b.Compiler, b.Device, s, real, l, Options{}))(b.T)
 	passes.compileAll()
 	for depth, cost := range passes.Costs() {
 		if depth > 1 && !math.IsInf(cost, 1) {
@@ -285,8 +286,8 @@ type makePass func(from, to kernels.Array, of More) (*streams.Kernel, int64)
 // kernel returns what makes passes of this shape.
 func (s shape) kernel(t *testing.T, passes *Passes, box domain.Box, sides Sides) makePass {
 	return func(from, to kernels.Array, of More) (*streams.Kernel, int64) {
-		spec := kerneltest.Must(passes.spec("pass", s, from, to, box, sides, of))(t)
-		return kerneltest.Must(passes.device.NewKernel(spec))(t), blocksOf(spec.Grid)
+		spec := test.Must(passes.spec("pass", s, from, to, box, sides, of))(t)
+		return test.Must(passes.device.NewKernel(spec))(t), blocksOf(spec.Grid)
 	}
 }
 

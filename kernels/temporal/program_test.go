@@ -7,6 +7,7 @@ import (
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/internal/nvrtc"
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/kernels/internal/kerneltest"
@@ -24,7 +25,7 @@ func programs(t *testing.T, target string) (all []kernels.Program) {
 	seen := map[string]bool{}
 	for _, s := range stencils(t) {
 		for _, real := range []kernels.Real{kernels.Float32, kernels.Float64} {
-			l := kerneltest.Must(domain.NewLayout(domain.Box{Hi: domain.Vec{1, 1, 1}}, s.Radius(), real.Size()))(t)
+			l := test.Must(domain.NewLayout(domain.Box{Hi: domain.Vec{1, 1, 1}}, s.Radius(), real.Size()))(t)
 			for _, one := range shapesWith(s, real, l, target, mostShared[target], Options{}) {
 				if kind := kindOf(s, one); !seen[kind+string(real)] {
 					seen[kind+string(real)] = true
@@ -80,7 +81,7 @@ func TestLayouts(t *testing.T) { kerneltest.CompileAsCPP(t, programs(t, "sm_90")
 func TestEveryProgramCompilesWithoutSpills(t *testing.T) {
 	testdevices.InTurn(t, 0, 8)
 	testdevices.Once(t)
-	c := kerneltest.Must(nvrtc.Open(testdevices.NVRTC(t)))(t)
+	c := test.Must(nvrtc.Open(testdevices.NVRTC(t)))(t)
 	for k, target := range generations {
 		for i, p := range programs(t, target) {
 			if testdevices.Turn(i+120*k, 360, 360) { // some for each generation
@@ -95,7 +96,7 @@ func TestEveryTargetHasAllDepths(t *testing.T) {
 	for _, target := range generations {
 		for _, s := range stencils(t) {
 			for _, real := range []kernels.Real{kernels.Float32, kernels.Float64} {
-				l := kerneltest.Must(domain.NewLayout(domain.Box{Hi: domain.Vec{1, 1, 1}}, s.Radius(), real.Size()))(t)
+				l := test.Must(domain.NewLayout(domain.Box{Hi: domain.Vec{1, 1, 1}}, s.Radius(), real.Size()))(t)
 				var depths []int
 				for _, one := range shapesWith(s, real, l, target, 160<<10, Options{}) {
 					depths = append(depths, one.depth)

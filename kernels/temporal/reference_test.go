@@ -8,6 +8,7 @@ import (
 	"unsafe"
 
 	"github.com/halox/halox/domain"
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/kernels/internal/kerneltest"
 	"github.com/halox/halox/kernels/rows"
 	"github.com/halox/halox/kernels/sums"
@@ -59,10 +60,7 @@ func newProblem[T rows.Float](t testing.TB, s stencil.Stencil, sides Sides, size
 	if shift := rng.IntN(4); rng.IntN(2) == 0 && shift < size[0] { // the first point that passes store is not aligned
 		owned.Lo[0], before.Minus[0] = owned.Lo[0]+shift, before.Minus[0]+shift
 	}
-	l, err := domain.NewLayout(owned, before, int(unsafe.Sizeof(zero)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := test.Must(domain.NewLayout(owned, before, int(unsafe.Sizeof(zero))))(t)
 	p.layout, p.from, p.to = l, make([]T, l.Length), make([]T, l.Length)
 	for i := range p.from {
 		p.from[i], p.to[i] = T(math.NaN()), T(math.NaN())
@@ -225,10 +223,7 @@ func stencils(t testing.TB) (all []stencil.Stencil) {
 			if kind.OneSpacing() && spacing[0] != spacing[1] {
 				continue
 			}
-			s, err := stencil.HeatOf(kind, spacing, 1, 1e-3)
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := test.Must(stencil.HeatOf(kind, spacing, 1, 1e-3))(t)
 			all = append(all, s)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/halox/halox/domain"
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/kernels/internal/kerneltest"
@@ -77,7 +78,7 @@ func TestMisusedWalls(t *testing.T) {
 	eachGPU(t, 1, func(t *testing.T, set *testdevices.Set) {
 		b := kerneltest.NewBench(t, set)
 		rng := rand.New(rand.NewPCG(13, 14))
-		s := kerneltest.Must(stencil.HeatOf(stencil.Kinds(2)[0], []float64{0.1, 0.1}, 1, 1e-3))(t)
+		s := test.Must(stencil.HeatOf(stencil.Kinds(2)[0], []float64{0.1, 0.1}, 1, 1e-3))(t)
 		sides := Sides{Fixed, Mirror, Fixed, Fixed}
 		p := newProblem[float64](t, s, sides, domain.Vec{8, 9, 1}, 3, rng)
 		from, to := array(b, p.layout, p.from), array(b, p.layout, p.to)
@@ -99,7 +100,7 @@ func TestMisusedWalls(t *testing.T) {
 			"of another side":       {Options{Moving: true}, 2, good},
 			"nothing is the matter": {Options{Moving: true}, 0, good},
 		} {
-			passes := kerneltest.Must(New(b.Compiler, b.Device, s, kernels.Float64, p.layout, c.options))(t)
+			passes := test.Must(New(b.Compiler, b.Device, s, kernels.Float64, p.layout, c.options))(t)
 			var walls Walls
 			walls[c.side] = c.wall
 			k, _, err := passes.Pass("pass", from, to, p.box, sides, 3, More{Walls: walls})

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/internal/testmpi"
 	"github.com/halox/halox/p2p/mpi"
@@ -69,9 +70,7 @@ func TestLeaver(t *testing.T) {
 func TestAlone(t *testing.T) {
 	for _, name := range []string{"OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID", "PMIX_RANK"} {
 		t.Setenv(name, "0")
-		if err := os.Unsetenv(name); err != nil {
-			t.Fatal(err)
-		}
+		test.Check(t, os.Unsetenv(name))
 	}
 	p, err := mpi.Join(context.Background(), mpi.Options{})
 	if !p.IsAlone() || err != nil {
@@ -82,9 +81,7 @@ func TestAlone(t *testing.T) {
 	if p, err = mpi.Join(context.Background(), mpi.Options{}); !p.IsAlone() || err != nil {
 		t.Errorf("one process of one: %v, %v", p, err)
 	}
-	if err := p.Close(); err != nil {
-		t.Error(err)
-	}
+	test.Report(t, p.Close())
 	t.Setenv("PMI_SIZE", "2")
 	t.Setenv("HALOX_MPI", "/nowhere/libmpi.so")
 	_, err = mpi.Join(context.Background(), mpi.Options{})
@@ -114,7 +111,5 @@ func TestCallsOfOneProcess(t *testing.T) {
 	if err := p.Fail(wrong); err != wrong || p.Err() != nil {
 		t.Errorf("failed with %v, and then with %v", err, p.Err())
 	}
-	if err := errors.Join(p.Close(), p.Close(), p.Agree(ctx, "go on", nil)); err != nil {
-		t.Error(err)
-	}
+	test.Report(t, errors.Join(p.Close(), p.Close(), p.Agree(ctx, "go on", nil)))
 }

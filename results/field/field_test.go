@@ -13,6 +13,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/results/field"
 	"github.com/halox/halox/results/internal/resultstest"
 )
@@ -56,19 +57,12 @@ func TestFieldRoundTrip(t *testing.T) {
 
 // writeRows writes the values in parts.
 func writeRows(t *rapid.T, path string, shape []int, dtype field.DType, values []float32, row int) {
-	w, err := field.NewWriter(path, shape, dtype)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := test.Must(field.NewWriter(path, shape, dtype))(t)
 	defer w.Abort()
 	for part := range slices.Chunk(widen(values), row) {
-		if err := w.Write(part); err != nil {
-			t.Fatal(err)
-		}
+		test.Check(t, w.Write(part))
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	test.Check(t, w.Close())
 }
 
 func widen(values []float32) []float64 {
@@ -82,16 +76,9 @@ func widen(values []float32) []float64 {
 func writeField(t *testing.T, dtype field.DType, shape []int, values []float64) []byte {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "field.npy")
-	w, err := field.NewWriter(path, shape, dtype)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Write(values); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	w := test.Must(field.NewWriter(path, shape, dtype))(t)
+	test.Check(t, w.Write(values))
+	test.Check(t, w.Close())
 	return resultstest.ReadFile(t, path)
 }
 
@@ -100,9 +87,7 @@ func TestFieldReadByNumPy(t *testing.T) {
 		t.Skip("SKIPPED: no python3 with numpy here")
 	}
 	path := filepath.Join(t.TempDir(), "field.npy")
-	if err := os.WriteFile(path, writeField(t, field.Float64, []int{2, 3, 4}, counted(24)), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	test.Check(t, os.WriteFile(path, writeField(t, field.Float64, []int{2, 3, 4}, counted(24)), 0o644))
 	const script = `import numpy, sys
 a = numpy.load(sys.argv[1])
 assert a.dtype == numpy.float64 and a.shape == (2, 3, 4) and a.flags.c_contiguous, (a.dtype, a.shape)
@@ -127,9 +112,7 @@ func TestAbortWhileAFieldIsWritten(t *testing.T) {
 		failed <- errors.Join(err, w.Close())
 	}()
 	time.Sleep(10 * time.Millisecond)
-	if err := w.Abort(); err != nil {
-		t.Error(err)
-	}
+	test.Report(t, w.Abort())
 	resultstest.WantError(t, <-failed, "write field")
 	if names := resultstest.Files(t, dir); len(names) > 0 {
 		t.Errorf("the folder holds %v", names)
@@ -139,19 +122,12 @@ func TestAbortWhileAFieldIsWritten(t *testing.T) {
 func TestFieldAppearsWhenComplete(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "field.npy")
-	w, err := field.NewWriter(path, []int{2, 2}, field.Float64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Write(counted(4)); err != nil {
-		t.Fatal(err)
-	}
+	w := test.Must(field.NewWriter(path, []int{2, 2}, field.Float64))(t)
+	test.Check(t, w.Write(counted(4)))
 	if _, err := os.Stat(path); err == nil {
 		t.Error("the field has its name before Close")
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	test.Check(t, w.Close())
 	if err := w.Abort(); err != nil {
 		t.Errorf("Abort after Close: %v", err)
 	}
@@ -168,9 +144,7 @@ func TestFieldLeavesNothing(t *testing.T) {
 		end  func(t *testing.T, w *field.Writer)
 	}{
 		{"aborted", func(t *testing.T, w *field.Writer) {
-			if err := w.Abort(); err != nil {
-				t.Error(err)
-			}
+			test.Report(t, w.Abort())
 		}},
 		{"too few values", func(t *testing.T, w *field.Writer) {
 			resultstest.WantError(t, w.Close(), "close field", "it has 3 of 4 values")
@@ -182,13 +156,8 @@ func TestFieldLeavesNothing(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			dir := t.TempDir()
-			w, err := field.NewWriter(filepath.Join(dir, "field.npy"), []int{2, 2}, field.Float64)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := w.Write(counted(3)); err != nil {
-				t.Fatal(err)
-			}
+			w := test.Must(field.NewWriter(filepath.Join(dir, "field.npy"), []int{2, 2}, field.Float64))(t)
+			test.Check(t, w.Write(counted(3)))
 			tc.end(t, w)
 			if names := resultstest.Files(t, dir); len(names) != 0 {
 				t.Errorf("the folder holds %v, want nothing", names)
@@ -243,9 +212,7 @@ func TestReadFieldRefuses(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "field.npy")
-			if err := os.WriteFile(path, tc.data, 0o644); err != nil {
-				t.Fatal(err)
-			}
+			test.Check(t, os.WriteFile(path, tc.data, 0o644))
 			_, _, err := field.Read(path)
 			resultstest.WantError(t, err, "read field", path, tc.want)
 		})
@@ -259,15 +226,8 @@ func BenchmarkFieldWrite(b *testing.B) {
 	b.SetBytes(8 << 20)
 	path := filepath.Join(b.TempDir(), "field.npy")
 	for b.Loop() {
-		w, err := field.NewWriter(path, []int{len(values)}, field.Float64)
-		if err != nil {
-			b.Fatal(err)
-		}
-		if err := w.Write(values); err != nil {
-			b.Fatal(err)
-		}
-		if err := w.Close(); err != nil {
-			b.Fatal(err)
-		}
+		w := test.Must(field.NewWriter(path, []int{len(values)}, field.Float64))(b)
+		test.Check(b, w.Write(values))
+		test.Check(b, w.Close())
 	}
 }

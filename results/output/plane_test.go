@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/halox/halox/domain"
+	"github.com/halox/halox/internal/test"
 )
 
 // readIndices fills a box with numbers made of the points' coordinates.
@@ -44,10 +45,7 @@ func TestMosaicOfALinearField(t *testing.T) {
 		{"across z", []int{8, 12, 5}, 2, 3, 4, 4, 4},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			grid, err := domain.NewGrid(tc.size, [3]bool{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			grid := test.Must(domain.NewGrid(tc.size, [3]bool{}))(t)
 			p := newPlane(grid, tc.axis, tc.index)
 			m, err := readMosaic(p, tc.side, tc.side, readIndices)
 			if err != nil || m.across.cells != tc.nx || m.up.cells != tc.ny {
@@ -88,10 +86,7 @@ func TestTiling(t *testing.T) {
 
 // A plane of many points is read in parts.
 func TestMosaicIsReadInParts(t *testing.T) {
-	grid, err := domain.NewGrid([]int{1 << 12, 1 << 11}, [3]bool{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	grid := test.Must(domain.NewGrid([]int{1 << 12, 1 << 11}, [3]bool{}))(t)
 	var read int64
 	m, err := readMosaic(newPlane(grid, 2, 0), 8, 8, func(dst []float64, box domain.Box) error {
 		if len(dst) > chunkPoints || int64(len(dst)) != box.Points() {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/results/internal/resultstest"
 )
 
@@ -31,9 +32,7 @@ func lines(n int) Curves {
 func writeCurves(t *testing.T, c Curves, format string) []byte {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "curves"+format)
-	if err := Write(path, c); err != nil {
-		t.Fatal(err)
-	}
+	test.Check(t, Write(path, c))
 	return resultstest.ReadFile(t, path)
 }
 

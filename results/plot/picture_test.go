@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/results/internal/resultstest"
 )
 
@@ -47,9 +48,7 @@ func TestPictureGolden(t *testing.T) {
 func write(t *testing.T, picture Picture, format string) []byte {
 	t.Helper()
 	var data bytes.Buffer
-	if err := Encode(&data, format, picture); err != nil {
-		t.Fatal(err)
-	}
+	test.Check(t, Encode(&data, format, picture))
 	return data.Bytes()
 }
 
@@ -165,9 +164,7 @@ func BenchmarkPicture(b *testing.B) {
 		b.Run(fmt.Sprintf("n=%d", n), func(b *testing.B) {
 			picture := unitPicture(n, n, func(x, y float64) float64 { return x * y })
 			for b.Loop() {
-				if err := Encode(io.Discard, ".png", picture); err != nil {
-					b.Fatal(err)
-				}
+				test.Check(b, Encode(io.Discard, ".png", picture))
 			}
 		})
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/results"
 	"github.com/halox/halox/results/internal/resultstest"
 )
@@ -17,10 +18,7 @@ func TestPlotGolden(t *testing.T) {
 		for _, devices := range []string{
 			"1-assisted-peer", "2-assisted-peer", "2-assisted-direct", "4-assisted-peer", "4-assisted-direct",
 		} {
-			some, err := results.ReadAll("../testdata/heat3d-512-float64-" + devices + ".json")
-			if err != nil {
-				t.Fatal(err)
-			}
+			some := test.Must(results.ReadAll("../testdata/heat3d-512-float64-" + devices + ".json"))(t)
 			all = append(all, some...)
 		}
 		return all
@@ -74,10 +72,7 @@ func TestPlotGolden(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			chart, err := New(tc.kind, tc.options, tc.sources(t)...)
-			if err != nil {
-				t.Fatal(err)
-			}
+			chart := test.Must(New(tc.kind, tc.options, tc.sources(t)...))(t)
 			if tc.texts == "" {
 				golden(t, "plot-"+tc.name, chart)
 				return
@@ -95,19 +90,14 @@ func TestPlotGolden(t *testing.T) {
 func writeChart(t *testing.T, c Chart, format string) []byte {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "chart"+format)
-	if err := Write(path, c); err != nil {
-		t.Fatal(err)
-	}
+	test.Check(t, Write(path, c))
 	return resultstest.ReadFile(t, path)
 }
 
 // named returns the names of a plot's curves, and its note.
 func named(t *testing.T, kind string, o Options, all ...results.Source) (names []string, note string) {
 	t.Helper()
-	chart, err := New(kind, o, all...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	chart := test.Must(New(kind, o, all...))(t)
 	c := chart.(Curves)
 	for _, curve := range c.Curves {
 		names = append(names, curve.Name)
@@ -309,10 +299,7 @@ func TestPlotOfExchangesAlone(t *testing.T) {
 	for _, points := range []float64{8, 16} {
 		s.Add(results.NewRow().Label("points", points).Label("message_bytes", 0).Number(results.Time, points))
 	}
-	chart, err := New("", Options{}, s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	chart := test.Must(New("", Options{}, s))(t)
 	if c := chart.(Curves); len(c.Curves) != 1 || len(c.Curves[0].X) != 2 || c.Note != "" {
 		t.Errorf("%+v", c)
 	}
@@ -345,10 +332,7 @@ func TestPlotOfOddRows(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			chart, err := New("", Options{}, s)
-			if err != nil {
-				t.Fatal(err)
-			}
+			chart := test.Must(New("", Options{}, s))(t)
 			for _, format := range []string{".svg", ".pdf"} {
 				writeChart(t, chart, format)
 			}

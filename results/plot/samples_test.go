@@ -8,6 +8,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/results"
 	"github.com/halox/halox/results/internal/resultstest"
 )
@@ -16,9 +17,7 @@ import (
 func golden(t *testing.T, name string, c Chart) {
 	t.Helper()
 	var data bytes.Buffer
-	if err := Encode(&data, ".png", c); err != nil {
-		t.Fatal(err)
-	}
+	test.Check(t, Encode(&data, ".png", c))
 	alike(t, decode(t, data.Bytes()), decode(t, resultstest.Golden(t, name+".png", data.Bytes())))
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/results/internal/resultstest"
 	"github.com/halox/halox/results/trace"
 )
@@ -24,10 +25,7 @@ func writeTimeline(t *testing.T, tr *trace.Trace, format string) []byte {
 }
 
 func TestTimelineGolden(t *testing.T) {
-	chart, err := Timeline(resultstest.Trace())
-	if err != nil {
-		t.Fatal(err)
-	}
+	chart := test.Must(Timeline(resultstest.Trace()))(t)
 	golden(t, "timeline", chart)
 }
 

@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"testing"
 	"time"
+
+	"github.com/halox/halox/internal/test"
 )
 
 // sample is a trace of two devices.
@@ -48,10 +50,7 @@ func FuzzTrace(f *testing.F) {
 			t.Fatalf("%v of %v are hidden", hidden, all)
 		}
 		_ = read.HiddenText()
-		once, err := json.Marshal(read.file())
-		if err != nil {
-			t.Fatal(err)
-		}
+		once := test.Must(json.Marshal(read.file()))(t)
 		again, err := decode(once)
 		if err != nil || !reflect.DeepEqual(read, again) {
 			t.Fatalf("%v: wrote\n%+v\nand read\n%+v", err, read, again)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/results/internal/resultstest"
 	"github.com/halox/halox/results/trace"
 )
@@ -16,13 +17,8 @@ import (
 func TestTraceComesBack(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "out", "run.json")
 	want := resultstest.Trace()
-	if err := want.Write(path); err != nil {
-		t.Fatal(err)
-	}
-	got, err := trace.Read(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Check(t, want.Write(path))
+	got := test.Must(trace.Read(path))(t)
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
@@ -46,9 +42,7 @@ func TestTraceComesBack(t *testing.T) {
 // complete events in the order of their times, and the share as a number.
 func TestTraceIsInTheFormat(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "run.json")
-	if err := resultstest.Trace().Write(path); err != nil {
-		t.Fatal(err)
-	}
+	test.Check(t, resultstest.Trace().Write(path))
 	var f struct {
 		TraceEvents []struct {
 			Name, Cat, Ph string
@@ -59,9 +53,7 @@ func TestTraceIsInTheFormat(t *testing.T) {
 		DisplayTimeUnit string
 		OtherData       map[string]any
 	}
-	if err := json.Unmarshal(resultstest.ReadFile(t, path), &f); err != nil {
-		t.Fatal(err)
-	}
+	test.Check(t, json.Unmarshal(resultstest.ReadFile(t, path), &f))
 	processes, threads, last, n := map[int]string{}, map[int]int{}, 0.0, 0
 	for _, e := range f.TraceEvents {
 		switch {
@@ -106,9 +98,7 @@ func TestTraceRefuses(t *testing.T) {
 		"no JSON": "x,y\n", "a record": `{"schema": 1}`, "a list": `[1, 2]`, "another trace": `{"traceEvents": [], "otherData": {"version": "chrome"}}`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			test.Check(t, os.WriteFile(path, []byte(text), 0o644))
 			if _, err := trace.Read(path); !isNotTrace(err) || !strings.Contains(err.Error(), path) {
 				t.Errorf("error %v", err)
 			}
@@ -122,9 +112,7 @@ func TestTraceRefuses(t *testing.T) {
 		"a time before it": head + `[{"ph": "X", "name": "k", "pid": 1, "tid": 1, "ts": -1, "dur": 1}]}`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			test.Check(t, os.WriteFile(path, []byte(text), 0o644))
 			if _, err := trace.Read(path); err == nil || isNotTrace(err) {
 				t.Errorf("error %v", err)
 			}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/halox/halox/halo/datatype"
 	"github.com/halox/halox/halo/datatype/typetest"
+	"github.com/halox/halox/internal/test"
 )
 
 // Among the types of some seeds are all constructors and all predefined types, some that
@@ -44,10 +45,7 @@ func TestTypesAreOfAllKinds(t *testing.T) {
 func note(t *testing.T, seen map[any]int, typ *datatype.Type) {
 	t.Helper()
 	parts(seen, typ)
-	l, err := datatype.Commit(typ, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := test.Must(datatype.Commit(typ, 1))(t)
 	for what, is := range map[string]bool{"empty": l.Size() == 0, "overlaps": l.Overlaps(), "backwards": typ.TrueLB() < 0, "list": !l.Strided()} {
 		if is {
 			seen[what]++

@@ -6,14 +6,12 @@ import (
 	"testing"
 
 	"github.com/halox/halox/halo/datatype"
+	"github.com/halox/halox/internal/test"
 )
 
 func all(t *testing.T) []Workload {
 	t.Helper()
-	workloads, err := All()
-	if err != nil {
-		t.Fatal(err)
-	}
+	workloads := test.Must(All())(t)
 	return workloads
 }
 
@@ -35,10 +33,7 @@ func TestWorkloadsHaveOneName(t *testing.T) {
 func TestSidesFit(t *testing.T) {
 	for _, w := range all(t) {
 		for name, s := range map[string]Side{"sent": w.Send, "received": w.Recv} {
-			l, err := datatype.Commit(s.Type, s.Count)
-			if err != nil {
-				t.Fatal(err)
-			}
+			l := test.Must(datatype.Commit(s.Type, s.Count))(t)
 			if s.Origin+l.TrueLB() < 0 || s.Origin+l.TrueUB() > s.Array || l.Size() != w.Bytes || l.Overlaps() {
 				t.Errorf("%v %s: %v from %d in an array of %d; overlaps %t", w, name, l, s.Origin, s.Array, l.Overlaps())
 			}
@@ -56,10 +51,7 @@ func TestGhostsAreNotSent(t *testing.T) {
 		if w.Suite != "shoc" && !strings.HasPrefix(w.Name, "NAS") && w.Name != "halo" {
 			continue
 		}
-		both, err := datatype.Struct([]int{1, 1}, []int64{w.Send.Origin, w.Recv.Origin}, []*datatype.Type{w.Send.Type, w.Recv.Type})
-		if err != nil {
-			t.Fatal(err)
-		}
+		both := test.Must(datatype.Struct([]int{1, 1}, []int64{w.Send.Origin, w.Recv.Origin}, []*datatype.Type{w.Send.Type, w.Recv.Type}))(t)
 		if l, err := datatype.Commit(both, 1); err != nil || l.Overlaps() {
 			t.Errorf("%v: %v overlaps, %v", w, l, err)
 		}
@@ -123,9 +115,7 @@ func TestWRFBytes(t *testing.T) {
 		}
 		n++
 		var d1, d3, s1, s3 int64
-		if _, err := fmt.Sscanf(w.Params, "d1=%d,d3=%d,s1=%d,s3=%d", &d1, &d3, &s1, &s3); err != nil {
-			t.Fatal(err)
-		}
+		test.Must(fmt.Sscanf(w.Params, "d1=%d,d3=%d,s1=%d,s3=%d", &d1, &d3, &s1, &s3))(t)
 		if want := 4 * (4*s1*s3 + 5*s1*65*s3); w.Bytes != want || w.Send.Array != 4*(4*d1*d3+7*d1*65*d3) {
 			t.Errorf("%v has %d bytes, not %d, in an array of %d", w, w.Bytes, want, w.Send.Array)
 		}
@@ -142,10 +132,7 @@ func TestDescriptionsAgree(t *testing.T) {
 	}
 	layouts := map[string]*datatype.Layout{}
 	for _, w := range all(t) {
-		l, err := datatype.Commit(w.Send.Type, w.Send.Count)
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := test.Must(datatype.Commit(w.Send.Type, w.Send.Count))(t)
 		layouts[w.String()] = l
 	}
 	pairs := 0
@@ -177,10 +164,7 @@ func TestForms(t *testing.T) {
 		if !ok {
 			continue
 		}
-		l, err := datatype.Commit(w.Send.Type, w.Send.Count)
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := test.Must(datatype.Commit(w.Send.Type, w.Send.Count))(t)
 		if len(l.Pieces()) != want || l.Strided() != (want > 0) {
 			t.Errorf("%v is %v", w, l)
 		}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/streams"
@@ -45,10 +46,7 @@ func TestBusyDuring(t *testing.T) {
 		t.Errorf("%v, %v", lost, err)
 	}
 	set := testdevices.Host(t, 2)
-	b, err := newBusy(t.Context(), kernels.CompilerFromEnv(), set.Devices, 0.25)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := test.Must(newBusy(t.Context(), kernels.CompilerFromEnv(), set.Devices, 0.25))(t)
 	defer b.Close()
 	if len(b.occupants) != 2 {
 		t.Fatalf("%d occupants", len(b.occupants))

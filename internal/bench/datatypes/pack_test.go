@@ -11,6 +11,7 @@ import (
 	"github.com/halox/halox/halo/packing"
 	"github.com/halox/halox/internal/bench"
 	"github.com/halox/halox/internal/measure"
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/results"
@@ -21,10 +22,7 @@ import (
 // Every curve of every figure has layouts, one for each place on the axis.
 func TestFiguresHaveLayouts(t *testing.T) {
 	testdevices.InTurn(t, 1, 4)
-	all, err := workloads.All()
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := test.Must(workloads.All())(t)
 	check := func(f axes, curve string, shows func(workload string) bool) {
 		seen := map[float64]bool{}
 		for _, w := range all {
@@ -69,10 +67,7 @@ func TestFigureValues(t *testing.T) {
 		"wu-6": {Name: "V, targeted", X: []float64{1000, 2000, 3000}, Y: []float64{160, 80, 80}},
 		"wu-7": {Name: "V, targeted", X: []float64{1000, 2000}, Y: []float64{70, 160}},
 	} {
-		f, err := named(packFigures(), name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := test.Must(named(packFigures(), name))(t)
 		c := f.draw(p)
 		if len(c.Curves) != 2 || c.Curves[0].Name != want.Name || !slices.Equal(c.Curves[0].X, want.X) || !slices.Equal(c.Curves[0].Y, want.Y) {
 			t.Errorf("figure %s: %+v, want %+v first", name, c.Curves, want)
@@ -103,13 +98,8 @@ func TestTrialFindsWrongBytes(t *testing.T) {
 			r.pinned = pinned
 			c := &packCase{packRun: r, unpack: unpack, packers: map[packing.Options]*packing.Packer{}}
 			t.Cleanup(func() { c.Close() })
-			all, err := workloads.SHOC()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := c.prepare(all[2]); err != nil {
-				t.Fatal(err)
-			}
+			all := test.Must(workloads.SHOC())(t)
+			test.Check(t, c.prepare(all[2]))
 			if err := c.trial.Do(idle); err == nil || !strings.Contains(err.Error(), "byte 0 of ") {
 				t.Errorf("pinned %t, unpack %t: %v", pinned, unpack, err)
 			}
@@ -141,10 +131,7 @@ func (i interruption) Err() error {
 // them, before each of its three contenders, and before they are timed.
 func TestPackInterrupted(t *testing.T) {
 	r := newPackRun(t)
-	all, err := workloads.SHOC()
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := test.Must(workloads.SHOC())(t)
 	for looks, want := range map[int]int{0: 0, 1: 0, 4: 0, 5: 3, 6: 3, 9: 3, 10: 6} {
 		record := &results.Record{}
 		if err := (&bench.Recorder{Record: record}).Measure(interruption{t.Context(), &looks}, r.tasks(all[:3], false)); err != context.Canceled {

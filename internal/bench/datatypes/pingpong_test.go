@@ -13,6 +13,7 @@ import (
 	"github.com/halox/halox/internal/bench"
 	"github.com/halox/halox/internal/bench/trial"
 	"github.com/halox/halox/internal/measure"
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/p2p"
@@ -51,10 +52,7 @@ func TestPingFigureValues(t *testing.T) {
 			{Name: "contiguous message", X: []float64{1000, 2000}, Y: []float64{200, 200}, Dashed: true},
 		},
 	} {
-		f, err := named(figures, name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := test.Must(named(figures, name))(t)
 		c := f.draw(p)
 		if !slices.EqualFunc(c.Curves, want, sameCurve) || !strings.HasSuffix(c.Title, "\na GPU 0 and a GPU 1, a ring of 2") {
 			t.Errorf("figure %q: %+v, want %+v", name, c, want)
@@ -75,23 +73,14 @@ func newPingCase(t *testing.T, w workloads.Workload) *pingCase {
 		from: set.Devices[0], to: set.Devices[1], check: true, budget: 10 * time.Microsecond,
 		compiler: kernels.NewCompiler(kernels.Options{Cache: t.TempDir()}),
 	}}
-	t.Cleanup(func() {
-		if err := c.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	if err := c.prepare(w); err != nil {
-		t.Fatal(err)
-	}
+	t.Cleanup(func() { test.Report(t, c.Close()) })
+	test.Check(t, c.prepare(w))
 	return c
 }
 
 // What does not arrive, or arrives beside its place, is found out in both directions.
 func TestPingPongFindsWrongBytes(t *testing.T) {
-	all, err := workloads.TEMPI()
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := test.Must(workloads.TEMPI())(t)
 	small := slices.IndexFunc(all, func(w workloads.Workload) bool {
 		return w.Bytes < 2000 && w.Send.Array > 2*w.Bytes
 	})
@@ -119,10 +108,7 @@ func TestPingPongFindsWrongBytes(t *testing.T) {
 
 // Interrupted at any look at its context, a benchmark keeps the layouts of which it has all rows.
 func TestPingPongInterrupted(t *testing.T) {
-	all, err := workloads.SHOC()
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := test.Must(workloads.SHOC())(t)
 	set := testdevices.Host(t, 2)
 	r := &pingRun{
 		from: set.Devices[0], to: set.Devices[1], compiler: kernels.CompilerFromEnv(), budget: time.Microsecond,

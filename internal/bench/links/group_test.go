@@ -13,6 +13,7 @@ import (
 	"github.com/halox/halox/internal/bench"
 	"github.com/halox/halox/internal/bench/timing"
 	"github.com/halox/halox/internal/measure"
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels/flags"
 	"github.com/halox/halox/p2p"
@@ -49,21 +50,11 @@ func newTestGroup(t *testing.T, devices int, does func(sender int) func()) *send
 	set := testdevices.Host(t, devices)
 	f := newFabric(set.Links, set.Compiler, 8)
 	var open streams.Resources
-	t.Cleanup(func() {
-		if err := open.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { test.Report(t, open.Close()) })
 	made := &senderGroup{}
 	for i, d := range set.Devices {
-		c, err := f.newSender(hop{string(p2p.Peer), end{d, false}, end{d, false}}, &open)
-		if err != nil {
-			t.Fatal(err)
-		}
-		k, err := d.NewKernel(streams.KernelSpec{Name: "message", Run: does(i)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := test.Must(f.newSender(hop{string(p2p.Peer), end{d, false}, end{d, false}}, &open))(t)
+		k := test.Must(d.NewKernel(streams.KernelSpec{Name: "message", Run: does(i)}))(t)
 		open.Add(k)
 		c.operations, c.send = 1, func() error { return c.home.Launch(k) }
 		made.senders = append(made.senders, c)
@@ -79,10 +70,7 @@ func newTestGroup(t *testing.T, devices int, does func(sender int) func()) *send
 // took has a group make a batch, and returns its time.
 func took(t *testing.T, made *senderGroup, n int) time.Duration {
 	t.Helper()
-	us, err := made.batch(n)
-	if err != nil {
-		t.Fatal(err)
-	}
+	us := test.Must(made.batch(n))(t)
 	return time.Duration(us * float64(n) * float64(time.Microsecond))
 }
 
@@ -128,10 +116,7 @@ func TestSenderGroupCountsWhoIsLate(t *testing.T) {
 	const late = 30 * time.Millisecond
 	made := newTestGroup(t, 2, func(int) func() { return func() {} })
 	laggard := made.senders[1]
-	wait, err := laggard.from.device.NewKernel(streams.KernelSpec{Name: "late", Run: func() { time.Sleep(late) }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	wait := test.Must(laggard.from.device.NewKernel(streams.KernelSpec{Name: "late", Run: func() { time.Sleep(late) }}))(t)
 	defer wait.Close()
 	send, sent := laggard.send, 0
 	laggard.send = func() error {
@@ -180,9 +165,7 @@ func TestSenderGroupThatFailsOpensTheGate(t *testing.T) {
 			t.Errorf("at %d: %v", at, err)
 		}
 		for _, c := range made.senders {
-			if err := c.settle(); err != nil {
-				t.Error(err)
-			}
+			test.Report(t, c.settle())
 		}
 		took(t, made, 10)
 	}
@@ -220,11 +203,7 @@ func TestSenderGroupQueuesNoMoreThanStreamsHold(t *testing.T) {
 		} {
 			t.Run(tc.name, func(t *testing.T) {
 				var open streams.Resources
-				defer func() {
-					if err := open.Close(); err != nil {
-						t.Error(err)
-					}
-				}()
+				defer func() { test.Report(t, open.Close()) }()
 				made, err := f.newSenderGroup(tc.hops, &open)
 				if fault, ok := errors.AsType[*impassable](err); ok {
 					t.Skip("SKIPPED: ", fault)

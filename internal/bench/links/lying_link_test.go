@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/halox/halox/internal/cuda/cudafake"
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/results"
 	"github.com/halox/halox/streams"
@@ -16,23 +17,10 @@ import (
 // A link that lies only after it was looked at is found by the benchmark itself.
 func TestLinksAreTried(t *testing.T) {
 	library := cudafake.Build(t)
-	platform, err := streams.CUDAPlatform(library)
-	if err != nil {
-		t.Fatal(err)
-	}
-	devices, err := platform.Open()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := errors.Join(streams.CloseAll(devices), platform.Close()); err != nil {
-			t.Error(err)
-		}
-	}()
-	links, err := p2p.Discover(t.Context(), devices, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	platform := test.Must(streams.CUDAPlatform(library))(t)
+	devices := test.Must(platform.Open())(t)
+	defer func() { test.Report(t, errors.Join(streams.CloseAll(devices), platform.Close())) }()
+	links := test.Must(p2p.Discover(t.Context(), devices, nil))(t)
 	cudafake.Inspect(t, library).SetLink(1, 0, cudafake.LinkLying)
 	r := &run{fabric: newFabric(links, nil, 1000), devices: devices, sizes: []int64{1000}, record: &results.Record{}}
 	rows, err := r.task(oneWayMode, between(p2p.Peer, devices[1], devices[0])).Measure(t.Context())

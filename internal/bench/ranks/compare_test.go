@@ -7,6 +7,7 @@ import (
 
 	"github.com/halox/halox/halo"
 	"github.com/halox/halox/internal/bench"
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/results"
 	"github.com/halox/halox/streams"
@@ -24,19 +25,11 @@ func TestCompare(t *testing.T) {
 						t.Run(fmt.Sprintf("%s/%s/devices=%d/blocks=%d", p.name, by, devices, blocks), func(t *testing.T) {
 							p.size = p.small
 							want := plainLoops(p, devices, 6)
-							c, err := r.newComparison(p, devices, blocks)
-							if err != nil {
-								t.Fatal(err)
-							}
+							c := test.Must(r.newComparison(p, devices, blocks))(t)
 							defer c.Close()
-							steps, err := c.stepper(t.Context(), by)
-							if err != nil {
-								t.Fatal(err)
-							}
+							steps := test.Must(c.stepper(t.Context(), by))(t)
 							for _, n := range []int{1, 2} { // of two steps each
-								if _, err := steps(n); err != nil {
-									t.Fatal(err)
-								}
+								test.Must(steps(n))(t)
 							}
 							if got := c.owned(t); !slices.Equal(got, want) {
 								t.Errorf("%v, want %v", got, want)
@@ -76,21 +69,11 @@ func plainLoops(p problem, devices, steps int) (all []float64) {
 func (c *comparison) owned(t *testing.T) (all []float64) {
 	t.Helper()
 	for i, d := range c.devices {
-		host, err := d.AllocPinned(c.memory[i].Size())
-		if err != nil {
-			t.Fatal(err)
-		}
-		s, err := d.NewStream(streams.Normal)
-		if err != nil {
-			t.Fatal(err)
-		}
+		host := test.Must(d.AllocPinned(c.memory[i].Size()))(t)
+		s := test.Must(d.NewStream(streams.Normal))(t)
 		c.Add(host, s)
-		if err := s.Copy(host.All(), c.memory[i].All()); err != nil {
-			t.Fatal(err)
-		}
-		if err := s.Sync(streams.UploadLimit); err != nil {
-			t.Fatal(err)
-		}
+		test.Check(t, s.Copy(host.All(), c.memory[i].All()))
+		test.Check(t, s.Sync(streams.UploadLimit))
 		p, values := &c.parts[i], streams.View[float64](host.Bytes())
 		for y := range p.Rows {
 			row := values[p.offset(0, y):][:p.pitch()]

@@ -19,6 +19,7 @@ import (
 	"github.com/halox/halox/internal/testdevices"
 
 	"github.com/halox/halox/halo"
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/results"
 	"github.com/halox/halox/streams"
 )
@@ -28,19 +29,13 @@ func TestLaps(t *testing.T) {
 	testdevices.InTurn(t, 2, 8)
 	testdevices.EachKernel(t, 2, func(t *testing.T, s *testdevices.Set) {
 		o := &Options{What: whats(), Bytes: testdevices.Some(1, []int64{1000, 8}), Messages: []int64{64}, Vectors: testdevices.Some(1, []int64{1024, 8}), Compute: computes(), Apart: []int{0, 1}, PerMultiprocessor: testdevices.Some(1, []int{2, 1}), Threads: 64, Budget: time.Microsecond}
-		if err := o.Check(); err != nil {
-			t.Fatal(err)
-		}
+		test.Check(t, o.Check())
 		on := &bench.Machine{Session: &halo.Session{Devices: s.Devices, Links: s.Links, Compiler: s.Compiler}}
 		r := &run{on, o, measure.Pace{First: 3, Max: 3, Batch: time.Microsecond}}
 		devices := min(2, len(s.Devices))
 		all := r.measurements()
 		var open streams.Resources
-		defer func() {
-			if err := open.Close(); err != nil {
-				t.Error(err)
-			}
-		}()
+		defer func() { test.Report(t, open.Close()) }()
 		var names []string
 		for name, l := range map[string]lap{newton: {Bytes: 32, Work: 17, Apart: 2, Span: (1 + chains) * 8 * 64}, copies: {Bytes: 32, Work: 48, Apart: 2, Span: 2 * 112}} {
 			ranks := haloranks.Options{PerMultiprocessor: 2}
@@ -177,20 +172,14 @@ func TestSource(t *testing.T) {
 func TestOverlapDoesNotSpill(t *testing.T) {
 	testdevices.InTurn(t, 1, 4)
 	testdevices.Once(t)
-	c, err := nvrtc.Open(testdevices.NVRTC(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := test.Must(nvrtc.Open(testdevices.NVRTC(t)))(t)
 	text := nvrtc.Source{Name: "overlap.cu", Text: overlapSource, Headers: []nvrtc.Header{{Name: "lap.cuh", Text: lapHeader}}}
 	files, _ := filepath.Glob("../../../kernels/cu/*.cuh")
 	if len(files) == 0 {
 		t.Skip("SKIPPED: the CUDA sources are not here")
 	}
 	for _, file := range files {
-		header, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		header := test.Must(os.ReadFile(file))(t)
 		text.Headers = append(text.Headers, nvrtc.Header{Name: filepath.Base(file), Text: string(header)})
 	}
 	for _, arch := range testdevices.Some(1, []string{"sm_80", "sm_90"}) {

@@ -15,6 +15,7 @@ import (
 	"github.com/halox/halox/halo"
 	"github.com/halox/halox/internal/bench"
 	"github.com/halox/halox/internal/measure"
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/results"
@@ -45,14 +46,9 @@ func TestInterruptedInARow(t *testing.T) {
 		common:  common{Devices: []int{2}, Dims: 3, Points: []int{6}, Precisions: []string{"float64"}, Cut: cutAuto, Budget: time.Millisecond},
 		Schemes: []string{"baseline", "assisted"}, Paths: []string{"staged"}, Norms: []int{0}, Sums: []string{"fast"}, Groups: []int{1},
 	}
-	if err := o.Check(); err != nil {
-		t.Fatal(err)
-	}
+	test.Check(t, o.Check())
 	on, to := recorderOf(testdevices.Host(t, 2))
-	r, err := o.newRun(ctx, results.KindSchemes, on, to)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := test.Must(o.newRun(ctx, results.KindSchemes, on, to))(t)
 	tasks := o.tasks(r)
 	second := tasks[1].Measure
 	tasks[1].Measure = func(ctx context.Context) ([]results.Row, error) {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/streams"
@@ -17,19 +18,13 @@ func TestSweepsAreCompared(t *testing.T) {
 		c := sweepCase{shape: s, real: kernels.Float32, points: 5}
 		var open streams.Resources
 		defer open.Close()
-		swept, err := newSwept(t.Context(), r.compiler, r.device, c, &open)
-		if err != nil {
-			t.Fatal(err)
-		}
+		swept := test.Must(newSwept(t.Context(), r.compiler, r.device, c, &open))(t)
 		if err := r.compare(t.Context(), c, swept); err != nil {
 			t.Errorf("%s: %v", s.name, err)
 		}
 		at := swept.arrays[0].Layout.Offset([3]int{2, 3, 0}) * 4
 		swept.arrays[0].Data.Memory.Bytes()[at+2] ^= 1 << 6
-		heat, err := s.stencil()
-		if err != nil {
-			t.Fatal(err)
-		}
+		heat := test.Must(s.stencil())(t)
 		want := fmt.Sprintf("differs from the host's in the row at y %d, z 0", 3-heat.AxisRadius(1))
 		if err := r.compare(t.Context(), c, swept); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", s.name, err)

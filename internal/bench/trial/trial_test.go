@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/halox/halox/internal/bench/timing"
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/streams"
 )
@@ -15,15 +16,8 @@ func TestTrial(t *testing.T) {
 	testdevices.Each(t, 1, func(t *testing.T, set *testdevices.Set) {
 		d := set.Devices[0]
 		var open streams.Resources
-		defer func() {
-			if err := open.Close(); err != nil {
-				t.Error(err)
-			}
-		}()
-		s, err := d.NewStream(streams.Normal)
-		if err != nil {
-			t.Fatal(err)
-		}
+		defer func() { test.Report(t, open.Close()) }()
+		s := test.Must(d.NewStream(streams.Normal))(t)
 		open.Add(s)
 		type alloc = func(int64) (*streams.Memory, error)
 		for _, in := range []struct{ from, to alloc }{{d.Alloc, d.Alloc}, {d.AllocPinned, d.Alloc}, {d.Alloc, d.AllocPinned}} {
@@ -34,14 +28,9 @@ func TestTrial(t *testing.T) {
 			}
 			open.Add(src)
 			open.Add(dst)
-			trial, err := New(s, s, dst.All(), src.All(), &open, func(dst, src []byte) error { copy(dst[10:], src); return nil })
-			if err != nil {
-				t.Fatal(err)
-			}
+			trial := test.Must(New(s, s, dst.All(), src.All(), &open, func(dst, src []byte) error { copy(dst[10:], src); return nil }))(t)
 			right := func(s *streams.Stream) error { return s.Copy(dst.Span(10, 100), src.All()) }
-			if err := trial.Do(right); err != nil {
-				t.Error(err)
-			}
+			test.Report(t, trial.Do(right))
 			for says, wrong := range map[string]func(*streams.Stream) error{
 				"byte 10 of 120": func(*streams.Stream) error { return nil },
 				"byte 9 of 120":  func(s *streams.Stream) error { return s.Copy(dst.Span(9, 100), src.All()) },
@@ -51,9 +40,7 @@ func TestTrial(t *testing.T) {
 					t.Errorf("%v, not %q", err, says)
 				}
 			}
-			if err := s.Sync(timing.Limit); err != nil {
-				t.Error(err)
-			}
+			test.Report(t, s.Sync(timing.Limit))
 		}
 	})
 }

@@ -6,16 +6,14 @@ import (
 
 	"github.com/halox/halox/internal/nvrtc"
 	"github.com/halox/halox/internal/nvrtc/usages"
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 )
 
 // A kernel of which NVRTC 13.0 loses a sign is refused, and others are not.
 func TestLostSigns(t *testing.T) {
 	testdevices.Once(t)
-	c, err := nvrtc.Open(testdevices.NVRTC(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := test.Must(nvrtc.Open(testdevices.NVRTC(t)))(t)
 	for expression, lost := range map[string]bool{
 		"max(a, max(b, -c))":    true,
 		"min(b, min(-c, a))":    true,

@@ -10,6 +10,7 @@ import (
 	"unsafe"
 
 	"github.com/halox/halox/domain"
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/stencil"
@@ -31,35 +32,16 @@ type Bench struct {
 func NewBench(t *testing.T, s *testdevices.Set) *Bench {
 	t.Helper()
 	b := &Bench{T: t, Device: s.Devices[0], Compiler: s.Compiler}
-	b.Stream = Must(b.Device.NewStream(streams.Normal))(t)
+	b.Stream = test.Must(b.Device.NewStream(streams.Normal))(t)
 	return b
-}
-
-// Must returns what gives v, or ends the test or benchmark if that could not be made.
-func Must[T any](v T, err error) func(t testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return v
-	}
-}
-
-// Check ends the test at an error.
-func Check(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // Array makes an array over box with ghosts of one layer and puts values in
 // it, padding included.
 func (b *Bench) Array(box domain.Box, dims int, values []float64) kernels.Array {
 	b.T.Helper()
-	l := Must(domain.NewLayout(box, domain.UniformRadius(dims, 1), 8))(b.T)
-	m := Must(b.Device.Alloc(l.Bytes()))(b.T)
+	l := test.Must(domain.NewLayout(box, domain.UniformRadius(dims, 1), 8))(b.T)
+	m := test.Must(b.Device.Alloc(l.Bytes()))(b.T)
 	b.T.Cleanup(func() { m.Close() })
 	Put(b, m.All(), values)
 	return kernels.Array{Data: m.All(), Layout: l}
@@ -82,7 +64,7 @@ func Put[T any](b *Bench, dst streams.Span, values []T) {
 		copy(pinned[T](dst), values)
 		return
 	}
-	host := Must(b.Device.AllocPinned(dst.Length))(b.T)
+	host := test.Must(b.Device.AllocPinned(dst.Length))(b.T)
 	copy(streams.View[T](host.Bytes()), values)
 	b.Do(b.Stream.Copy(dst, host.All()), b.Stream.Sync(Limit), host.Close())
 }
@@ -90,7 +72,7 @@ func Put[T any](b *Bench, dst streams.Span, values []T) {
 // Upload puts values into memory of their size.
 func Upload[T any](b *Bench, values []T) streams.Span {
 	b.T.Helper()
-	m := Must(b.Device.Alloc(int64(len(values)) * int64(unsafe.Sizeof(values[0]))))(b.T)
+	m := test.Must(b.Device.Alloc(int64(len(values)) * int64(unsafe.Sizeof(values[0]))))(b.T)
 	b.T.Cleanup(func() { m.Close() })
 	Put(b, m.All(), values)
 	return m.All()
@@ -107,7 +89,7 @@ func Get[T any](b *Bench, src streams.Span) []T {
 	if src.Memory.Pinned() {
 		return append([]T(nil), pinned[T](src)...)
 	}
-	host := Must(b.Device.AllocPinned(src.Length))(b.T)
+	host := test.Must(b.Device.AllocPinned(src.Length))(b.T)
 	b.Do(b.Stream.Copy(host.All(), src))
 	values := append([]T(nil), streams.View[T](host.Bytes())...)
 	b.Do(host.Close())

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/halox/halox/internal/cuda/cudafake"
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/streams"
 )
 
@@ -13,8 +14,8 @@ import (
 func FakeGPU(t *testing.T) (*cudafake.Fake, *streams.Device) {
 	t.Helper()
 	library := cudafake.Build(t, cudafake.Devices(1))
-	platform := Must(streams.CUDAPlatform(library))(t)
-	devices := Must(platform.Open())(t)
+	platform := test.Must(streams.CUDAPlatform(library))(t)
+	devices := test.Must(platform.Open())(t)
 	t.Cleanup(func() { streams.CloseAll(devices) })
 	return cudafake.Inspect(t, library), devices[0]
 }

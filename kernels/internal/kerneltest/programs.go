@@ -11,6 +11,7 @@ import (
 
 	"github.com/halox/halox/internal/nvrtc"
 	"github.com/halox/halox/internal/nvrtc/usages"
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/kernels/internal/source"
@@ -21,7 +22,7 @@ import (
 func CompileWithoutSpills(t *testing.T, programs ...kernels.Program) {
 	t.Helper()
 	testdevices.Once(t)
-	c := Must(nvrtc.Open(testdevices.NVRTC(t)))(t)
+	c := test.Must(nvrtc.Open(testdevices.NVRTC(t)))(t)
 	for i, p := range programs {
 		for _, arch := range testdevices.Generations(i) {
 			WithoutSpills(t, c, p.String(), p, arch)
@@ -48,7 +49,7 @@ func WithoutSpills(t *testing.T, c *nvrtc.Compiler, name string, p kernels.Progr
 func usage(t *testing.T, c *nvrtc.Compiler, p kernels.Program, arch string) []nvrtc.KernelUsage {
 	t.Helper()
 	text := nvrtc.Source{Name: p.File}
-	for name, content := range Must(p.Files())(t) {
+	for name, content := range test.Must(p.Files())(t) {
 		switch {
 		case name == p.File:
 			text.Text = content
@@ -56,13 +57,13 @@ func usage(t *testing.T, c *nvrtc.Compiler, p kernels.Program, arch string) []nv
 			text.Headers = append(text.Headers, nvrtc.Header{Name: name, Text: content})
 		}
 	}
-	return Must(usages.Of(c, "../../.cache/usages", text, source.Options(arch, p.Defines...)))(t)
+	return test.Must(usages.Of(c, "../../.cache/usages", text, source.Options(arch, p.Defines...)))(t)
 }
 
 // PTX returns what the compiler makes of a program for GPUs newer than those that it knows.
 func PTX(t *testing.T, c *kernels.Compiler, p kernels.Program) string {
 	t.Helper()
-	return string(Must(c.Image(p, "sm_999"))(t))
+	return string(test.Must(c.Image(p, "sm_999"))(t))
 }
 
 // AcquireAndRelease wants the kernels of a program to wait for other GPUs by acquires and to signal by
@@ -122,7 +123,7 @@ func CPP(t *testing.T, folder string) (compiler string, flags []string) {
 	if err != nil {
 		t.Skip("SKIPPED: the CUDA sources are not here: ", err)
 	}
-	flags = []string{"-I" + Must(filepath.Abs(folder))(t), "-fsyntax-only"}
+	flags = []string{"-I" + test.Must(filepath.Abs(folder))(t), "-fsyntax-only"}
 	for flag := range strings.Lines(string(text)) {
 		flags = append(flags, strings.TrimSpace(flag))
 	}
@@ -133,7 +134,7 @@ func CPP(t *testing.T, folder string) (compiler string, flags []string) {
 func writeSources(t *testing.T, p kernels.Program) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
-	for name, text := range Must(p.Files())(t) {
+	for name, text := range test.Must(p.Files())(t) {
 		if strings.HasPrefix(name, "cpu/") {
 			continue
 		}
@@ -151,7 +152,7 @@ var argument = regexp.MustCompile(`const __grid_constant__ (\w+)`)
 func MirrorArguments(t *testing.T, programs ...kernels.Program) {
 	t.Helper()
 	for _, p := range programs {
-		text, layout, _ := strings.Cut(Must(p.Files())(t)[p.File], "#line 1 \"the layout of ")
+		text, layout, _ := strings.Cut(test.Must(p.Files())(t)[p.File], "#line 1 \"the layout of ")
 		for _, found := range argument.FindAllStringSubmatch(text, -1) {
 			name := found[1]
 			if name != "i64" && !strings.Contains(layout, "sizeof("+name+") ==") {

@@ -1,0 +1,38 @@
+// Package test is how tests end at an error.
+package test
+
+import "errors"
+
+// TB is what tests, benchmarks and those of package rapid have in common.
+type TB interface {
+	Helper()
+	Error(args ...any)
+	Fatal(args ...any)
+}
+
+// Must returns a function that returns v, or ends the test if err is not nil: test.Must(os.ReadFile(name))(t).
+func Must[T any](v T, err error) func(t TB) T {
+	return func(t TB) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+// Check ends the test at errors.
+func Check(t TB, errs ...error) {
+	t.Helper()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Report fails the test at an error, and goes on.
+func Report(t TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Error(err)
+	}
+}
