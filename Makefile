@@ -34,7 +34,7 @@ export HALOX_TEST_SEED ?= $(shell git rev-list --count HEAD 2>/dev/null)
 # go-nvml binds all functions of NVML, including deprecated ones.
 export CGO_CFLAGS ?= -O2 -g -Wno-deprecated-declarations
 
-.PHONY: help build run test test-long race nocgo test-mpi test-netns lint outdated format-cuda nvrtc mpi bundle linkprobe clean
+.PHONY: help build run test test-busy test-long race nocgo test-mpi test-netns lint outdated format-cuda nvrtc mpi bundle linkprobe clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "%-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -49,6 +49,13 @@ run: build ## build halox and run a sample config (SAMPLE=...), with a picture u
 test: ## run all tests, and the part of the long ones that HALOX_TEST_SEED selects; TESTFLAGS adds flags
 	@echo HALOX_TEST_SEED=$(HALOX_TEST_SEED)
 	$(GO) test -p $$(($$(getconf _NPROCESSORS_ONLN) + 1)) -vet=off -ldflags=-s $(TESTFLAGS) ./...
+
+# The loops share the cores with the tests, and end with the recipe, however it ends. -count=1: go test does not know that
+# these runs differ from make test.
+test-busy: ## run all tests beside 6 busy loops, and once more with GOMAXPROCS=1
+	@for i in 1 2 3 4 5 6; do while kill -0 $$$$ 2>/dev/null; do n=0; while [ $$n -lt 10000 ]; do n=$$((n + 1)); done; done & done; \
+	nice -n 5 $(MAKE) test TESTFLAGS="-count=1 -timeout 2h $(TESTFLAGS)"
+	GOMAXPROCS=1 $(MAKE) test TESTFLAGS="-count=1 -timeout 2h $(TESTFLAGS)"
 
 # See Long in internal/testdevices. Some packages take longer than the default limit of 10 minutes.
 test-long: ## run all tests completely: all kernels for all generations of GPUs, all seeds, all seeded faults

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/halox/halox/internal/host"
+	"github.com/halox/halox/internal/test"
 )
 
 // limited opens n host devices of a host that has so many bytes, of which the process holds what the test says.
@@ -26,8 +27,8 @@ func limited(t *testing.T, n int, free int64, resident *int64) []*Device {
 func TestHostMemoryIsShared(t *testing.T) {
 	resident := int64(0)
 	d := limited(t, 2, 1000, &resident)
-	a := must(d[0].Alloc(400))(t)
-	b := must(d[1].AllocPinned(300))(t)
+	a := test.Must(d[0].Alloc(400))(t)
+	b := test.Must(d[1].AllocPinned(300))(t)
 	_, err := d[1].Alloc(301)
 	for _, says := range []string{"device host 1: allocate device memory: 301 bytes: out of memory: 301 B are needed, and 300 B of the host's memory are available: a test"} {
 		if !errors.Is(err, ErrOutOfMemory) || err.Error() != says {
@@ -39,8 +40,8 @@ func TestHostMemoryIsShared(t *testing.T) {
 		t.Errorf("%d of %d are free: %v", free, total, err)
 	}
 	resident = 0
-	check(t, a.Close(), b.Close())
-	must(d[1].Alloc(1000))(t)
+	test.Check(t, a.Close(), b.Close())
+	test.Must(d[1].Alloc(1000))(t)
 	if info, err := d[0].HostMemoryInfo(); info != (HostInfo{Free: 0, Total: 2000, Source: "a test"}) || err != nil {
 		t.Errorf("%+v, %v", info, err)
 	}
@@ -82,15 +83,15 @@ func TestLooksAtTheHost(t *testing.T) {
 		looks++
 		return host.Memory{Free: 1600, Total: 1600}, nil
 	}}
-	check(t, l.take(16), l.take(50), l.take(40))
+	test.Check(t, l.take(16), l.take(50), l.take(40))
 	if looks != 1 {
 		t.Errorf("%d looks", looks)
 	}
-	if check(t, l.take(20)); looks != 2 {
+	if test.Check(t, l.take(20)); looks != 2 {
 		t.Errorf("%d looks", looks)
 	}
 	l.then = time.Now().Add(-time.Second)
-	if check(t, l.take(1)); looks != 3 {
+	if test.Check(t, l.take(1)); looks != 3 {
 		t.Errorf("%d looks", looks)
 	}
 }
@@ -119,7 +120,7 @@ func TestFit(t *testing.T) {
 	want := func(memory, pinned int64) []Demand {
 		return []Demand{{d[0], Held{memory, pinned}}, {d[1], Held{memory, pinned}}}
 	}
-	check(t, Fit(want(300, 200)), Fit(nil))
+	test.Check(t, Fit(want(300, 200)), Fit(nil))
 	for _, all := range [][]Demand{want(301, 200), want(0, 501), want(math.MaxInt64, math.MaxInt64)} {
 		if err := Fit(all); !errors.Is(err, ErrOutOfMemory) || !strings.Contains(err.Error(), "1000 B of 2 KiB are available: a test") {
 			t.Errorf("%v: %v", all, err)
@@ -129,7 +130,7 @@ func TestFit(t *testing.T) {
 		t.Error(err)
 	}
 	dry := DryRun(d)
-	check(t, Fit([]Demand{{dry[0], Held{1 << 60, 0}}}))
+	test.Check(t, Fit([]Demand{{dry[0], Held{1 << 60, 0}}}))
 	d[0].driver.host().now = nil
-	check(t, Fit(want(1<<60, 0)))
+	test.Check(t, Fit(want(1<<60, 0)))
 }

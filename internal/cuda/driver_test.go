@@ -25,9 +25,9 @@ func TestOpenWithoutALibrary(t *testing.T) {
 // The loader would crash on a library that is cut off.
 func TestOpenOfALibraryThatIsCutOff(t *testing.T) {
 	path := cudafake.Build(t)
-	whole := must(os.ReadFile(path))(t)
+	whole := test.Must(os.ReadFile(path))(t)
 	cut := filepath.Join(t.TempDir(), "libcuda.so.1")
-	ok(t, os.WriteFile(cut, whole[:len(whole)/2], 0o600))
+	test.Check(t, os.WriteFile(cut, whole[:len(whole)/2], 0o600))
 	if _, err := cuda.Open(cut); !errors.Is(err, cuda.ErrNoLibrary) || !strings.Contains(err.Error(), "is cut off") {
 		t.Errorf("got %v", err)
 	}

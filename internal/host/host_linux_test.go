@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"testing"
+
+	"github.com/halox/halox/internal/test"
 )
 
 // machine writes the files of a machine of 1000 KiB, of which 600 are available, with a process that
@@ -25,20 +27,11 @@ func machine(t *testing.T, files map[string]string) *Host {
 	}
 	for name, text := range all {
 		file := filepath.Join(root, name)
-		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		test.Check(t, os.MkdirAll(filepath.Dir(file), 0o755))
+		test.Check(t, os.WriteFile(file, []byte(text), 0o644))
 	}
-	if err := os.Symlink("7", filepath.Join(root, "proc/self")); err != nil {
-		t.Fatal(err)
-	}
-	h, err := openAt(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Check(t, os.Symlink("7", filepath.Join(root, "proc/self")))
+	h := test.Must(openAt(root))(t)
 	return h
 }
 
@@ -165,19 +158,14 @@ func TestQuota(t *testing.T) {
 func TestLimitsAreReadAnew(t *testing.T) {
 	h := machine(t, map[string]string{"proc/7/cgroup": "0::/a\n", "proc/7/mountinfo": mount2,
 		"sys/fs/cgroup/a/memory.max": "max\n", "sys/fs/cgroup/a/memory.current": "0\n"})
-	if err := os.WriteFile(filepath.Join(h.memory[0].dir, "memory.max"), []byte("1024\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	test.Check(t, os.WriteFile(filepath.Join(h.memory[0].dir, "memory.max"), []byte("1024\n"), 0o644))
 	if m, err := h.Now(); err != nil || m.Free != kib {
 		t.Errorf("got %+v, %v", m, err)
 	}
 }
 
 func TestThisMachine(t *testing.T) {
-	h, err := Open()
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := test.Must(Open())(t)
 	m, err := h.Now()
 	if err != nil || m.Free <= 0 || m.Free > m.Total || m.Resident <= 0 || m.Source == "" {
 		t.Errorf("got %+v, %v", m, err)
@@ -185,13 +173,8 @@ func TestThisMachine(t *testing.T) {
 }
 
 func BenchmarkNow(b *testing.B) {
-	h, err := Open()
-	if err != nil {
-		b.Fatal(err)
-	}
+	h := test.Must(Open())(b)
 	for b.Loop() {
-		if _, err := h.Now(); err != nil {
-			b.Fatal(err)
-		}
+		test.Must(h.Now())(b)
 	}
 }
