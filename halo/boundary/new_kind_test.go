@@ -12,6 +12,7 @@ import (
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
 	"github.com/halox/halox/halo/boundary"
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/p2p"
@@ -50,10 +51,7 @@ func TestNewKind(t *testing.T) {
 		"robin/between periodic": fmt.Sprintf(newKind, "{x: robin, y: periodic}", "{points: 9, shape: box}", 2),
 	} {
 		t.Run(name, func(t *testing.T) {
-			c, err := configs.Parse("new.yaml", []byte(text), configs.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			c := test.Must(configs.Parse("new.yaml", []byte(text), configs.Options{}))(t)
 			testNewKind(t, c)
 		})
 	}
@@ -92,10 +90,7 @@ const newKindSteps = 7
 func newKindHeat(t *testing.T, c *configs.Run) []float64 {
 	n := c.Grid.Size
 	kind := stencil.Kind{Points: c.Stencil.Points, Shape: stencil.Shape(c.Stencil.Shape)}
-	step, err := stencil.HeatOf(kind, c.Spacing(), 1, c.TimeStep())
-	if err != nil {
-		t.Fatal(err)
-	}
+	step := test.Must(stencil.HeatOf(kind, c.Spacing(), 1, c.TimeStep()))(t)
 	u := make([]float64, n[0]*n[1])
 	for i := range u {
 		u[i] = math.Sin(float64(i%n[0])) + float64(i/n[0]*(i/n[0]))
@@ -154,13 +149,8 @@ func solved(t *testing.T, c *configs.Run, set *testdevices.Set, name scheme.Sche
 	kind := stencil.Kind{Points: c.Stencil.Points, Shape: stencil.Shape(c.Stencil.Shape)}
 	heat, err4 := stencil.HeatOf(kind, c.Spacing(), 1, c.TimeStep())
 	one, err5 := stencil.Parse("1")
-	if err := errors.Join(err1, err2, err3, err4, err5); err != nil {
-		t.Fatal(err)
-	}
-	place, err := halo.Place(cut, set.Devices)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Check(t, errors.Join(err1, err2, err3, err4, err5))
+	place := test.Must(halo.Place(cut, set.Devices))(t)
 	p := &solvers.Problem{
 		Grid: grid, Spacing: c.Spacing(), Real: kernels.Float64, TimeStep: c.TimeStep(), Stencil: heat, Initial: initial,
 		Group: int(c.Exchange.Steps),
@@ -175,10 +165,7 @@ func solved(t *testing.T, c *configs.Run, set *testdevices.Set, name scheme.Sche
 	if paths := name.Needs().Paths; len(paths) > 0 {
 		path = paths[0]
 	}
-	plan, err := p.NewPlan(place, set.Links, path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	plan := test.Must(p.NewPlan(place, set.Links, path))(t)
 	s, err := solvers.New(t.Context(), p, plan, set.Compiler)
 	if err != nil {
 		return nil, err

@@ -40,7 +40,7 @@ func reflects[T rows.Float](t *testing.T, b *kerneltest.Bench, real kernels.Real
 			})
 			holds(b, a.Data, values, "side %v", side)
 			in, s := in.Add(in).Add(in), kernels.Scale{Factor: -0.3, Shift: 0.7}
-			b.Do(b.Stream.Launch(kerneltest.Must(reflector.Scale(a, ghosts, in, s))(t)))
+			b.Do(b.Stream.Launch(test.Must(reflector.Scale(a, ghosts, in, s))(t)))
 			kerneltest.EachPoint(ghosts, func(p domain.Vec) {
 				values[l.Offset(p)] = T(T(s.Factor)*values[l.Offset(p.Add(in))]) + T(s.Shift)
 			})
