@@ -191,6 +191,16 @@ type Run struct {
 	DT   *float64 `json:"dt,omitempty"`   // time step; none for laplace
 
 	History []Check `json:"history,omitempty"` // norms at every check, when asked for
+
+	Outputs []*Output `json:"outputs,omitempty"` // the other files that the run was to leave behind
+}
+
+// An Output is a file of a run other than its record.
+type Output struct {
+	Kind string `json:"kind"` // field, picture or trace
+	File string `json:"file"` // as it was given
+	// Missing says why the file was not written. A file of that name is then of another run.
+	Missing string `json:"missing,omitempty"`
 }
 
 // A Subdomain is the box of owned points [Lo, Hi) that one device has, in

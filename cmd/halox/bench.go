@@ -21,6 +21,7 @@ import (
 	"github.com/halox/halox/internal/bench/ranks"
 	"github.com/halox/halox/internal/bench/steps"
 	"github.com/halox/halox/internal/bench/sweep"
+	"github.com/halox/halox/internal/interrupt"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/p2p/mpi"
 	"github.com/halox/halox/results"
@@ -184,16 +185,17 @@ func (b *benchCommand) measure(cmd *cobra.Command, g *processGroup, out, notes i
 		}
 		return r
 	}
-	during(ctx, "measuring", func() string { return b.keepPart(to, out) })
+	interrupt.During(ctx, "measuring", func() string { return b.keepPart(to, out) })
 	failure := b.Options.Run(ctx, &bench.Machine{Session: on, Processes: g.Processes}, to)
-	if failure = interruption(ctx, failure); !g.IsAlone() && errors.Is(failure, context.Canceled) {
-		failure = errInterrupted // of another process
+	if failure = interrupt.Outcome(ctx, failure); !g.IsAlone() && errors.Is(failure, context.Canceled) {
+		failure = interrupt.ErrInterrupted // of another process
 	}
 	if to.Record == nil || !g.speaks() {
-		during(ctx, "closing the devices", nil)
+		interrupt.During(ctx, "closing the devices", nil)
 		return failure
 	}
-	during(ctx, "writing what was measured", func() string { return keepRecord(to.Record, to.Files.Record) })
+	interrupt.During(ctx, "writing what was measured", func() string { return keepRecord(to.Record, to.Files.Record) })
+	interrupt.Limit(ctx, interrupt.None)
 	return errors.Join(failure, to.Keep(b.Chart), b.Table(out, to.Record))
 }
 

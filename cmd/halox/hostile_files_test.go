@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -21,11 +22,15 @@ func TestCachesThatAreNotUsed(t *testing.T) {
 	if err := errors.Join(os.Mkdir(shared, 0o755), os.Chmod(shared, 0o777)); err != nil {
 		t.Fatal(err)
 	}
-	for folder, says := range map[string]string{
+	told := map[string]string{
 		shared:        "is not used: others than its owner may write to it",
 		"/proc/cache": "the cache /proc/cache keeps nothing new for the next run: open /proc/",
 		"":            "nothing is kept for the next run: there is no folder for the user's cache; HALOX_CACHE names one",
-	} {
+	}
+	if full, ok := fullDisk(t); ok {
+		told[full] = "no space left on device"
+	}
+	for folder, says := range told {
 		t.Setenv("HALOX_CACHE", folder)
 		t.Setenv("XDG_CACHE_HOME", "")
 		t.Setenv("HOME", "")
@@ -36,6 +41,27 @@ func TestCachesThatAreNotUsed(t *testing.T) {
 	if files, err := os.ReadDir(shared); err != nil || len(files) != 0 {
 		t.Errorf("%v, %v", files, err)
 	}
+}
+
+// fullDisk returns a folder on a disk without space, if this user may mount one.
+func fullDisk(t *testing.T) (folder string, ok bool) {
+	t.Helper()
+	disk := t.TempDir()
+	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size=64k", "none", disk).CombinedOutput(); err != nil {
+		t.Logf("no full disk: %v: %s", err, out)
+		return "", false
+	}
+	t.Cleanup(func() {
+		if out, err := exec.Command("umount", disk).CombinedOutput(); err != nil {
+			t.Errorf("%v: %s", err, out)
+		}
+	})
+	folder = filepath.Join(disk, "cache")
+	if err := os.Mkdir(folder, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	_ = os.WriteFile(filepath.Join(disk, "fill"), make([]byte, 1<<17), 0o644) // as much as there is space for
+	return folder, true
 }
 
 // A sample that cannot be written whole, as on a full disk, leaves no file: the next try would find one.

@@ -20,6 +20,7 @@ import (
 
 	"github.com/halox/halox/internal/bench"
 	"github.com/halox/halox/internal/bench/option"
+	"github.com/halox/halox/internal/interrupt"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/p2p/mpi"
 	"github.com/halox/halox/results"
@@ -71,34 +72,6 @@ func TestSignalsAtAnyMoment(t *testing.T) {
 					t.Errorf("the rest was filled:\n%s", &p.out)
 				}
 			})
-		}
-	}
-}
-
-// A command that is one of several processes is ended by force before its launcher kills it; one that only waits for another process is
-// not: that one has limits of its own.
-func TestASignalToOneOfSeveral(t *testing.T) {
-	testdevices.InTurn(t, 4, 8)
-	never := make(chan error)
-	for waits, want := range map[bool]string{true: "", false: "terminated: ended by force while ending\n"} {
-		var notes strings.Builder
-		i := catchInterrupts(t.Context(), &notes)
-		err := i.run(func(ctx context.Context) error {
-			oneOfSeveral(ctx)
-			during(ctx, "ending", nil)
-			if waits {
-				waitingForAnother(ctx)
-			}
-			i.signals <- syscall.SIGTERM
-			<-ctx.Done()
-			if !waits {
-				<-never
-			}
-			time.Sleep(togetherTime + 300*time.Millisecond)
-			return nil
-		})
-		if notes.String() != want || (err == nil) != waits {
-			t.Errorf("waits %t: %v, %q", waits, err, notes.String())
 		}
 	}
 }
@@ -158,21 +131,17 @@ func TestRecordOfARunThatIsForced(t *testing.T) {
 		t.Errorf("%+v, %v", r, err)
 	}
 
-	// One of several processes writes it at the signal already; no other run does, and none into a pipe.
+	// One of several processes writes it at the signal already; no other run does.
 	alone, several := s.Place.Processes, &mpi.Processes{}
 	defer func() { s.Place.Processes = alone }()
-	for _, c := range []struct {
-		processes *mpi.Processes
-		record    string
-		want      bool
-	}{{alone, name, false}, {several, name, true}, {several, os.DevNull, false}} {
-		s.Place.Processes, s.config.Output.Record = c.processes, c.record
+	for processes, want := range map[*mpi.Processes]bool{alone: false, several: true} {
+		s.Place.Processes = processes
 		ctx, cancel := context.WithCancel(t.Context())
 		written := false
 		kept := s.writePartial(ctx, func() string { written = true; return "" })
 		cancel()
-		if kept(); written != c.want {
-			t.Errorf("%v, into %s: written %t, want %t", c.processes, c.record, written, c.want)
+		if kept(); written != want {
+			t.Errorf("%v: written %t, want %t", processes, written, want)
 		}
 	}
 }
@@ -200,54 +169,6 @@ func TestCtrlC(t *testing.T) {
 	}
 }
 
-// A command that does not look at its context is left to itself, after it has had time, and what
-// it has is kept; one that says that it stops by itself is waited for.
-func TestCommandsThatGoOn(t *testing.T) {
-	testdevices.InTurn(t, 2, 8)
-	never := make(chan error)
-	for _, tc := range []struct {
-		name    string
-		command func(ctx context.Context) error
-		signals int
-		says    string
-	}{
-		{"one that looks at nothing", func(context.Context) error { return <-never }, 1, "terminated: ended by force\n"},
-		{"one that hangs", func(ctx context.Context) error {
-			during(ctx, "hanging", func() string { return "; kept" })
-			return <-never
-		}, 1, "terminated: ended by force while hanging; kept\n"},
-		{"the second signal", func(ctx context.Context) error {
-			during(ctx, "hanging", nil)
-			return <-never
-		}, 2, "terminated: ended by force while hanging\n"},
-		{"one that keeps for ever", func(ctx context.Context) error {
-			during(ctx, "hanging", func() string { <-never; return "" })
-			return <-never
-		}, 1, ""},
-		{"one that stops", func(ctx context.Context) error {
-			during(ctx, "waiting", nil)
-			<-ctx.Done()
-			return fmt.Errorf("wait: %w", ctx.Err())
-		}, 1, ""},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			var out printed
-			i := catchInterrupts(t.Context(), &out)
-			go func() {
-				time.Sleep(100 * time.Millisecond)
-				for range tc.signals {
-					syscall.Kill(os.Getpid(), syscall.SIGTERM)
-					<-i.ctx.Done() // a signal that is sent before the last one was taken may be one with it
-				}
-			}()
-			err := i.run(tc.command)
-			if err != errInterrupted || out.String() != tc.says {
-				t.Errorf("%v: %q", err, out.String())
-			}
-		})
-	}
-}
-
 // A bench that is ended by force leaves the rows that it has.
 func TestABenchThatIsForced(t *testing.T) {
 	record := filepath.Join(t.TempDir(), "r.json")
@@ -271,23 +192,25 @@ func TestABenchThatIsForcedWhileItWrites(t *testing.T) {
 	}})
 	b.backend, b.files = string(streams.Host), bench.Files{Record: record, Plot: "p.svg"}
 	var notes printed
-	i := catchInterrupts(t.Context(), &notes)
+	w, contexts := interrupt.Catch(t.Context(), &notes), make(chan context.Context, 1)
 	go func() {
+		ctx := <-contexts
 		if err := <-writing; err != nil {
 			t.Error(err)
 		}
 		for range 2 {
 			syscall.Kill(os.Getpid(), syscall.SIGTERM)
-			<-i.ctx.Done()
+			<-ctx.Done() // a signal that is sent before the last one was taken may be one with it
 		}
 	}()
-	err := i.run(func(ctx context.Context) error {
+	err := w.Run(func(ctx context.Context) error {
+		contexts <- ctx
 		cmd := &cobra.Command{}
 		cmd.SetContext(ctx)
 		return b.measure(cmd, &processGroup{mpi.Alone()}, io.Discard, io.Discard)
 	})
 	r, read := results.Read(record)
-	if err != errInterrupted || read != nil || len(r.Rows) != 1 {
+	if err != interrupt.ErrInterrupted || read != nil || len(r.Rows) != 1 {
 		t.Errorf("%v, %+v, %v: %s", err, r, read, &notes)
 	}
 }

@@ -23,6 +23,7 @@ import (
 const (
 	argumentsVariable = "HALOX_TEST_ARGUMENTS" // the command line, an argument a line
 	signalVariable    = "HALOX_TEST_SIGNAL"    // the function in which rank 1 is told to stop, a little later
+	killVariable      = "HALOX_TEST_KILL"      // the function in which rank 1 is killed
 	spoilVariable     = "HALOX_TEST_SPOIL"     // a folder that a file replaces once rank 0 runs steps
 )
 
@@ -39,6 +40,12 @@ func launchedHalox() error {
 			_ = syscall.Kill(os.Getpid(), syscall.SIGTERM)
 		}()
 	}
+	if function := os.Getenv(killVariable); function != "" && rank == "1" {
+		go func() {
+			awaitIn(function)
+			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		}()
+	}
 	if folder := os.Getenv(spoilVariable); folder != "" && rank == "0" {
 		go func() {
 			awaitIn("scheme.(*fences).work(")
@@ -53,6 +60,7 @@ func launchedHalox() error {
 	os.Unsetenv(argumentsVariable)
 	os.Unsetenv(signalVariable)
 	os.Unsetenv(spoilVariable)
+	os.Unsetenv(killVariable)
 	os.Exit(execute(context.Background(), args, os.Stdout, os.Stderr))
 	return nil
 }
@@ -156,6 +164,18 @@ func TestLaunchedRunStopsTogether(t *testing.T) {
 	})
 }
 
+// Where a process is killed, rank 0 alone says that the launcher has ended the others, and leaves a record.
+func TestLaunchedRunLosesARank(t *testing.T) {
+	config, record := write(t, "c.yaml", small), filepath.Join(t.TempDir(), "r.json")
+	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
+		r := launchHalox(t, in, 3, []string{killVariable + "=scheme.(*fences).work("}, "run", config, "--record", record, "--set", "stop.iterations=1000000000")
+		got, err := results.Read(record)
+		if n := strings.Count(r.Out, "by force"); r.Err == nil || r.Late || n > 1 || err != nil || !got.Interrupted {
+			t.Errorf("%d processes say that they are ended, late %t, %v; %+v, %v:\n%s", n, r.Late, r.Err, got, err, r.Out)
+		}
+	})
+}
+
 // One trace has what the devices of all processes did, at times of one clock.
 func TestLaunchedTrace(t *testing.T) {
 	config := write(t, "c.yaml", small)
@@ -227,6 +247,9 @@ func TestLaunchedRunFails(t *testing.T) {
 			r.Fails(t, tc.words)
 			if n := strings.Count(r.Out, tc.words); n != 1 {
 				t.Errorf("%s: said %d times:\n%s", tc.args, n, r.Out)
+			}
+			if strings.Contains(r.Out, "by force") || in.Name == "system" && strings.Contains(r.Out, "MPI_ABORT") {
+				t.Errorf("%s: more is said:\n%s", tc.args, r.Out)
 			}
 		}
 	})

@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/halox/halox/internal/interrupt"
 )
 
 func main() {
@@ -24,15 +26,15 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root.SetArgs(args)
 	root.SetOut(out)
 	root.SetErr(stderr)
-	err := catchInterrupts(context.WithValue(ctx, argumentsKey{}, args), stderr).run(root.ExecuteContext)
+	err := interrupt.Catch(context.WithValue(ctx, argumentsKey{}, args), stderr).Run(root.ExecuteContext)
 	if err == nil {
 		err = out.failed()
 	}
 	switch {
 	case err == nil:
 		return 0
-	case errors.Is(err, errInterrupted):
-		if err.Error() != errInterrupted.Error() { // what else went wrong
+	case errors.Is(err, interrupt.ErrInterrupted):
+		if err.Error() != interrupt.ErrInterrupted.Error() { // what else went wrong
 			fmt.Fprintln(stderr, err)
 		}
 		return exitInterrupted

@@ -10,6 +10,7 @@ import (
 
 	"github.com/halox/halox/configs"
 	"github.com/halox/halox/internal/bench/option"
+	"github.com/halox/halox/internal/interrupt"
 	"github.com/halox/halox/internal/plan"
 )
 
@@ -88,7 +89,7 @@ func planFile(ctx context.Context, g *processGroup, out, notes io.Writer, file s
 		return fmt.Errorf("%s: %w", file, err)
 	}
 	if !dot {
-		during(ctx, "measuring the links", nil)
+		interrupt.During(ctx, "measuring the links", nil)
 		if err := w.Place.Agree(ctx, "measure the links", w.Session.Measure(ctx)); err != nil {
 			return err
 		}

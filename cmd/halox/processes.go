@@ -12,6 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/halox/halox/configs"
+	"github.com/halox/halox/internal/cache"
+	"github.com/halox/halox/internal/interrupt"
 	"github.com/halox/halox/p2p/mpi"
 )
 
@@ -20,19 +22,25 @@ type processGroup struct{ *mpi.Processes }
 
 // runTogether runs a command as one of the processes that a launcher of MPI has started. Only rank 0 prints.
 func runTogether(cmd *cobra.Command, do func(g *processGroup, out, notes io.Writer) error) error {
-	processes, err := mpi.Join(cmd.Context(), mpi.Options{Limit: waitLimit, Probe: probeCommand()})
+	ctx := cmd.Context()
+	if rank, ok := mpi.Launched(); ok {
+		interrupt.Together(ctx, rank == 0)
+		interrupt.During(ctx, "waiting for the other processes", nil)
+	}
+	processes, err := mpi.Join(ctx, mpi.Options{Limit: waitLimit, Probe: probeCommand()})
 	if err != nil {
 		return err
 	}
 	out, notes := cmd.OutOrStdout(), cmd.ErrOrStderr()
-	if processes.Size() > 1 {
-		oneOfSeveral(cmd.Context())
-	}
 	if processes.Rank > 0 {
 		out, notes = io.Discard, io.Discard
 	}
 	g := &processGroup{processes}
-	return g.end(do(g, out, notes), cmd.ErrOrStderr())
+	err = do(g, out, notes)
+	if lost := cache.Lost(); lost != nil {
+		fmt.Fprintln(notes, lost)
+	}
+	return g.end(ctx, err, cmd.ErrOrStderr())
 }
 
 // checkAlone returns an error if there are several processes, for a command that only one can run.
@@ -72,11 +80,11 @@ func (g *processGroup) config(
 
 // end closes the group. After a failure it ends all processes: rank 0 prints why, or another process if it was the
 // first to find out, such as when rank 0 is lost.
-func (g *processGroup) end(err error, notes io.Writer) error {
+func (g *processGroup) end(ctx context.Context, err error, notes io.Writer) error {
 	if g.IsAlone() {
 		return err
 	}
-	if err == nil || errors.Is(err, errInterrupted) || errors.Is(err, context.Canceled) {
+	if err == nil || errors.Is(err, interrupt.ErrInterrupted) || errors.Is(err, context.Canceled) {
 		closed := g.Close()
 		if _, others := errors.AsType[*mpi.RemoteError](closed); !others {
 			return errors.Join(err, closed)
@@ -93,7 +101,8 @@ func (g *processGroup) end(err error, notes io.Writer) error {
 	case first != nil && !told:
 		fmt.Fprintf(notes, "%s: %v\n", g.Name(g.Rank), err)
 	}
-	_ = g.Close() // the first error is printed
+	interrupt.Quiet(ctx) // the launcher may tell this process to stop now
+	_ = g.Close()        // the first error is printed
 	g.Abort(exitFailed)
 	os.Exit(exitFailed) // if MPI cannot
 	return err

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/halox/halox/internal/bench"
@@ -118,11 +117,9 @@ func (s *solverRun) recordWriter(r *results.Record, complete func(run *results.R
 }
 
 // writePartial calls write as soon as the context of a run of several processes ends, until end is called: their
-// launcher may kill them soon after the signal, mpirun of Open MPI 5 after a quarter of a second. A pipe gets one
-// record, at the end.
+// launcher may kill them soon after the signal, mpirun of Open MPI 5 after a quarter of a second.
 func (s *solverRun) writePartial(ctx context.Context, write func() string) (end func()) {
-	info, err := os.Stat(s.config.Output.Record)
-	if s.Place.Processes.IsAlone() || err == nil && !info.Mode().IsRegular() {
+	if s.Place.Processes.IsAlone() {
 		return func() {}
 	}
 	written := make(chan struct{})

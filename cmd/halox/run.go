@@ -12,6 +12,7 @@ import (
 	"github.com/halox/halox/configs"
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/internal/bench/option"
+	"github.com/halox/halox/internal/interrupt"
 	"github.com/halox/halox/p2p/mpi"
 	"github.com/halox/halox/results"
 	"github.com/halox/halox/results/output"
@@ -81,7 +82,7 @@ func (f *runFlags) run(cmd *cobra.Command, file string, g *processGroup, out, no
 		return err
 	}
 	ctx, begin := cmd.Context(), time.Now()
-	show := newStatus(notes, func() string { return doing(ctx) })
+	show := newStatus(notes, func() string { return interrupt.Doing(ctx) })
 	s, err := newSolverRun(ctx, config, g.Processes, show, f.trace)
 	show.close()
 	if err != nil {
@@ -103,11 +104,11 @@ func newSolverRun(
 			err = errors.Join(err, closeSetup(setup))
 		}
 	}()
-	during(ctx, "checking the config", nil)
+	interrupt.During(ctx, "checking the config", nil)
 	if err := setup.Place.Agree(ctx, "look at the exact solution", checkExact(ctx, c, setup.Problem)); err != nil {
 		return nil, err
 	}
-	during(ctx, "trying the schemes", nil)
+	interrupt.During(ctx, "trying the schemes", nil)
 	took, err := setup.Choose(ctx)
 	if err != nil {
 		return nil, err
@@ -118,7 +119,7 @@ func newSolverRun(
 	if err := setup.Place.Agree(ctx, "see whether the run fits", setup.CheckMemory(ctx)); err != nil {
 		return nil, err
 	}
-	during(ctx, "filling the fields and compiling", nil)
+	interrupt.During(ctx, "filling the fields and compiling", nil)
 	s = &solverRun{Setup: setup, config: c}
 	if err := setup.Place.Agree(ctx, "trace the run", s.beginTrace(traced)); err != nil {
 		return nil, err
@@ -134,33 +135,42 @@ func (s *solverRun) run(ctx context.Context, begin time.Time, out, notes io.Writ
 	if err != nil {
 		return err
 	}
+	s.outputs.Add(output.Picture, s.config.Output.Picture)
+	s.outputs.Add(output.Field, s.config.Output.Field)
+	if s.tracing != nil {
+		s.tracing.output = s.outputs.Add("trace", s.tracing.file)
+	}
+	record.Run.Outputs = s.outputs.All
 	bar := newProgress(notes, s.config.Solver, "steps", int64(s.config.Stop.Iterations), false)
 	setup := time.Since(begin)
 	options := s.Options()
-	options.Progress = bar.steps
+	options.Progress = func(steps int64) {
+		bar.steps(steps)
+		interrupt.Progress(ctx)
+	}
 	keep := s.recordWriter(record, func(run *results.Run) {
 		run.Iterations, run.Stopped = int(bar.done.Load()), results.StopInterrupted
 	})
-	during(ctx, "stepping", keep)
+	s.during(ctx, "stepping", keep)
 	kept := s.writePartial(ctx, keep)
 	result, err := s.solver.Run(ctx, options)
 	kept()
-	during(ctx, "", nil)
+	interrupt.During(ctx, "", nil)
 	s.addResult(record, result, setup)
 	if err != nil {
 		record.Run.Iterations = max(record.Run.Iterations, int(bar.done.Load())) // a run that fails returns none
 	}
-	during(ctx, "reading what came out", s.recordWriter(record, nil))
-	if !s.writes() {
-		waitingForAnother(ctx)
+	if !s.Place.Processes.IsAlone() {
+		interrupt.Patience(ctx, waitLimit) // processes only wait for each other, which has limits of its own
 	}
+	s.during(ctx, "reading what came out", s.recordWriter(record, nil))
 	bar.close()
 	if err == nil && result.Stopped == scheme.StoppedDiverged {
 		err = fmt.Errorf("the solution is no longer finite at step %d%s", result.Steps, divergenceHint(s.config))
 	}
-	traced := s.endTrace(record, err)
+	traced := s.endTrace(ctx, record, err)
 	if err == nil {
-		err = s.writeFields(ctx, record)
+		err = s.writeFields(ctx, record, notes)
 	}
 	err = errors.Join(err, traced)
 	if record.End(err); err != nil {
@@ -168,9 +178,10 @@ func (s *solverRun) run(ctx context.Context, begin time.Time, out, notes io.Writ
 	}
 	record.Add(record.RunRow())
 	if name := s.config.Output.Record; name != "" && s.writes() {
+		interrupt.Limit(ctx, interrupt.None)
 		err = errors.Join(err, record.Write(name))
 	}
-	during(ctx, "ending", nil) // all is kept
+	interrupt.During(ctx, "ending", nil) // all is kept
 	if err != nil {
 		return err
 	}
@@ -184,9 +195,23 @@ func (s *solverRun) run(ctx context.Context, begin time.Time, out, notes io.Writ
 		}
 	}
 	if result.Stopped == scheme.StoppedInterrupted {
-		return errInterrupted
+		return interrupt.ErrInterrupted
 	}
 	return nil
+}
+
+// during says what the run does from now on. It cannot hang where there are only CPU devices of this process.
+func (s *solverRun) during(ctx context.Context, doing string, keep func() string) {
+	interrupt.During(ctx, doing, keep)
+	s.limitWaits(ctx)
+}
+
+func (s *solverRun) limitWaits(ctx context.Context) {
+	if s.Place.Processes.IsAlone() && s.Place.FirstDevice().HostMemory {
+		interrupt.Limit(ctx, interrupt.None)
+	} else {
+		interrupt.Limit(ctx, 0)
+	}
 }
 
 // divergenceHint says what usually makes a heat problem diverge.
@@ -198,52 +223,56 @@ func divergenceHint(c *configs.Run) string {
 }
 
 // writeFields writes the files of the field that the config names, and adds the distance from the exact solution to the
-// record, also of a run that was interrupted. An error of one file does not keep the others from being written.
-func (s *solverRun) writeFields(ctx context.Context, r *results.Record) error {
-	var errs []error
+// record, also of a run that was interrupted. An error of one file does not keep the others from being written. Writing
+// has no limit; reading the field has.
+func (s *solverRun) writeFields(ctx context.Context, r *results.Record, notes io.Writer) error {
 	keep, p := s.recordWriter(r, nil), s.Place.Processes
 	axis, index := s.config.Plane()
+	bar := &progress{close: func() {}}
 	ended := &output.Run{
 		Record: r, Title: fmt.Sprintf("%s, step %d", s.config.Solver, r.Run.Iterations),
 		Grid: s.Problem.Grid, Spacing: s.Problem.Spacing, Float32: s.config.Precision == "float32",
 		Coordinate: s.Problem.Coordinate, Axis: axis, Index: index,
-		Read: func(dst []float64, box domain.Box) error { return s.solver.Gather(context.Background(), dst, box) },
+		Read: func(dst []float64, box domain.Box) error {
+			s.limitWaits(ctx)
+			defer interrupt.Limit(ctx, interrupt.None)
+			defer bar.done.Add(box.Points())
+			return s.solver.Gather(context.Background(), dst, box)
+		},
 	}
-	to := output.Destination{Discard: !s.writes(), Failed: func(err error) error {
+	s.outputs.Discard = !s.writes()
+	s.outputs.Began = func(name string, points int64) {
+		bar.close()
+		bar = newProgress(notes, "writing "+name, "points", points, false)
+		interrupt.During(ctx, "writing "+name, keep)
+		interrupt.Limit(ctx, interrupt.None)
+	}
+	s.outputs.Failed = func(err error) error {
 		if err != nil && !p.IsAlone() {
 			return p.Fail(err) // the others stop waiting for this process
 		}
 		return err
-	}}
-	for _, f := range []struct {
-		file string
-		kind output.Kind
-	}{{s.config.Output.Picture, output.Picture}, {s.config.Output.Field, output.Field}} {
-		if f.file == "" {
-			continue
-		}
-		during(ctx, "writing "+f.file, keep)
-		to.Began = func(abort func()) {
-			during(ctx, "writing "+f.file, func() string {
-				abort()
-				return keep()
-			})
-		}
-		errs = append(errs, output.Write(f.file, f.kind, ended, to))
-		if !p.IsAlone() && p.Err() != nil {
-			return errors.Join(errs...) // the others send nothing more
-		}
 	}
-	during(ctx, "reading what came out", keep)
-	if s.config.Exact == "" {
-		return errors.Join(errs...)
+	err := s.outputs.Write(ended, p.Err)
+	bar.close()
+	interrupt.Whole(ctx, func() {
+		keep() // so that no record claims a file of another run, whenever the process is killed
+		err = errors.Join(err, s.outputs.Commit())
+		keep()
+	})
+	if s.config.Exact == "" || p.Err() != nil {
+		return err
 	}
-	exact, err := stencil.Parse(s.config.Exact)
-	if err == nil {
+	interrupt.During(ctx, "comparing with the exact solution", keep)
+	if p.IsAlone() { // most of the time it computes
+		interrupt.Limit(ctx, interrupt.None)
+	}
+	exact, failed := stencil.Parse(s.config.Exact)
+	if failed == nil {
 		var d solvers.Deviation
-		if d, err = s.solver.Deviation(context.Background(), exact); err == nil {
+		if d, failed = s.solver.Deviation(context.Background(), exact); failed == nil {
 			r.Run.Error = &results.ErrorNorms{L2: results.Number(d.L2), Max: results.Number(d.Max)}
 		}
 	}
-	return errors.Join(append(errs, err)...)
+	return errors.Join(err, failed)
 }

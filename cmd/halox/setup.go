@@ -13,8 +13,11 @@ import (
 	"github.com/halox/halox/halo"
 	"github.com/halox/halox/internal/bench/option"
 	"github.com/halox/halox/internal/cache"
+	"github.com/halox/halox/internal/interrupt"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/p2p/mpi"
+	"github.com/halox/halox/results"
+	"github.com/halox/halox/results/output"
 	"github.com/halox/halox/results/trace"
 	"github.com/halox/halox/solvers"
 	"github.com/halox/halox/solvers/scheme"
@@ -28,7 +31,7 @@ func openSession(ctx context.Context, devices halo.Devices, notes io.Writer) (*h
 	if err := cmp.Or(cache.At("").Check(), cache.At("").Keeps()); err != nil {
 		fmt.Fprintln(notes, err)
 	}
-	during(ctx, "opening the devices", nil)
+	interrupt.During(ctx, "opening the devices", nil)
 	s, err := halo.Open(ctx, devices)
 	if err != nil {
 		return nil, inConfig(err)
@@ -97,12 +100,12 @@ func openOn(
 	o.Path = p2p.Path(c.Exchange.Path)
 	copy(o.Parts[:], c.Decomposition)
 	o.Trying = func(name scheme.Scheme, path p2p.Path) {
-		during(ctx, fmt.Sprintf("trying scheme %s by %s", name, path), nil)
+		interrupt.During(ctx, fmt.Sprintf("trying scheme %s by %s", name, path), nil)
 	}
 	o.Failed = func(name scheme.Scheme, path p2p.Path, err error) {
 		fmt.Fprintf(notes, "scheme %s by %s is left out: %v\n", name, path, err)
 	}
-	during(ctx, "looking at the links", nil)
+	interrupt.During(ctx, "looking at the links", nil)
 	setup, err := solvers.Open(ctx, s, problem, o)
 	return setup, inConfig(err)
 }
@@ -115,7 +118,7 @@ func closeSetup(s *solvers.Setup) error {
 
 // checkValues rejects an initial state, values of walls and an exact solution that are not finite.
 func checkValues(ctx context.Context, c *configs.Run, p *solvers.Problem) error {
-	during(ctx, "checking the config", nil)
+	interrupt.During(ctx, "checking the config", nil)
 	return errors.Join(p.CheckValues(ctx), checkExact(ctx, c, p))
 }
 
@@ -194,6 +197,7 @@ type solverRun struct {
 	config  *configs.Run
 	solver  *solvers.Solver
 	tracing *tracing // nil without --trace
+	outputs output.Files
 }
 
 // writes reports whether this process prints and writes the results: rank 0 does.
@@ -209,5 +213,6 @@ type tracing struct {
 	file   string
 	window streams.Window
 	tracer *streams.Tracer
-	found  *trace.Trace // once the run is over
+	found  *trace.Trace    // once the run is over
+	output *results.Output // in the record
 }

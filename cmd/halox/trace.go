@@ -1,12 +1,14 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 
 	"github.com/spf13/pflag"
 
+	"github.com/halox/halox/internal/interrupt"
 	collect "github.com/halox/halox/internal/tracing"
 	"github.com/halox/halox/results"
 	"github.com/halox/halox/results/trace"
@@ -56,7 +58,7 @@ func (s *solverRun) beginTrace(f traceFlags) error {
 }
 
 // endTrace writes what was traced, all there is if the run failed.
-func (s *solverRun) endTrace(r *results.Record, failure error) error {
+func (s *solverRun) endTrace(ctx context.Context, r *results.Record, failure error) error {
 	t := s.tracing
 	if t == nil {
 		return nil
@@ -73,7 +75,15 @@ func (s *solverRun) endTrace(r *results.Record, failure error) error {
 		found.About.Failure = failed.Error()
 	}
 	if s.writes() {
-		err = errors.Join(err, found.Write(t.file))
+		interrupt.Limit(ctx, interrupt.None)
+		written := found.Write(t.file)
+		interrupt.Whole(ctx, func() {
+			if t.output.Missing = ""; written != nil {
+				t.output.Missing = written.Error()
+			}
+		})
+		err = errors.Join(err, written)
+		s.limitWaits(ctx)
 	}
 	if failure == nil { // else it has been said what broke
 		err = errors.Join(broken, err, t.tracer.Close())

@@ -12,6 +12,7 @@ import (
 
 	"github.com/halox/halox/configs"
 	"github.com/halox/halox/domain"
+	"github.com/halox/halox/internal/interrupt"
 	"github.com/halox/halox/internal/plan"
 	"github.com/halox/halox/internal/verify"
 )
@@ -111,7 +112,7 @@ func (f *verifyFlags) verify(ctx context.Context, g *processGroup, out, notes io
 	}
 	v := &verify.Verifier{
 		Setup: w, Steps: min(config.Stop.Iterations, verifySteps), Limit: waitLimit, Out: out,
-		During: func(doing string) { during(ctx, doing, nil) },
+		During: func(doing string) { interrupt.During(ctx, doing, nil) },
 	}
 	if litmusOnly {
 		return v.Soak(ctx, f.long, f.seed)
@@ -119,7 +120,7 @@ func (f *verifyFlags) verify(ctx context.Context, g *processGroup, out, notes io
 	if err := v.All(ctx); !errors.Is(err, context.Canceled) {
 		return err
 	}
-	return errInterrupted
+	return interrupt.ErrInterrupted
 }
 
 // smaller returns the overrides of a config that give it another size and the same parts.

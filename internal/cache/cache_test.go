@@ -145,6 +145,9 @@ func TestWhatIsNoEntry(t *testing.T) {
 	if err := e.Write(make([]byte, cache.MaxBytes), []byte{0}); err == nil {
 		t.Error("what is too large was kept")
 	}
+	if err := cache.Lost(); err == nil || !strings.Contains(err.Error(), e.Path()+" is not kept") || cache.Lost() != nil {
+		t.Errorf("what was not kept is not told, once: %v", err)
+	}
 	holds(t, e, "text")
 }
 

@@ -3,8 +3,10 @@ package cache
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 
 	"github.com/halox/halox/internal/files"
 )
@@ -77,8 +79,24 @@ func (e Entry) Write(parts ...[]byte) error {
 	if size <= MaxBytes {
 		err = files.Replace(e.Path(), 0o644, parts...)
 	}
-	if err != nil {
-		return e.unused(err)
+	if err == nil {
+		return nil
+	}
+	err = fmt.Errorf("the cache's %s is not kept for the next run: %w", e.Path(), err)
+	if !errors.Is(err, fs.ErrPermission) { // which Folder.Keeps says before
+		lost.CompareAndSwap(nil, &err)
+	}
+	return err
+}
+
+// lost is the first error of Write that Lost has not returned.
+var lost atomic.Pointer[error]
+
+// Lost returns the first error since its last call for which something was not kept, as on a full disk, nil if all
+// was: callers of Write go on without, so that who runs the command is told once, at its end.
+func Lost() error {
+	if err := lost.Swap(nil); err != nil {
+		return *err
 	}
 	return nil
 }

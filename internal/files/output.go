@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -64,11 +65,57 @@ func removeLeftovers(folder string) {
 }
 
 // An Output is a file that is written under a temporary name next to its destination and takes its name on Commit.
-// Until then, and after Abort or the end of the process, the destination stays as it was.
+// Until then, and after Abort, Abandon or the end of the process, the destination stays as it was.
 type Output struct {
-	temp *os.File
-	path string // as the caller named it
-	at   string // the destination, with links followed
+	temp     *os.File
+	path     string // as the caller named it
+	at       string // the destination, with links followed
+	finished bool
+}
+
+// pending are the outputs that have not taken their names.
+var pending = struct {
+	sync.Mutex
+	all map[*Output]bool
+}{all: map[*Output]bool{}}
+
+// errAbandoned is the error of outputs that were abandoned.
+var errAbandoned = errors.New("the process ends")
+
+// Abandon removes what was written of all outputs that have not taken their names: they never will. It is called by
+// who ends the process while others write.
+func Abandon() {
+	pending.Lock()
+	defer pending.Unlock()
+	for o := range pending.all {
+		_ = os.Remove(o.temp.Name())
+	}
+	clear(pending.all)
+}
+
+// remove removes what was written, unless Abandon has.
+func (o *Output) remove() error {
+	pending.Lock()
+	defer pending.Unlock()
+	if !pending.all[o] {
+		return errAbandoned
+	}
+	delete(pending.all, o)
+	return os.Remove(o.temp.Name())
+}
+
+// rename gives the file its name, unless Abandon has removed it.
+func (o *Output) rename() error {
+	pending.Lock()
+	defer pending.Unlock()
+	if !pending.all[o] {
+		return errAbandoned
+	}
+	err := os.Rename(o.temp.Name(), o.at)
+	if err == nil {
+		delete(pending.all, o)
+	}
+	return err
 }
 
 // Create begins the file at path, and makes missing folders. Where path is a symbolic link, the file that it leads to
@@ -123,7 +170,11 @@ func begin(at string, mode fs.FileMode) (*Output, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Output{temp: temp, path: at, at: at}, nil
+	o := &Output{temp: temp, path: at, at: at}
+	pending.Lock()
+	defer pending.Unlock()
+	pending.all[o] = true
+	return o, nil
 }
 
 // Path returns the destination, as Create was told it.
@@ -132,15 +183,24 @@ func (o *Output) Path() string { return o.path }
 // Write appends to the file.
 func (o *Output) Write(data []byte) (int, error) { return o.temp.Write(data) }
 
-// Commit writes the file to disk, gives it its name, and writes the name to disk too. An error before the file has its
+// Finish writes the file to disk, which may take long. Only Commit or Abort may follow.
+func (o *Output) Finish() error {
+	if o.finished {
+		return nil
+	}
+	o.finished = true
+	return errors.Join(o.temp.Sync(), o.temp.Close())
+}
+
+// Commit finishes the file, gives it its name, and writes the name to disk too. An error before the file has its
 // name leaves nothing of it.
 func (o *Output) Commit() error {
-	err := errors.Join(o.temp.Sync(), o.temp.Close())
+	err := o.Finish()
 	if err == nil {
-		err = os.Rename(o.temp.Name(), o.at)
+		err = o.rename()
 	}
 	if err != nil {
-		return errors.Join(err, os.Remove(o.temp.Name()))
+		return errors.Join(err, o.remove())
 	}
 	return syncFolder(filepath.Dir(o.at))
 }
@@ -159,7 +219,13 @@ func syncFolder(folder string) error {
 }
 
 // Abort removes what was written and leaves the destination as it was.
-func (o *Output) Abort() error { return errors.Join(o.temp.Close(), os.Remove(o.temp.Name())) }
+func (o *Output) Abort() error {
+	var err error
+	if !o.finished {
+		err = o.temp.Close()
+	}
+	return errors.Join(err, o.remove())
+}
 
 // Write puts the parts, one after another, into the file at path, as Create, Write and Commit do.
 func Write(path string, parts ...[]byte) error {

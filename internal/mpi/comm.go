@@ -126,9 +126,15 @@ func (c *Comm) Free() error {
 	return c.library.call(fCommFree, "", dl.Args{f.request()})
 }
 
+// quietAbort is MPI_Abort of Open MPI without the eight lines that it prints.
+const quietAbort = "ompi_mpi_abort"
+
 // Abort ends all processes at once, this one among them, with that exit code. It returns only if
-// the library fails to.
+// the library fails to. The caller has said why.
 func (l *Library) Abort(code int) error {
+	if at := l.loaded.Symbol(quietAbort); at != 0 && l.Family == OpenMPI {
+		dl.Call(at, dl.Args{uintptr(l.handles.world), uintptr(code)})
+	}
 	return l.call(fAbort, "", dl.Args{uintptr(l.handles.world), uintptr(code)})
 }
 

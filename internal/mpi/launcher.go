@@ -1,6 +1,7 @@
 package mpi
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -45,13 +46,17 @@ var marks = []struct {
 }
 
 // FindLauncher looks in the environment for what started this process. ok is false where
-// nothing did: then it is alone. A variable that is not a number is an error.
+// nothing did: then it is alone. A variable that is not a number is an error, and so is a rank above 0 of a launcher
+// that has not said of how many: this process is one of several, and would take itself for the only one.
 func FindLauncher(environment func(string) (string, bool)) (l Launcher, ok bool, err error) {
 	for _, m := range marks {
 		if _, has := environment(m.rank); !has {
 			continue
 		}
 		if _, has := environment(m.size); !has && m.size != "" {
+			if rank, err := number(environment, m.rank, 0); rank > 0 || err != nil {
+				return l, false, cmp.Or(err, fmt.Errorf("%s=%d of %s, but no %s", m.rank, rank, m.name, m.size))
+			}
 			continue
 		}
 		l = Launcher{Name: m.name, Family: m.family}
@@ -91,16 +96,20 @@ func number(environment func(string) (string, bool), name string, fallback int) 
 // where launcher and library do not know each other: the library of each process then believes
 // that it is alone.
 func (l Launcher) Check(size int, library string) error {
-	if l.Size == 0 || l.Size == size {
+	started := strconv.Itoa(l.Size)
+	switch {
+	case l.Size == size || l.Size == 0 && l.Rank < size:
 		return nil
+	case l.Size == 0:
+		started = fmt.Sprintf("at least %d", l.Rank+1)
 	}
 	remedy := "start it with the launcher that belongs to the library, or name the launcher's library in " + Variable
 	if l.Name == "srun" {
 		remedy = "try srun --mpi=pmix or --mpi=pmi2 (srun --mpi=list shows which there are), or " +
 			"the library's own mpirun"
 	}
-	return fmt.Errorf("%s started %d processes, but for %s there are %d: they do not know each other; %s", l.Name,
-		l.Size, library, size, remedy)
+	return fmt.Errorf("%s started %s processes, but for %s there are %d: they do not know each other; %s", l.Name,
+		started, library, size, remedy)
 }
 
 // Alone returns an environment without what launchers have set in it: a program that is started with it is alone for

@@ -89,6 +89,12 @@ func (p *Processes) OrAlone() *Processes {
 	return p
 }
 
+// Launched returns which of the processes of a launcher this one is, before Join. ok is false without a launcher.
+func Launched() (rank int, ok bool) {
+	launcher, ok, _ := binding.FindLauncher(os.LookupEnv) // whose error Join returns
+	return launcher.Rank, ok && launcher.Size != 1
+}
+
 // Join returns the processes that a launcher has started with this one. If no launcher did, or it started one process,
 // that is Alone, and no MPI is opened. Otherwise it opens the library that HALOX_MPI names, or the launcher's,
 // starts it, and rejects it where launcher and library do not know each other. Close ends it.

@@ -4,8 +4,8 @@
 //
 //   - configs accepts the extensions that [Extensions] returns for a kind under the key output.<kind>, and names them
 //     in errors and on the reference page.
-//   - cmd/halox checks before a run that the files can be written, and afterwards calls [Write] for each file that the
-//     config names, where several processes share the grid on all of them.
+//   - cmd/halox checks before a run that the files can be written, and afterwards calls [Files.Write] and
+//     [Files.Commit], where several processes share the grid on all of them.
 package output
 
 import (
@@ -84,44 +84,105 @@ func find(kind Kind, extension string) (Format, bool) {
 	return Format{}, false
 }
 
-// A Destination says where [Write] writes.
-type Destination struct {
-	Discard bool // take part in reading the field, and write nothing
-	// Began is called before the field is read; abort, from any goroutine, removes what was written.
-	Began  func(abort func())
-	Failed func(error) error // is called with the first error of the file, before the field is read any further
+// Files are what a run leaves behind, of the kinds of this package and others.
+type Files struct {
+	All     []*results.Output // for the record of the run, which changes with them
+	Discard bool              // take part in reading the field, and write nothing
+
+	// Began is called before so many points of the field are read for a file.
+	Began  func(name string, points int64)
+	Failed func(error) error // is called with the first error of a file, before the field is read any further
+
+	written map[*results.Output]written
 }
 
-// Write writes the file at path in the format of its extension. The file appears when it is complete: after an error
-// what was there before is still there.
-func Write(path string, kind Kind, run *Run, to Destination) error {
-	format, ok := find(kind, filepath.Ext(path))
-	if !ok {
-		return fmt.Errorf("output: write %s %s: its extension must be one of %s",
-			kind, path, strings.Join(Extensions(kind), ", "))
+// written is what became of a file: it is complete but has no name yet, or there is an error.
+type written struct {
+	file *files.Output
+	err  error
+}
+
+// Add adds a file to those that Write writes, unless the path is empty. Until Commit it counts as missing.
+func (f *Files) Add(kind Kind, path string) *results.Output {
+	if path == "" {
+		return nil
 	}
-	if to.Discard {
-		return format.Write(io.Discard, run)
+	o := &results.Output{Kind: string(kind), File: path, Missing: "the run ended before it was written"}
+	f.All = append(f.All, o)
+	return o
+}
+
+// Write writes all files of the kinds of this package, each in the format of its extension, under temporary names:
+// Commit gives them their own. An error of one file does not keep the others from being written; after an error of
+// ended nothing more is read.
+func (f *Files) Write(run *Run, ended func() error) error {
+	f.written = map[*results.Output]written{}
+	var errs []error
+	for _, o := range f.All {
+		format, ok := find(Kind(o.Kind), filepath.Ext(o.File))
+		if !ok {
+			continue
+		}
+		points := run.Grid.Points()
+		if format.Kind == Picture {
+			points /= int64(run.Grid.Size[run.Axis])
+		}
+		f.Began(o.File, points)
+		if f.Discard {
+			errs = append(errs, format.Write(io.Discard, run))
+		} else {
+			file, err := f.write(o.File, format, run)
+			f.written[o] = written{file, err}
+			errs = append(errs, failure(o, err))
+		}
+		if ended() != nil {
+			break
+		}
 	}
+	return errors.Join(errs...)
+}
+
+// write writes a file in a format, and returns it complete but without its name.
+func (f *Files) write(path string, format Format, run *Run) (*files.Output, error) {
 	file, err := files.Create(path)
 	if err != nil {
-		return errors.Join(fmt.Errorf("output: write %s %s: %w", kind, path, err), format.Write(io.Discard, run))
+		return nil, errors.Join(err, format.Write(io.Discard, run))
 	}
-	if to.Began != nil {
-		to.Began(func() { _ = file.Abort() })
-	}
-	buffer := bufio.NewWriterSize(reporter{file, to.Failed}, 1<<20)
+	buffer := bufio.NewWriterSize(reporter{file, f.Failed}, 1<<20)
 	if err = format.Write(buffer, run); err == nil {
 		err = buffer.Flush()
 	}
+	if err == nil {
+		err = file.Finish()
+	}
 	if err != nil {
 		_ = file.Abort()
-		return fmt.Errorf("output: write %s %s: %w", kind, path, err)
+		return nil, err
 	}
-	if err = file.Commit(); err != nil {
-		return fmt.Errorf("output: write %s %s: %w", kind, path, err)
+	return file, nil
+}
+
+// Commit gives the files that were written their names. A file that is replaced was whole until then.
+func (f *Files) Commit() error {
+	var errs []error
+	for o, w := range f.written {
+		err := w.err
+		if err == nil {
+			err = w.file.Commit()
+			errs = append(errs, failure(o, err))
+		}
+		if o.Missing = ""; err != nil {
+			o.Missing = err.Error()
+		}
 	}
-	return nil
+	return errors.Join(errs...)
+}
+
+func failure(o *results.Output, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("output: write %s %s: %w", o.Kind, o.File, err)
 }
 
 // A reporter passes on errors of a writer.

@@ -1,0 +1,153 @@
+//go:build unix
+
+package interrupt
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// noted is what a watch has said.
+type noted struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (n *noted) Write(text []byte) (int, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.text.Write(text)
+}
+
+func (n *noted) String() string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.text.String()
+}
+
+// After a signal, what hangs is ended by force and what progresses is waited for; the next signal ends both.
+func TestSignals(t *testing.T) {
+	never := make(chan error)
+	progresses := func(ctx context.Context, sign func(context.Context)) error {
+		During(ctx, "stepping", nil)
+		<-ctx.Done()
+		for range 20 { // three times the limit
+			time.Sleep(stopTime * 3 / 20)
+			sign(ctx)
+		}
+		return nil
+	}
+	for _, tc := range []struct {
+		name    string
+		command func(ctx context.Context) error
+		signals int
+		want    error
+		says    string
+	}{
+		{"looks at nothing", func(context.Context) error { return <-never }, 1, ErrInterrupted, "terminated: ended by force\n"},
+		{"hangs", func(ctx context.Context) error {
+			During(ctx, "hanging", func() string { return "; kept" })
+			return <-never
+		}, 1, ErrInterrupted, "terminated: ended by force while hanging; kept\n"},
+		{"hangs as rank 0 of several", func(ctx context.Context) error {
+			Together(ctx, true)
+			During(ctx, "hanging", nil)
+			return <-never
+		}, 1, ErrInterrupted, "terminated: ended by force while hanging\n"},
+		{"hangs as another rank", func(ctx context.Context) error {
+			Together(ctx, false)
+			During(ctx, "hanging", nil)
+			return <-never
+		}, 1, ErrInterrupted, ""},
+		{"hangs and has said why", func(ctx context.Context) error {
+			During(ctx, "hanging", nil)
+			Quiet(ctx)
+			return <-never
+		}, 1, ErrInterrupted, ""},
+		{"hangs after it has progressed", func(ctx context.Context) error {
+			During(ctx, "hanging", nil)
+			Limit(ctx, None)
+			<-ctx.Done()
+			Limit(ctx, 0)
+			return <-never
+		}, 1, ErrInterrupted, "terminated: ended by force while hanging\n"},
+		{"the second signal", func(ctx context.Context) error {
+			During(ctx, "writing", nil)
+			Limit(ctx, None)
+			return <-never
+		}, 2, ErrInterrupted, "terminated: ended by force while writing\n"},
+		{"keeps forever", func(ctx context.Context) error {
+			During(ctx, "hanging", func() string { <-never; return "" })
+			return <-never
+		}, 1, ErrInterrupted, ""},
+		{"stops", func(ctx context.Context) error {
+			During(ctx, "waiting", nil)
+			<-ctx.Done()
+			return fmt.Errorf("wait: %w", ctx.Err())
+		}, 1, ErrInterrupted, ""},
+		{"progresses", func(ctx context.Context) error { return progresses(ctx, Progress) }, 1, nil, "terminated: still stepping; the next signal ends it at once\n"},
+		{"has several phases", func(ctx context.Context) error {
+			return progresses(ctx, func(ctx context.Context) { During(ctx, "reading", nil) })
+		}, 1, nil, "terminated: still reading; the next signal ends it at once\n"},
+		{"has no limit", func(ctx context.Context) error {
+			return progresses(ctx, func(ctx context.Context) { Limit(ctx, None) })
+		}, 1, nil, "terminated: still stepping; the next signal ends it at once\n"},
+		{"is patient", func(ctx context.Context) error {
+			Together(ctx, false)
+			Patience(ctx, time.Hour)
+			return progresses(ctx, func(context.Context) {})
+		}, 1, nil, ""},
+		{"steps slowly", func(ctx context.Context) error {
+			During(ctx, "stepping", nil)
+			Progress(ctx)
+			time.Sleep(stopTime)
+			Progress(ctx)
+			<-ctx.Done()
+			time.Sleep(2 * stopTime)
+			return nil
+		}, 1, nil, "terminated: still stepping; the next signal ends it at once\n"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			var out noted
+			w := Catch(t.Context(), &out)
+			w.signals = make(chan os.Signal) // not those of the process
+			go func() {
+				for range tc.signals {
+					w.signals <- syscall.SIGTERM
+				}
+			}()
+			err := w.Run(tc.command)
+			if err != tc.want || out.String() != tc.says {
+				t.Errorf("%v: %q", err, out.String())
+			}
+		})
+	}
+}
+
+// What must not be divided is not: an end by force waits for it.
+func TestWhole(t *testing.T) {
+	var out noted
+	w := Catch(t.Context(), &out)
+	never, whole := make(chan error), false
+	err := w.Run(func(ctx context.Context) error {
+		During(ctx, "ending", func() string { return fmt.Sprint(" ", whole) })
+		Whole(ctx, func() {
+			for range 2 {
+				w.signals <- syscall.SIGTERM
+			}
+			time.Sleep(2 * keepTime)
+			whole = true
+		})
+		return <-never
+	})
+	if want := "terminated: ended by force while ending true\n"; err != ErrInterrupted || out.String() != want {
+		t.Errorf("%v: %q", err, out.String())
+	}
+}
