@@ -254,12 +254,17 @@ func (s *solverRun) writeFields(ctx context.Context, r *results.Record, notes io
 		return err
 	}
 	err := s.outputs.Write(ended, p.Err)
+	if p.Err() == nil {
+		err = errors.Join(err, s.finish())
+	}
 	bar.close()
-	interrupt.Whole(ctx, func() {
-		keep() // so that no record claims a file of another run, whenever the process is killed
-		err = errors.Join(err, s.outputs.Commit())
-		keep()
-	})
+	if len(s.outputs.All) > 0 {
+		interrupt.Whole(ctx, func() {
+			keep() // so that no record claims a file of another run, whenever the process is killed
+			err = errors.Join(err, s.outputs.Commit())
+			keep()
+		})
+	}
 	if s.config.Exact == "" || p.Err() != nil {
 		return err
 	}
@@ -275,4 +280,24 @@ func (s *solverRun) writeFields(ctx context.Context, r *results.Record, notes io
 		}
 	}
 	return errors.Join(err, failed)
+}
+
+// finish writes the outputs to disk. Where processes share the grid, rank 0 tells the others now and then that it still
+// writes, so that none takes it for lost.
+func (s *solverRun) finish() (err error) {
+	finished := make(chan error, 1)
+	go func() { finished <- s.outputs.Finish() }() // nothing on other ranks
+	for done := false; !done && err == nil; {
+		if s.writes() {
+			select {
+			case err = <-finished:
+				done = true
+			case <-time.After(waitLimit / 6):
+			}
+		}
+		var failed error
+		done, failed = mpi.Broadcast(context.Background(), s.Place.Processes, "write the outputs", done, 0)
+		err = errors.Join(err, failed)
+	}
+	return err
 }

@@ -142,6 +142,19 @@ func (f *Files) Write(run *Run, ended func() error) error {
 	return errors.Join(errs...)
 }
 
+// Finish writes the files to disk, which may take long.
+func (f *Files) Finish() error {
+	var errs []error
+	for o, w := range f.written {
+		if w.err == nil {
+			w.err = w.file.Finish()
+			f.written[o] = w
+			errs = append(errs, failure(o, w.err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
 // write writes a file in a format, and returns it complete but without its name.
 func (f *Files) write(path string, format Format, run *Run) (*files.Output, error) {
 	file, err := files.Create(path)
@@ -152,9 +165,6 @@ func (f *Files) write(path string, format Format, run *Run) (*files.Output, erro
 	if err = format.Write(buffer, run); err == nil {
 		err = buffer.Flush()
 	}
-	if err == nil {
-		err = file.Finish()
-	}
 	if err != nil {
 		_ = file.Abort()
 		return nil, err
@@ -162,7 +172,7 @@ func (f *Files) write(path string, format Format, run *Run) (*files.Output, erro
 	return file, nil
 }
 
-// Commit gives the files that were written their names. A file that is replaced was whole until then.
+// Commit gives the files that are finished their names. A file that is replaced was whole until then.
 func (f *Files) Commit() error {
 	var errs []error
 	for o, w := range f.written {
@@ -170,6 +180,8 @@ func (f *Files) Commit() error {
 		if err == nil {
 			err = w.file.Commit()
 			errs = append(errs, failure(o, err))
+		} else if w.file != nil {
+			_ = w.file.Abort()
 		}
 		if o.Missing = ""; err != nil {
 			o.Missing = err.Error()
