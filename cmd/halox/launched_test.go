@@ -23,7 +23,7 @@ import (
 const (
 	argumentsVariable = "HALOX_TEST_ARGUMENTS" // the command line, an argument a line
 	signalVariable    = "HALOX_TEST_SIGNAL"    // the function in which rank 1 is told to stop, a little later
-	killVariable      = "HALOX_TEST_KILL"      // the function in which rank 1 is killed
+	killVariable      = "HALOX_TEST_KILL"      // a file that rank 0 makes once it runs steps; rank 1 is killed then
 	spoilVariable     = "HALOX_TEST_SPOIL"     // a folder that a file replaces once rank 0 runs steps
 )
 
@@ -40,10 +40,17 @@ func launchedHalox() error {
 			_ = syscall.Kill(os.Getpid(), syscall.SIGTERM)
 		}()
 	}
-	if function := os.Getenv(killVariable); function != "" && rank == "1" {
+	if file := os.Getenv(killVariable); file != "" {
 		go func() {
-			awaitIn(function)
-			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+			if rank == "0" {
+				awaitIn("scheme.(*fences).work(")
+				_ = os.WriteFile(file, nil, 0o600)
+			}
+			for _, err := os.Stat(file); rank == "1"; _, err = os.Stat(file) {
+				if time.Sleep(10 * time.Millisecond); err == nil {
+					_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+				}
+			}
 		}()
 	}
 	if folder := os.Getenv(spoilVariable); folder != "" && rank == "0" {
@@ -168,7 +175,7 @@ func TestLaunchedRunStopsTogether(t *testing.T) {
 func TestLaunchedRunLosesARank(t *testing.T) {
 	config, record := write(t, "c.yaml", small), filepath.Join(t.TempDir(), "r.json")
 	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
-		r := launchHalox(t, in, 3, []string{killVariable + "=scheme.(*fences).work("}, "run", config, "--record", record, "--set", "stop.iterations=1000000000")
+		r := launchHalox(t, in, 3, []string{killVariable + "=" + filepath.Join(t.TempDir(), "steps")}, "run", config, "--record", record, "--set", "stop.iterations=1000000000")
 		got, err := results.Read(record)
 		if n := strings.Count(r.Out, "by force"); r.Err == nil || r.Late || n > 1 || err != nil || !got.Interrupted {
 			t.Errorf("%d processes say that they are ended, late %t, %v; %+v, %v:\n%s", n, r.Late, r.Err, got, err, r.Out)

@@ -181,7 +181,7 @@ func (s *solverRun) run(ctx context.Context, begin time.Time, out, notes io.Writ
 		interrupt.Limit(ctx, interrupt.None)
 		err = errors.Join(err, record.Write(name))
 	}
-	interrupt.During(ctx, "ending", nil) // all is kept
+	s.during(ctx, "ending", nil) // all is kept
 	if err != nil {
 		return err
 	}
