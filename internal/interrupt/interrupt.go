@@ -91,7 +91,7 @@ func (w *Watch) Run(command func(ctx context.Context) error) error {
 	w.cancel()
 	ticks := time.NewTicker(look)
 	defer ticks.Stop()
-	limit, seen, doing := w.state()
+	limit, seen, _ := w.state()
 	for silent, stopping := time.Duration(0), time.Duration(0); silent < limit; {
 		select {
 		case err := <-done:
@@ -101,11 +101,11 @@ func (w *Watch) Run(command func(ctx context.Context) error) error {
 			continue
 		case <-ticks.C:
 		}
-		before := seen
-		if limit, seen, doing = w.state(); seen != before {
+		now, signs, doing := w.state()
+		if silent += look; signs != seen {
 			silent = 0
 		}
-		silent += look
+		limit, seen = now, signs
 		if stopping += look; stopping == stopTime && silent < limit {
 			w.say("%v: still %s; the next signal ends it at once\n", s, doing)
 		}

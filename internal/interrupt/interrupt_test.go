@@ -49,60 +49,61 @@ func TestSignals(t *testing.T) {
 		signals int
 		want    error
 		says    string
+		after   int64 // signs of progress, before the signals
 	}{
-		{"looks at nothing", func(context.Context) error { return <-never }, 1, ErrInterrupted, "terminated: ended by force\n"},
+		{"looks at nothing", func(context.Context) error { return <-never }, 1, ErrInterrupted, "terminated: ended by force\n", 0},
 		{"hangs", func(ctx context.Context) error {
 			During(ctx, "hanging", func() string { return "; kept" })
 			return <-never
-		}, 1, ErrInterrupted, "terminated: ended by force while hanging; kept\n"},
+		}, 1, ErrInterrupted, "terminated: ended by force while hanging; kept\n", 0},
 		{"hangs as rank 0 of several", func(ctx context.Context) error {
 			Together(ctx, true)
 			During(ctx, "hanging", nil)
 			return <-never
-		}, 1, ErrInterrupted, "terminated: ended by force while hanging\n"},
+		}, 1, ErrInterrupted, "terminated: ended by force while hanging\n", 0},
 		{"hangs as another rank", func(ctx context.Context) error {
 			Together(ctx, false)
 			During(ctx, "hanging", nil)
 			return <-never
-		}, 1, ErrInterrupted, ""},
+		}, 1, ErrInterrupted, "", 0},
 		{"hangs and has said why", func(ctx context.Context) error {
 			During(ctx, "hanging", nil)
 			Quiet(ctx)
 			return <-never
-		}, 1, ErrInterrupted, ""},
+		}, 1, ErrInterrupted, "", 0},
 		{"hangs after it has progressed", func(ctx context.Context) error {
 			During(ctx, "hanging", nil)
 			Limit(ctx, None)
 			<-ctx.Done()
 			Limit(ctx, 0)
 			return <-never
-		}, 1, ErrInterrupted, "terminated: ended by force while hanging\n"},
+		}, 1, ErrInterrupted, "terminated: ended by force while hanging\n", 0},
 		{"the second signal", func(ctx context.Context) error {
 			During(ctx, "writing", nil)
 			Limit(ctx, None)
 			return <-never
-		}, 2, ErrInterrupted, "terminated: ended by force while writing\n"},
+		}, 2, ErrInterrupted, "terminated: ended by force while writing\n", 0},
 		{"keeps forever", func(ctx context.Context) error {
 			During(ctx, "hanging", func() string { <-never; return "" })
 			return <-never
-		}, 1, ErrInterrupted, ""},
+		}, 1, ErrInterrupted, "", 0},
 		{"stops", func(ctx context.Context) error {
 			During(ctx, "waiting", nil)
 			<-ctx.Done()
 			return fmt.Errorf("wait: %w", ctx.Err())
-		}, 1, ErrInterrupted, ""},
-		{"progresses", func(ctx context.Context) error { return progresses(ctx, Progress) }, 1, nil, "terminated: still stepping; the next signal ends it at once\n"},
+		}, 1, ErrInterrupted, "", 0},
+		{"progresses", func(ctx context.Context) error { return progresses(ctx, Progress) }, 1, nil, "terminated: still stepping; the next signal ends it at once\n", 0},
 		{"has several phases", func(ctx context.Context) error {
 			return progresses(ctx, func(ctx context.Context) { During(ctx, "reading", nil) })
-		}, 1, nil, "terminated: still reading; the next signal ends it at once\n"},
+		}, 1, nil, "terminated: still reading; the next signal ends it at once\n", 0},
 		{"has no limit", func(ctx context.Context) error {
 			return progresses(ctx, func(ctx context.Context) { Limit(ctx, None) })
-		}, 1, nil, "terminated: still stepping; the next signal ends it at once\n"},
+		}, 1, nil, "terminated: still stepping; the next signal ends it at once\n", 0},
 		{"is patient", func(ctx context.Context) error {
 			Together(ctx, false)
 			Patience(ctx, time.Hour)
 			return progresses(ctx, func(context.Context) {})
-		}, 1, nil, ""},
+		}, 1, nil, "", 0},
 		{"steps slowly", func(ctx context.Context) error {
 			During(ctx, "stepping", nil)
 			Progress(ctx)
@@ -111,7 +112,7 @@ func TestSignals(t *testing.T) {
 			<-ctx.Done()
 			time.Sleep(2 * stopTime)
 			return nil
-		}, 1, nil, "terminated: still stepping; the next signal ends it at once\n"},
+		}, 1, nil, "terminated: still stepping; the next signal ends it at once\n", 3},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -119,6 +120,9 @@ func TestSignals(t *testing.T) {
 			w := Catch(t.Context(), &out)
 			w.signals = make(chan os.Signal) // not those of the process
 			go func() {
+				for _, signs, _ := w.state(); signs < tc.after; _, signs, _ = w.state() {
+					time.Sleep(10 * time.Millisecond)
+				}
 				for range tc.signals {
 					w.signals <- syscall.SIGTERM
 				}
