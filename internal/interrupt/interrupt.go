@@ -91,7 +91,7 @@ func (w *Watch) Run(command func(ctx context.Context) error) error {
 	w.cancel()
 	ticks := time.NewTicker(look)
 	defer ticks.Stop()
-	limit, seen, _ := w.state()
+	limit, seen := stopTime, int64(-1)
 	for silent, stopping := time.Duration(0), time.Duration(0); silent < limit; {
 		select {
 		case err := <-done:
@@ -101,29 +101,29 @@ func (w *Watch) Run(command func(ctx context.Context) error) error {
 			continue
 		case <-ticks.C:
 		}
-		now, signs, doing := w.state()
-		if silent += look; signs != seen {
+		if !w.mu.TryLock() {
+			continue // in Whole
+		}
+		if silent += look; w.progress != seen {
 			silent = 0
 		}
-		limit, seen = now, signs
-		if stopping += look; stopping == stopTime && silent < limit {
-			w.say("%v: still %s; the next signal ends it at once\n", s, doing)
+		limit, seen = w.limitNow(), w.progress
+		if stopping += look; stopping == stopTime && silent < limit && !w.quiet {
+			go fmt.Fprintf(w.notes, "%v: still %s; the next signal ends it at once\n", s, w.doing) // a terminal may block
 		}
+		w.mu.Unlock()
 	}
 	signal.Stop(w.signals)
 	w.force(s)
 	return ErrInterrupted
 }
 
-// state returns how long the command may take until the next sign of progress, 0 if it does not look at its context;
-// how many signs it has given; and what it does.
-func (w *Watch) state() (limit time.Duration, seen int64, doing string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+// limitNow returns how long the command may take until the next sign of progress, 0 if it does not look at its context.
+func (w *Watch) limitNow() time.Duration {
 	if !w.stops {
-		return 0, w.progress, w.doing
+		return 0
 	}
-	return max(w.limit, min(gaps*w.longest, time.Hour)), w.progress, w.doing
+	return max(w.limit, min(gaps*w.longest, time.Hour))
 }
 
 // force keeps what the command has and says what it was doing, if keepTime is enough. It first waits for what must not
@@ -148,15 +148,6 @@ func (w *Watch) force(s os.Signal) {
 	select {
 	case <-ended:
 	case <-time.After(keepTime):
-	}
-}
-
-// say writes a note, without waiting for a terminal that accepts nothing.
-func (w *Watch) say(format string, args ...any) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if !w.quiet {
-		go fmt.Fprintf(w.notes, format, args...)
 	}
 }
 

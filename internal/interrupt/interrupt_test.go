@@ -120,8 +120,10 @@ func TestSignals(t *testing.T) {
 			w := Catch(t.Context(), &out)
 			w.signals = make(chan os.Signal) // not those of the process
 			go func() {
-				for _, signs, _ := w.state(); signs < tc.after; _, signs, _ = w.state() {
-					time.Sleep(10 * time.Millisecond)
+				for signs := int64(-1); signs < tc.after; time.Sleep(10 * time.Millisecond) {
+					w.mu.Lock()
+					signs = w.progress
+					w.mu.Unlock()
 				}
 				for range tc.signals {
 					w.signals <- syscall.SIGTERM
