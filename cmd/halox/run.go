@@ -200,20 +200,6 @@ func (s *solverRun) run(ctx context.Context, begin time.Time, out, notes io.Writ
 	return nil
 }
 
-// during says what the run does from now on. It cannot hang where there are only CPU devices of this process.
-func (s *solverRun) during(ctx context.Context, doing string, keep func() string) {
-	interrupt.During(ctx, doing, keep)
-	s.limitWaits(ctx)
-}
-
-func (s *solverRun) limitWaits(ctx context.Context) {
-	if s.Place.Processes.IsAlone() && s.Place.FirstDevice().HostMemory {
-		interrupt.Limit(ctx, interrupt.None)
-	} else {
-		interrupt.Limit(ctx, 0)
-	}
-}
-
 // divergenceHint says what usually makes a heat problem diverge.
 func divergenceHint(c *configs.Run) string {
 	if c.Heat != nil && c.TimeStep() > c.StableStep() {

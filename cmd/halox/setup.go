@@ -208,6 +208,20 @@ func (s *solverRun) ownDevices() []*streams.Device {
 	return slices.DeleteFunc(slices.Clone(s.Place.Devices), func(d *streams.Device) bool { return d == nil })
 }
 
+// during says what the run does from now on. It cannot hang where there are only CPU devices of this process.
+func (s *solverRun) during(ctx context.Context, doing string, keep func() string) {
+	interrupt.During(ctx, doing, keep)
+	s.limitWaits(ctx)
+}
+
+func (s *solverRun) limitWaits(ctx context.Context) {
+	if s.Place.Processes.IsAlone() && s.Place.FirstDevice().HostMemory {
+		interrupt.Limit(ctx, interrupt.None)
+	} else {
+		interrupt.Limit(ctx, 0)
+	}
+}
+
 // tracing is the trace of a run; nil without --trace.
 type tracing struct {
 	file   string

@@ -108,7 +108,7 @@ func (w *Watch) Run(command func(ctx context.Context) error) error {
 			silent = 0
 		}
 		limit, seen = w.limitNow(), w.progress
-		if stopping += look; stopping == stopTime && silent < limit && !w.quiet {
+		if stopping += look; stopping == 2*stopTime && !w.quiet {
 			go fmt.Fprintf(w.notes, "%v: still %s; the next signal ends it at once\n", s, w.doing) // a terminal may block
 		}
 		w.mu.Unlock()

@@ -110,7 +110,7 @@ func TestSignals(t *testing.T) {
 			time.Sleep(stopTime)
 			Progress(ctx)
 			<-ctx.Done()
-			time.Sleep(2 * stopTime)
+			time.Sleep(3 * stopTime)
 			return nil
 		}, 1, nil, "terminated: still stepping; the next signal ends it at once\n", 3},
 	} {
