@@ -108,8 +108,8 @@ func (w *Watch) Run(command func(ctx context.Context) error) error {
 			silent = 0
 		}
 		limit, seen = w.limitNow(), w.progress
-		if stopping += look; stopping == 2*stopTime && !w.quiet {
-			go fmt.Fprintf(w.notes, "%v: still %s; the next signal ends it at once\n", s, w.doing) // a terminal may block
+		if stopping += look; stopping == 2*stopTime && !w.quiet { // without waiting for a terminal
+			go fmt.Fprintf(w.notes, "%v: still %s; the next signal ends it at once\n", s, w.doing)
 		}
 		w.mu.Unlock()
 	}
