@@ -16,6 +16,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/halox/halox/configs"
+	"github.com/halox/halox/internal/test"
 )
 
 var update = flag.Bool("update", false, "write the messages of testdata anew; look at what changed")
@@ -43,24 +44,16 @@ func outcome(t *testing.T, run *configs.Run, err error) string {
 	if err != nil {
 		return strings.ReplaceAll(err.Error(), "testdata/", "") + "\n"
 	}
-	text, err := json.MarshalIndent(run, "", " ")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := test.Must(json.MarshalIndent(run, "", " "))(t)
 	return string(text) + "\n"
 }
 
 func golden(t *testing.T, file, got string) {
 	t.Helper()
 	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		test.Check(t, os.WriteFile(file, []byte(got), 0o644))
 	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := test.Must(os.ReadFile(file))(t)
 	if diff := cmp.Diff(string(want), got); diff != "" {
 		t.Errorf("not what %s says (-want +got):\n%s", file, diff)
 	}
@@ -75,14 +68,8 @@ func TestRunReadsBack(t *testing.T) {
 	files, _ := filepath.Glob("testdata/*.good.yaml")
 	samples, _ := filepath.Glob("*.yaml")
 	for _, file := range append(files, samples...) {
-		run, err := configs.Load(file, configs.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		text, err := json.Marshal(run)
-		if err != nil {
-			t.Fatal(err)
-		}
+		run := test.Must(configs.Load(file, configs.Options{}))(t)
+		text := test.Must(json.Marshal(run))(t)
 		again, err := configs.Parse("again.yaml", text, configs.Options{})
 		if err != nil {
 			t.Fatalf("%s gave\n%s\nwhich does not read back: %v", file, text, err)
@@ -120,10 +107,7 @@ func addConfigs(f *testing.F) {
 	for _, pattern := range []string{"testdata/*.yaml", "testdata/*.toml", "*.yaml"} {
 		files, _ := filepath.Glob(pattern)
 		for _, file := range files {
-			data, err := os.ReadFile(file)
-			if err != nil {
-				f.Fatal(err)
-			}
+			data := test.Must(os.ReadFile(file))(f)
 			f.Add(data, filepath.Ext(file) == ".toml")
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/halox/halox/configs"
 	"github.com/halox/halox/halo/boundary"
+	"github.com/halox/halox/internal/test"
 )
 
 const small = "solver: laplace\ngrid: {size: [8, 8]}\n"
@@ -17,10 +18,7 @@ const small = "solver: laplace\ngrid: {size: [8, 8]}\n"
 // load parses a config that must be good.
 func load(t *testing.T, text string, o configs.Options) *configs.Run {
 	t.Helper()
-	run, err := configs.Parse("test.yaml", []byte(text), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	run := test.Must(configs.Parse("test.yaml", []byte(text), o))(t)
 	return run
 }
 

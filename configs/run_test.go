@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/halox/halox/configs"
+	"github.com/halox/halox/internal/test"
 )
 
 func TestTimeStep(t *testing.T) {
@@ -76,14 +77,8 @@ func TestPlane(t *testing.T) {
 
 func TestSamples(t *testing.T) {
 	for _, name := range configs.Samples() {
-		text, err := configs.Sample(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		run, err := configs.Parse(name+".yaml", text, configs.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := test.Must(configs.Sample(name))(t)
+		run := test.Must(configs.Parse(name+".yaml", text, configs.Options{}))(t)
 		if work := run.Grid.Points() * int64(run.Stop.Iterations); work > 2e9 {
 			t.Errorf("%s may take %d updates: too long for a sample", name, work)
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/halox/halox/configs"
+	"github.com/halox/halox/internal/test"
 )
 
 // TestReference compares docs/reference/config.md with the schema; -update writes it.
@@ -16,9 +17,7 @@ func TestReference(t *testing.T) {
 	const page = "../docs/reference/config.md"
 	got := configs.Reference()
 	if *update {
-		if err := os.WriteFile(page, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		test.Check(t, os.WriteFile(page, []byte(got), 0o644))
 	}
 	want, err := os.ReadFile(page)
 	if diff := cmp.Diff(string(want), got); err != nil || diff != "" {

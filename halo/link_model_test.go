@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/halox/halox/halo"
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/p2p"
 )
@@ -40,9 +41,7 @@ func TestLinkModelIsMeasuredOnce(t *testing.T) {
 	testdevices.Each(t, 2, func(t *testing.T, set *testdevices.Set) {
 		folder := filepath.Join(t.TempDir(), "cache")
 		rates := func() string {
-			if _, err := halo.LinkModel(t.Context(), set.Devices, set.Links, set.Compiler, "1", folder); err != nil {
-				t.Fatal(err)
-			}
+			test.Must(halo.LinkModel(t.Context(), set.Devices, set.Links, set.Compiler, "1", folder))(t)
 			files, _ := filepath.Glob(filepath.Join(folder, "links-*.json"))
 			if len(files) != 1 {
 				t.Fatalf("files %v", files)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/streams"
@@ -163,9 +164,7 @@ func TestFieldsThatDoNotFit(t *testing.T) {
 	if err := halo.Fit(p, math.MaxInt, star(3)); !errors.Is(err, streams.ErrOutOfMemory) {
 		t.Errorf("fields beyond any number: %v", err)
 	}
-	if err := halo.Fit(p, 3, star(3), star(3)); err != nil {
-		t.Error(err)
-	}
+	test.Report(t, halo.Fit(p, 3, star(3), star(3)))
 	if err := halo.Fit(p, -1, star(3)); err == nil {
 		t.Error("fewer fields than none are taken")
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/halox/halox/halo"
 	"github.com/halox/halox/internal/cuda/cudafake"
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/streams"
 )
@@ -32,9 +33,7 @@ func openFake(t *testing.T, fake *cudafake.Fake, want halo.Devices) *halo.Sessio
 	t.Helper()
 	session := must(halo.Open(t.Context(), want))(t)
 	t.Cleanup(func() {
-		if err := session.Close(); err != nil {
-			t.Error(err)
-		}
+		test.Report(t, session.Close())
 		if live := fake.Live(); live != (cudafake.Live{}) {
 			t.Errorf("left behind: %+v", live)
 		}

@@ -7,6 +7,7 @@ import (
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
 	"github.com/halox/halox/halo/boundary"
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/kernels/sweep"
@@ -68,9 +69,7 @@ func (j *jacobi) run(steps int) []float64 {
 	}))
 	all := j.deep.Cut.Grid.Box()
 	got := make([]float64, all.Points())
-	if err := halo.Read(got, j.fields[steps%2], all); err != nil {
-		j.t.Fatal(err)
-	}
+	test.Check(j.t, halo.Read(got, j.fields[steps%2], all))
 	return got
 }
 

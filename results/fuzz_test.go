@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/halox/halox/internal/test"
 )
 
 // Whatever a file holds is a record or an error. What was read can be shown in every form, and
@@ -12,10 +14,7 @@ import (
 func FuzzRecord(f *testing.F) {
 	names, _ := filepath.Glob("testdata/*.json")
 	for _, name := range names {
-		data, err := os.ReadFile(name)
-		if err != nil {
-			f.Fatal(err)
-		}
+		data := test.Must(os.ReadFile(name))(f)
 		f.Add(data)
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/kernels/sums"
@@ -400,9 +401,7 @@ func inIntervals(t *testing.T, set *testdevices.Set, name scheme.Scheme, every i
 		}
 		r.run(scheme.Options{Steps: steps})
 		got := make([]float64, p.Grid.Points())
-		if err := halo.Read(got, s.u.Level(done), p.Grid.Box()); err != nil {
-			t.Error(err)
-		}
+		test.Report(t, halo.Read(got, s.u.Level(done), p.Grid.Box()))
 		for i, want := range r.values() {
 			if got[i] != want {
 				t.Errorf("after %d steps point %d is %v, want %v", done, i, got[i], want)

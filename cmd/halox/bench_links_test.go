@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/results"
 )
 
@@ -50,9 +51,7 @@ func TestBenchLinks(t *testing.T) {
 		t.Errorf("peer is beside %v, want %v", got, want)
 	}
 	file := filepath.Join(dir, "l.json")
-	if err := r.Write(file); err != nil {
-		t.Fatal(err)
-	}
+	test.Check(t, r.Write(file))
 	if code, _, errs := cli("plot", file, "--kind", "matrix", "-o", matrix); code != 0 {
 		t.Error(errs)
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/halox/halox/internal/bench"
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/results"
 )
@@ -19,15 +20,10 @@ import (
 // and changes what else is wanted.
 func cut(t *testing.T, file string, rows int, change func(r *results.Record)) {
 	t.Helper()
-	r, err := results.Read(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := test.Must(results.Read(file))(t)
 	r.Rows, r.Interrupted = r.Rows[:rows], true
 	change(r)
-	if err := r.Write(file); err != nil {
-		t.Fatal(err)
-	}
+	test.Check(t, r.Write(file))
 }
 
 // A bench that was interrupted goes on: the rows that it has stay as they are, the others
@@ -40,10 +36,7 @@ func TestBenchResumes(t *testing.T) {
 	}
 	const note = "of the first time"
 	cut(t, file, 3, func(r *results.Record) { r.Rows[1].Note = note })
-	first, err := results.Read(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := test.Must(results.Read(file))(t)
 	code, out, errs := cli(append(args, "--resume", file, "--progress")...)
 	if code != 0 || errs != "exchange: 1 of 1 parts in 0s\n" || strings.Contains(out, "interrupted") {
 		t.Errorf("exit %d: %s%s", code, out, errs)
@@ -72,10 +65,7 @@ func TestBenchResumesNothingElse(t *testing.T) {
 	if code, _, errs := cli(append(args, "--record", file)...); code != 0 {
 		t.Fatal(errs)
 	}
-	whole, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	whole := test.Must(os.ReadFile(file))(t)
 	for _, tc := range []struct {
 		name   string
 		change func(r *results.Record)
@@ -88,18 +78,11 @@ func TestBenchResumesNothingElse(t *testing.T) {
 		{"nothing there", func(r *results.Record) { os.Remove(file) }, nil, []string{"--resume: results: read record", "no such file"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			if err := os.WriteFile(file, whole, 0o644); err != nil {
-				t.Fatal(err)
-			}
+			test.Check(t, os.WriteFile(file, whole, 0o644))
 			if tc.change != nil {
-				r, err := results.Read(file)
-				if err != nil {
-					t.Fatal(err)
-				}
+				r := test.Must(results.Read(file))(t)
 				if tc.change(r); !strings.HasPrefix(tc.name, "no") {
-					if err := r.Write(file); err != nil {
-						t.Fatal(err)
-					}
+					test.Check(t, r.Write(file))
 				}
 			}
 			before, _ := os.ReadFile(file)
@@ -181,9 +164,7 @@ func TestBenchResumesAnywhere(t *testing.T) {
 		for rows := tc.from; rows < len(whole.Rows); rows += tc.cut {
 			part := *whole
 			part.Rows, part.Interrupted = whole.Rows[:rows], true
-			if err := part.Write(file); err != nil {
-				t.Fatal(err)
-			}
+			test.Check(t, part.Write(file))
 			_, r := measure(t, append(args, "--resume", file)...)
 			if len(r.Rows) != len(whole.Rows) || r.Interrupted {
 				t.Errorf("%s: after %d rows: %d, want %d", tc.args, rows, len(r.Rows), len(whole.Rows))

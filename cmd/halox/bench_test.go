@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	measures "github.com/halox/halox/internal/measure"
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/results"
 	"github.com/halox/halox/solvers/scheme"
@@ -75,9 +76,7 @@ func TestBenchRefuses(t *testing.T) {
 	testdevices.InTurn(t, 6, 8)
 	testdevices.Once(t)
 	records := filepath.Join(t.TempDir(), "folder.json")
-	if err := os.Mkdir(records, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	test.Check(t, os.Mkdir(records, 0o755))
 	record := write(t, "r.json", "an older record")
 	for _, tc := range []struct{ args, want string }{
 		{"exchange --paths tunnel", `--paths: there is no "tunnel": take direct, peer, staged`},
@@ -192,10 +191,7 @@ func TestBenchLeavesOut(t *testing.T) {
 		if tc.rows == "" {
 			continue // it is said before there is a record
 		}
-		r, err := results.Read(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := test.Must(results.Read(file))(t)
 		rows := ""
 		for _, row := range r.Rows {
 			rows += map[bool]string{true: "+", false: "-"}[len(row.Values) > 0]

@@ -12,6 +12,7 @@ import (
 
 	"github.com/halox/halox/internal/cuda"
 	"github.com/halox/halox/internal/cuda/cudafake"
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/results"
 )
@@ -134,10 +135,7 @@ func TestBenchLinksOfBadLinks(t *testing.T) {
 			if code != tc.code || !strings.Contains(notes, tc.says) || tc.code == 1 && !strings.Contains(notes, "a link does not carry what is sent over it") {
 				t.Errorf("exit code %d:\n%s%s", code, out, notes)
 			}
-			r, err := results.Read(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := test.Must(results.Read(file))(t)
 			measured := map[string]int{}
 			for _, row := range r.Rows {
 				if len(row.Values) > 0 {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/internal/testmpi"
 	"github.com/halox/halox/results"
@@ -79,10 +80,7 @@ func checkForecast(t *testing.T, out string) {
 
 func numberIn(t *testing.T, text string) float64 {
 	t.Helper()
-	f, err := strconv.ParseFloat(text, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := test.Must(strconv.ParseFloat(text, 64))(t)
 	return f
 }
 
@@ -118,10 +116,7 @@ func TestLaunchedBenches(t *testing.T) {
 				args := append(append([]string{"bench"}, tc.args...), "--backend", "host", "--record", file)
 				r := launchHalox(t, in, tc.ranks, nil, args...)
 				r.Succeeds(t)
-				got, err := results.Read(file)
-				if err != nil {
-					t.Fatal(err)
-				}
+				got := test.Must(results.Read(file))(t)
 				if got.Processes != tc.ranks || len(got.Devices) != tc.devices || got.Devices[tc.devices-1].Process != tc.ranks-1 || got.Devices[0].Host == "" {
 					t.Errorf("%d processes with devices %+v", got.Processes, got.Devices)
 				}

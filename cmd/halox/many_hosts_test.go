@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/internal/testmpi"
 	"github.com/halox/halox/internal/testnet"
@@ -69,9 +70,7 @@ func inFolderOfThePage(t *testing.T) (module string) {
 	}
 	t.Chdir(t.TempDir())
 	for _, folder := range []string{"configs", "docs", "results/forecast", "results/h200x4"} {
-		if err := os.MkdirAll(folder, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		test.Check(t, os.MkdirAll(folder, 0o755))
 	}
 	err = errors.Join(
 		os.Symlink(filepath.Join(module, "results/h200x4/performance"), "results/h200x4/performance"),
@@ -92,9 +91,7 @@ func TestManyHostsOnOneHost(t *testing.T) {
 	all := commandsOf(page(t, "docs/many-hosts.md"))
 	module := inFolderOfThePage(t)
 	anyDevices := strings.Replace(wired, ", count: 1", "", 1) // of which the commands say how many a host has
-	if err := os.WriteFile("heat3d.yaml", []byte(anyDevices), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	test.Check(t, os.WriteFile("heat3d.yaml", []byte(anyDevices), 0o600))
 	ran := 0
 	for _, c := range all {
 		if c.launcher != "" || strings.Contains(c.text, "two.json") {
@@ -110,10 +107,7 @@ func TestManyHostsOnOneHost(t *testing.T) {
 	}
 	falls := func(file string) map[string]float64 {
 		found := map[string]float64{}
-		r, err := results.Read(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := test.Must(results.Read(file))(t)
 		for _, row := range r.Rows {
 			if at, ok := row.Get(results.HostsAt90); ok {
 				found[row.Text("network")+" "+row.Text("mode")] = at.Median
@@ -216,10 +210,7 @@ func TestBatchScriptOfManyHosts(t *testing.T) {
 // A process that srun has started as one of several, and that is alone for its MPI library, refuses to run the whole problem.
 func TestLaunchedBySrunAlone(t *testing.T) {
 	config := write(t, "c.yaml", small)
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := test.Must(os.Executable())(t)
 	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
 		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 		defer stop()

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/halox/halox/internal/forecast"
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testmpi"
 	"github.com/halox/halox/internal/testnet"
 	"github.com/halox/halox/results"
@@ -119,10 +120,7 @@ func TestNetnsSlowLink(t *testing.T) {
 		record, network := filepath.Join(t.TempDir(), "l.json"), filepath.Join(t.TempDir(), "n.yaml")
 		args := []string{"bench", "links", "--backend", "host", "--sizes", "256KiB", "--modes", "one-way", "--record", record, "--network", network}
 		in.Run(t, n.Over(in, testmpi.Job{Program: "halox", Ranks: 2, Env: []string{argumentsVariable + "=" + strings.Join(args, "\n")}, Limit: 100 * time.Second})).Succeeds(t)
-		links, err := results.Read(record)
-		if err != nil {
-			t.Fatal(err)
-		}
+		links := test.Must(results.Read(record))(t)
 		found, err := forecast.FindNetwork(network)
 		if err != nil || found.Bandwidth < 0.8*bits/8 || found.Bandwidth > 1.1*bits/8 || found.Latency <= 0 {
 			t.Errorf("the network is %+v: %v", found, err)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/halox/halox/internal/nccl/ncclfake"
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/internal/testmpi"
 	"github.com/halox/halox/results"
@@ -39,10 +40,7 @@ func TestLaunchedNetworks(t *testing.T) {
 				args = append(args, "--set", s)
 			}
 			launchHalox(t, in, ranks, env, args...).Succeeds(t)
-			r, err := results.Read(record)
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := test.Must(results.Read(record))(t)
 			return content(t, file), *r
 		}
 		want, _ := field(1)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/results"
 )
@@ -25,10 +26,7 @@ func plannedHosts(t *testing.T, args ...string) (string, []results.Row) {
 	if code != 0 || errs != "" {
 		t.Fatalf("exit %d: %s", code, errs)
 	}
-	r, err := results.Read(record)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := test.Must(results.Read(record))(t)
 	if r.Kind != results.KindForecast || len(r.Devices) == 0 || r.Devices[0].Name != "NVIDIA H200" {
 		t.Errorf("a record of kind %q on %v", r.Kind, r.Devices)
 	}
@@ -168,9 +166,7 @@ func TestPlanHostsKeepsWhatItReads(t *testing.T) {
 	folder := t.TempDir()
 	at := func(name, text string) string {
 		file := filepath.Join(folder, name)
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		test.Check(t, os.WriteFile(file, []byte(text), 0o600))
 		return file
 	}
 	config, network := at("config.json", planned), at("network.json", "latency_us: 1\nbandwidth_gb_s: 1\n")

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/p2p/mpi"
 	"github.com/halox/halox/solvers/scheme"
@@ -28,33 +29,21 @@ func TestPlanSaysWhatARunHolds(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			w, err := openConfig(t.Context(), config, mpi.Alone(), io.Discard, false)
-			if err != nil {
-				t.Fatal(err)
-			}
+			w := test.Must(openConfig(t.Context(), config, mpi.Alone(), io.Discard, false))(t)
 			counted, err := w.Memory(t.Context())
-			if err := closeSetup(w); err != nil {
-				t.Error(err)
-			}
+			test.Report(t, closeSetup(w))
 			if err != nil {
 				t.Fatal(err)
 			}
-			s, err := newSolverRun(t.Context(), config, mpi.Alone(), newStatus(io.Discard, nil), traceFlags{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := s.run(t.Context(), time.Now(), io.Discard, io.Discard); err != nil {
-				t.Fatal(err)
-			}
+			s := test.Must(newSolverRun(t.Context(), config, mpi.Alone(), newStatus(io.Discard, nil), traceFlags{}))(t)
+			test.Check(t, s.run(t.Context(), time.Now(), io.Discard, io.Discard))
 			for rank, d := range s.Place.Devices {
 				c := counted[rank]
 				if got, want := d.Peak(), (streams.Held{Memory: c.Variables + c.Extra, Pinned: c.Pinned}); got != want {
 					t.Errorf("%v held %+v; plan says %+v", d, got, c)
 				}
 			}
-			if err := closeSetup(s.Setup); err != nil {
-				t.Error(err)
-			}
+			test.Report(t, closeSetup(s.Setup))
 		})
 	}
 }

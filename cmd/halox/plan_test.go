@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/streams"
 )
@@ -21,9 +22,7 @@ func golden(t *testing.T, name, got string) {
 	t.Helper()
 	file := filepath.Join("testdata", name)
 	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		test.Check(t, os.WriteFile(file, []byte(got), 0o644))
 	}
 	want, err := os.ReadFile(file)
 	if os.IsNotExist(err) {
@@ -41,10 +40,7 @@ func golden(t *testing.T, name, got string) {
 // 1 KiB take 4 us by peer, 9 us packed, 6 us by direct and 12 us staged.
 func measured(t *testing.T) {
 	t.Helper()
-	devices, err := streams.HostPlatform(2).Open()
-	if err != nil {
-		t.Fatal(err)
-	}
+	devices := test.Must(streams.HostPlatform(2).Open())(t)
 	defer streams.CloseAll(devices)
 	r := p2p.NewLinkModel(devices, "")
 	set := func(path p2p.Path, packed bool, us time.Duration) {
@@ -57,9 +53,7 @@ func measured(t *testing.T) {
 	set(p2p.Staged, false, 12)
 	set(p2p.Staged, true, 15)
 	folder := filepath.Join(t.TempDir(), "cache")
-	if err := r.Save(folder); err != nil {
-		t.Fatal(err)
-	}
+	test.Check(t, r.Save(folder))
 	t.Setenv("HALOX_CACHE", folder)
 }
 

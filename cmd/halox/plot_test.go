@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/halox/halox/internal/bench/datatypes"
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/results"
 	"github.com/halox/halox/results/plot"
@@ -92,9 +93,7 @@ func TestTracesBesideRecords(t *testing.T) {
 	record, traced := filepath.Join(folder, "a.json"), filepath.Join(folder, "t.json")
 	r := &results.Record{Kind: results.KindSchemes}
 	r.Add(results.NewRow().Label("scheme", "assisted").Label("points", 8).Number(results.Step, 3))
-	if err := errors.Join(r.Write(record), new(trace.Trace).Write(traced)); err != nil {
-		t.Fatal(err)
-	}
+	test.Check(t, errors.Join(r.Write(record), new(trace.Trace).Write(traced)))
 	note := "left out, as they are traces, which halox plot draws one by one: " + traced + "\n"
 	if code, out, errs := cli("results", record, traced); code != 0 || errs != note || !strings.Contains(out, "assisted") {
 		t.Errorf("exit %d: %q, %q", code, out, errs)
@@ -112,14 +111,10 @@ func TestPlotRefuses(t *testing.T) {
 	testdevices.Once(t)
 	dir := t.TempDir()
 	cut := filepath.Join(dir, "cut.json")
-	if err := os.WriteFile(cut, []byte(`{"schema": 2, "kind": "pa`), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	test.Check(t, os.WriteFile(cut, []byte(`{"schema": 2, "kind": "pa`), 0o644))
 	svg := filepath.Join(dir, "p.svg")
 	empty := filepath.Join(dir, "t.json")
-	if err := new(trace.Trace).Write(empty); err != nil {
-		t.Fatal(err)
-	}
+	test.Check(t, new(trace.Trace).Write(empty))
 	for _, tc := range []struct {
 		name, want string
 		args       []string

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"testing"
+
+	"github.com/halox/halox/internal/test"
 )
 
 // Between walls of each kind a config gets the spacing with which the axis ends at 1, and its problem the points with which it
@@ -21,14 +23,8 @@ func TestPointsBetweenWalls(t *testing.T) {
 	} {
 		wall := map[string]string{"dirichlet": "{dirichlet: 0}", "neumann": "neumann", "periodic": "periodic"}
 		text := fmt.Sprintf("solver: heat\ngrid: {size: [3, 4]}\nboundary: {y-: %s, y+: %s}\n", wall[c.low], wall[c.high])
-		run, err := loadConfig(1, write(t, "c.yaml", text), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		p, err := newProblem(run)
-		if err != nil {
-			t.Fatal(err)
-		}
+		run := test.Must(loadConfig(1, write(t, "c.yaml", text), nil))(t)
+		p := test.Must(newProblem(run))(t)
 		h, first, last := run.Spacing()[1], p.Coordinate(1, 0), p.Coordinate(1, 3)
 		if h != c.spacing || first != c.first || math.Abs(last+c.end*h-1) > 1e-15 {
 			t.Errorf("%s to %s: spacing %v, points from %v to %v", c.low, c.high, h, first, last)

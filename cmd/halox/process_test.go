@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/halox/halox/internal/test"
 )
 
 // printed is what a process has printed so far.
@@ -49,9 +51,7 @@ func start(t *testing.T, before, function string, args ...string) *process {
 	}
 	p.cmd.Env = append(os.Environ(), mainVariable+"=1", listeningVariable+"="+p.listening, atVariable+"="+function)
 	p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.out
-	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	test.Check(t, p.cmd.Start())
 	go func() { p.cmd.Wait(); close(p.ended) }()
 	t.Cleanup(func() { p.cmd.Process.Kill(); <-p.ended })
 	return p
@@ -81,9 +81,7 @@ func await(t *testing.T, holds func() bool) {
 // catches a process that never ends. It is not a measure of speed.
 func (p *process) stopped(t *testing.T, s syscall.Signal, codes ...int) {
 	t.Helper()
-	if err := p.cmd.Process.Signal(s); err != nil {
-		t.Fatal(err)
-	}
+	test.Check(t, p.cmd.Process.Signal(s))
 	select {
 	case <-p.ended:
 	case <-time.After(time.Minute):

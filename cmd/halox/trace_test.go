@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/results/trace"
 )
 
@@ -90,9 +91,7 @@ func TestTraceHasTheShare(t *testing.T) {
 			Share float64 `json:"hidden_share"`
 		}
 	}
-	if err := json.Unmarshal(text, &f); err != nil {
-		t.Fatal(err)
-	}
+	test.Check(t, json.Unmarshal(text, &f))
 	if want := fmt.Sprintf("hidden     %.1f %% of ", 100*f.OtherData.Share); !strings.Contains(out, want) {
 		t.Errorf("no %q in:\n%s", want, out)
 	}
