@@ -47,9 +47,7 @@ func TestNestedPartsSendLeastBetweenHosts(t *testing.T) {
 		g := test.Must(NewGrid(tc.size, tc.periodic))(t)
 		w := UniformRadius(g.Dims, 1)
 		outer, inner, err := NestedParts(g, tc.hosts, tc.devices, w)
-		if err != nil {
-			t.Fatal(err)
-		}
+		test.Check(t, err)
 		got, least := mostBetween(t, g, outer, inner), int64(1<<62)
 		for _, o := range products(tc.hosts) {
 			for _, i := range products(tc.devices) {

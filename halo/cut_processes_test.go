@@ -9,6 +9,7 @@ import (
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/p2p/mpi"
 	"github.com/halox/halox/streams"
 )
@@ -31,9 +32,7 @@ func TestHostsAreCutFirst(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			c := halo.Cutting{Fields: []halo.Spec{star(3)}, Parts: tc.parts}
 			parts, seatOf, err := halo.PartsAmong(grid, c, tc.byHost)
-			if err != nil {
-				t.Fatal(err)
-			}
+			test.Check(t, err)
 			cut := must(domain.Decompose(grid, parts))(t)
 			points, boxes := make([]int64, len(tc.byHost)), make([]domain.Box, len(tc.byHost))
 			var seats []int
@@ -108,9 +107,7 @@ func TestProcessesShareDevices(t *testing.T) {
 			tc.want.Processes = one
 			got, err := halo.ShareOf(tc.want, tc.info, tc.ids, tc.index, tc.count)
 			if tc.err != "" {
-				if err == nil || !strings.Contains(err.Error(), tc.err) {
-					t.Errorf("got %v, %v; want %q", got, err, tc.err)
-				}
+				test.Says(t, err, tc.err)
 				return
 			}
 			if err != nil || !slices.Equal(got, tc.got) {

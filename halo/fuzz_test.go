@@ -10,6 +10,7 @@ import (
 	"github.com/halox/halox/halo"
 	"github.com/halox/halox/halo/datatype"
 	"github.com/halox/halox/halo/halotest"
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/p2p"
 )
@@ -100,9 +101,7 @@ func (d *dice) values(t *testing.T) *datatype.Type {
 	if err == nil && d.bool() {
 		all, err = datatype.Resized(all, -4, all.Extent()+8)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Check(t, err)
 	return all
 }
 

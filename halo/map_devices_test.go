@@ -9,6 +9,7 @@ import (
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/streams"
 )
 
@@ -38,9 +39,7 @@ func TestMapDevicesOnIslands(t *testing.T) {
 	d := cut(t, []int{8, 80}, [3]bool{}, domain.Vec{1, 8, 1})
 	island := []int{0, 1, 0, 1, 0, 1, 0, 1}
 	place, why, err := halo.MapDevices(d, closed(8), islands(island...), oneLayer)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Check(t, err)
 	far := 0
 	for i := range 7 {
 		if island[place.Devices[i].ID] != island[place.Devices[i+1].ID] {
@@ -106,9 +105,7 @@ func agreesWithBruteForce(t *testing.T, d *domain.Decomposition, devices []*stre
 	whole := oneLayer // of elements between which messages have no padding: costs are proportional to bytes
 	whole.Element = halo.Complex128
 	place, why, err := halo.MapDevices(d, devices, cost, whole)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Check(t, err)
 	best := math.Inf(1)
 	permutations(len(devices), func(order []int) { best = min(best, busiest(d, devices, order, cost)) })
 	if math.Abs(why.Exact.Busiest-best) > 1e-9*best {

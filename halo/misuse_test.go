@@ -12,6 +12,7 @@ import (
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
 	"github.com/halox/halox/halo/boundary"
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/streams"
@@ -20,9 +21,7 @@ import (
 // refuses checks that an error says something.
 func refuses(t *testing.T, name string, err error, says string) {
 	t.Helper()
-	if err == nil || !strings.Contains(err.Error(), says) {
-		t.Errorf("%s: got %v, want an error with %q", name, err, says)
-	}
+	test.Says(t, err, says)
 }
 
 // stack is two subdomains with a field and its exchange.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testmpi"
 	"github.com/halox/halox/internal/testnet"
 	"github.com/halox/halox/p2p"
@@ -99,7 +100,5 @@ func kill(t *testing.T, said string, rank int) {
 			err = p.Kill()
 		}
 	}
-	if err != nil {
-		t.Error(err)
-	}
+	test.Report(t, err)
 }

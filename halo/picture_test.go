@@ -9,6 +9,7 @@ import (
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/streams"
 )
@@ -51,9 +52,7 @@ type tb interface {
 func must[T any](v T, err error) func(t tb) T {
 	return func(t tb) T {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		test.Check(t, err)
 		return v
 	}
 }
@@ -88,9 +87,7 @@ func done(t tb, at []*streams.Stream, errs ...error) {
 		errs = append(errs, s.Sync(testLimit))
 	}
 	for _, err := range errs {
-		if err != nil {
-			t.Fatal(err)
-		}
+		test.Check(t, err)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 )
 
@@ -65,9 +66,7 @@ func TestReductions(t *testing.T) {
 				}
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			test.Check(t, err)
 			t.Cleanup(func() { done(t, nil, made.Close()) })
 			at := openStreams(t, p)
 			for round := range 2 {

@@ -54,9 +54,7 @@ func (j *jacobi) run(steps int) []float64 {
 	dims := j.deep.Cut.Grid.Dims
 	star := must(stencil.Laplace([]float64{0.1, 0.2, 0.3}[:dims]))(j.t)
 	point, accesses, err := sweep.Linear(star.Stencil(), kernels.Float64)
-	if err != nil {
-		j.t.Fatal(err)
-	}
+	test.Check(j.t, err)
 	exchange := func(step int) error { return j.x[step%2].Exchange(j.at) }
 	done(j.t, j.at, j.deep.Run(steps, exchange, func(step, rank int, region domain.Box) error {
 		from, to := j.fields[step%2].Parts[rank], j.fields[(step+1)%2].Parts[rank]

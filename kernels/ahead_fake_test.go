@@ -22,9 +22,7 @@ func twoGPUs(t *testing.T) (fake *cudafake.Fake, real, dry []*streams.Device) {
 	t.Helper()
 	library := cudafake.Build(t, cudafake.Devices(2))
 	platform, err := streams.CUDAPlatform(library)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Check(t, err)
 	if real, err = platform.Open(); err != nil {
 		t.Fatal(err)
 	}

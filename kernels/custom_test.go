@@ -239,7 +239,5 @@ func TestCompileOwnSource(t *testing.T) {
 	bad := scale
 	bad.Text = "\n\nfloat wrong;;;\nstruct { int x } y;\n"
 	_, err := testdevices.Compiler(t).Compile(bad, "sm_90")
-	if err == nil || !strings.Contains(err.Error(), "scale.cu(4)") {
-		t.Errorf("got %v, want an error with scale.cu(4)", err)
-	}
+	test.Says(t, err, "scale.cu(4)")
 }

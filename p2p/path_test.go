@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -79,9 +78,7 @@ func planned(t *testing.T, session *halo.Session, place *halo.Placement, spec ha
 		t.Errorf("pushed takes %+v, not %+v", got, want)
 	}
 	_, err := halo.NewPlan(place, session.Links, "tunnel", spec)
-	if err == nil || !strings.Contains(err.Error(), `"tunnel" is no path: auto, peer, direct, pushed, staged or twice`) {
-		t.Error(err)
-	}
+	test.Says(t, err, `"tunnel" is no path: auto, peer, direct, pushed, staged or twice`)
 }
 
 // measured finds times of both paths in a link model, also in the one that was kept.

@@ -76,9 +76,7 @@ func failOnce(call string, code cuda.Code) func(*cudafake.Fake) {
 func chooses(t *testing.T, links *Links, d []*streams.Device, link *Link) {
 	t.Helper()
 	path, why, err := links.Choose(Auto, d[0], d[1], MessageShape{Bytes: 8})
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Check(t, err)
 	_, _, refusal := links.Choose(Peer, d[0], d[1], MessageShape{Bytes: 8})
 	if link.Usable {
 		if refusal != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/results"
 	"github.com/halox/halox/results/internal/resultstest"
 )
@@ -41,9 +42,7 @@ func golden(t *testing.T, name, got string) {
 
 func check(t rapid.TB, err error) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Check(t, err)
 }
 
 // shown returns what is written.

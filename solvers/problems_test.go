@@ -13,6 +13,7 @@ import (
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/p2p"
@@ -241,9 +242,7 @@ func wants(t testing.TB, err, kind error, says string) {
 func must[T any](v T, err error) func(testing.TB) T {
 	return func(t testing.TB) T {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		test.Check(t, err)
 		return v
 	}
 }
@@ -251,7 +250,5 @@ func must[T any](v T, err error) func(testing.TB) T {
 // succeeds fails the test if something failed.
 func succeeds(t testing.TB, err error) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Check(t, err)
 }

@@ -39,9 +39,7 @@ func TestNewKind(t *testing.T) {
 		"stencil: {shape: diamond}\ngrid.spacing: [1, 2]": "must not be diamond unless all axes have the same spacing",
 	} {
 		text = strings.Replace(sample, ", spacing: 0.125", "", 1) + text
-		if _, err := configs.Parse("bad.yaml", []byte(text), configs.Options{}); err == nil || !strings.Contains(err.Error(), says) {
-			t.Errorf("%v does not say: %s", err, says)
-		}
+		test.Says(t, test.ErrorOf(configs.Parse("bad.yaml", []byte(text), configs.Options{})), says)
 	}
 }
 

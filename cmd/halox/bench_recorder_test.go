@@ -42,9 +42,7 @@ func TestBenchResumes(t *testing.T) {
 		t.Errorf("exit %d: %s%s", code, out, errs)
 	}
 	r, err := results.Read(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Check(t, err)
 	if len(r.Rows) != 4 || r.Rows[1].Note != note || r.Interrupted || len(r.Resumed) != 1 || !r.Started.Equal(first.Started) {
 		t.Errorf("%+v", r)
 	}

@@ -149,9 +149,7 @@ func measure(t *testing.T, args ...string) (out string, r *results.Record) {
 		t.Fatalf("%v: exit %d: %s", args, code, errs)
 	}
 	r, err := results.Read(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Check(t, err)
 	return out, r
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 )
 
@@ -17,9 +18,7 @@ func page(t *testing.T, name string) string {
 	if os.IsNotExist(err) {
 		t.Skip("SKIPPED: the pages are not here")
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Check(t, err)
 	return string(text)
 }
 

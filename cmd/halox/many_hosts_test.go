@@ -65,9 +65,7 @@ func (c pageCommand) smaller() []string {
 func inFolderOfThePage(t *testing.T) (module string) {
 	t.Helper()
 	module, err := filepath.Abs(filepath.Join("..", ".."))
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Check(t, err)
 	t.Chdir(t.TempDir())
 	for _, folder := range []string{"configs", "docs", "results/forecast", "results/h200x4"} {
 		test.Check(t, os.MkdirAll(folder, 0o755))
@@ -77,9 +75,7 @@ func inFolderOfThePage(t *testing.T) (module string) {
 		os.Symlink(filepath.Join(module, "configs/heat3d.yaml"), "configs/heat3d.yaml"),
 		os.WriteFile("heat3d.yaml", []byte(wired), 0o600),
 	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Check(t, err)
 	return module
 }
 

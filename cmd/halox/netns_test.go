@@ -46,9 +46,7 @@ func wireHalox(t *testing.T, in testmpi.Installation, n *testnet.Net, config str
 		sent = append(sent, h.Sent(t)-before[i])
 	}
 	r, err := results.Read(record)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Check(t, err)
 	return r, content(t, u), sent
 }
 

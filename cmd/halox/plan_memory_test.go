@@ -26,15 +26,11 @@ func TestPlanSaysWhatARunHolds(t *testing.T) {
 				"exchange.scheme=" + string(name), "stop.iterations=5", "stop.tolerance=1e-300", "stop.check_every=2", "exact=sin(x)",
 				"output.field=" + filepath.Join(dir, "u.npy"), "output.picture=" + filepath.Join(dir, "u.png"), "output.record=" + filepath.Join(dir, "r.json"),
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			test.Check(t, err)
 			w := test.Must(openConfig(t.Context(), config, mpi.Alone(), io.Discard, false))(t)
 			counted, err := w.Memory(t.Context())
 			test.Report(t, closeSetup(w))
-			if err != nil {
-				t.Fatal(err)
-			}
+			test.Check(t, err)
 			s := test.Must(newSolverRun(t.Context(), config, mpi.Alone(), newStatus(io.Discard, nil), traceFlags{}))(t)
 			test.Check(t, s.run(t.Context(), time.Now(), io.Discard, io.Discard))
 			for rank, d := range s.Place.Devices {

@@ -28,9 +28,7 @@ func golden(t *testing.T, name, got string) {
 	if os.IsNotExist(err) {
 		t.Skip("SKIPPED: the golden files are not here")
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Check(t, err)
 	if got != string(want) {
 		t.Errorf("got:\n%s\nwant:\n%s", got, want)
 	}

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"math"
-	"strings"
 	"testing"
 
 	"github.com/halox/halox/examples/internal/example"
@@ -94,16 +93,12 @@ func TestCheck(t *testing.T) {
 	}
 	for _, i := range []int{0, 1, 600} {
 		values[i] *= 1 + 1e-9
-		if _, err := x.Check(values, 3); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("value %d is", i)) {
-			t.Errorf("a wrong value %d gives %v", i, err)
-		}
+		test.Says(t, test.ErrorOf(x.Check(values, 3)), fmt.Sprintf("value %d is", i))
 		values[i] /= 1 + 1e-9
 	}
 	wrong := x.all[3]
 	test.Check(t, example.Copy(wrong.device, wrong.vectors.All(), wrong.image.All()))
-	if _, err := x.Values(3); err == nil || !strings.Contains(err.Error(), "in row 1") {
-		t.Errorf("a block with another vector gives %v", err)
-	}
+	test.Says(t, test.ErrorOf(x.Values(3)), "in row 1")
 }
 
 // A row has perRow different columns in order, whose values add up to 2 perRow; apply is the product of a dense matrix.

@@ -1,7 +1,6 @@
 package datatype_test
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -65,10 +64,8 @@ func TestPackBesideAnyNumberOfEmptyElements(t *testing.T) {
 // No type is nothing to pack.
 func TestNilTypesAreRefused(t *testing.T) {
 	_, committed := Commit(nil, 1)
-	for name, err := range map[string]error{"Commit": committed, "Pack": Pack(nil, nil, 0, nil, 1), "Unpack": Unpack(nil, 0, nil, nil, 1)} {
-		if err == nil || !strings.Contains(err.Error(), "no type given (nil)") {
-			t.Errorf("%s: %v", name, err)
-		}
+	for _, err := range map[string]error{"Commit": committed, "Pack": Pack(nil, nil, 0, nil, 1), "Unpack": Unpack(nil, 0, nil, nil, 1)} {
+		test.Says(t, err, "no type given (nil)")
 	}
 }
 

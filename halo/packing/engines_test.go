@@ -62,9 +62,7 @@ func TestOneMoreEngine(t *testing.T) {
 	if e, why := b.by(t, b.packerOf(t, Options{}, all), Auto, a); e != blockwise || why != "measured: blockwise 0.0 us, units 0.0 us" {
 		t.Errorf("auto took %s: %s", e, why)
 	}
-	if _, err := without.Pack(blockwise, a.packed, a.place, a.message); err == nil || !strings.Contains(err.Error(), `no engine "blockwise": [copies `) {
-		t.Error(err)
-	}
+	test.Says(t, test.ErrorOf(without.Pack(blockwise, a.packed, a.place, a.message)), `no engine "blockwise": [copies `)
 	b.sendBlockwise(t, p)
 }
 

@@ -85,9 +85,7 @@ func newSent(t testing.TB, typ *datatype.Type, count int, userOff, packedOff int
 	s.unpacked = slices.Repeat([]byte{poison}, len(s.user))
 	err := errors.Join(datatype.Pack(s.packed[s.start:], s.user, s.origin, typ, count),
 		datatype.Unpack(s.unpacked, s.origin, s.packed[s.start:], typ, count))
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Check(t, err)
 	return s
 }
 

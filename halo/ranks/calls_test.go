@@ -303,14 +303,10 @@ func TestRefusals(t *testing.T) {
 	} {
 		p, o, devices := fine, ranks.Options{}, s.Devices
 		c.edit(&p, &o, &devices)
-		if _, err := ranks.New(s.Compiler, devices, s.Links, p, o); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%v, want %q", err, c.want)
-		}
+		test.Says(t, test.ErrorOf(ranks.New(s.Compiler, devices, s.Links, p, o)), c.want)
 	}
 	w := opened(t, s, fine, ranks.Options{})
-	if err := ranks.Run(t.Context(), w, []int{1}); err == nil || !strings.Contains(err.Error(), "data of 1 devices for 2") {
-		t.Error(err)
-	}
+	test.Says(t, ranks.Run(t.Context(), w, []int{1}), "data of 1 devices for 2")
 	test.Check(t, w.Close())
 	_, channel := w.NewChannel(0, 1, 1, 4)
 	_, window := w.NewWindow(ranks.All, func(int) streams.Span { return streams.Span{} })

@@ -161,18 +161,14 @@ func TestChannelRefusals(t *testing.T) {
 		{0, 3, 4, 64, "rank 0 to 3, of 3"}, {-1, 0, 4, 64, "rank -1 to 0, of 3"}, {0, 1, 3, 64, "3 slots; a power of two"},
 		{0, 1, 0, 64, "0 slots"}, {0, 1, 4, 6, "messages of 6 bytes"}, {0, 1, 4, ranks.MaxMessage + 4, "messages of 4100 bytes"},
 	} {
-		if _, err := w.NewChannel(c.from, c.to, c.slots, c.bytes); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%v, want %q", err, c.want)
-		}
+		test.Says(t, test.ErrorOf(w.NewChannel(c.from, c.to, c.slots, c.bytes)), c.want)
 	}
 	for i := range 8 {
 		if _, err := w.NewChannel(1, 1, 1, 4); err != nil {
 			t.Fatal(i, err)
 		}
 	}
-	if _, err := w.NewChannel(0, 1, 1, 4); err == nil || !strings.Contains(err.Error(), "rank 1, which has 16 ends already") {
-		t.Error(err)
-	}
+	test.Says(t, test.ErrorOf(w.NewChannel(0, 1, 1, 4)), "rank 1, which has 16 ends already")
 	if _, err := w.NewChannel(0, 2, 1, 4); err != nil {
 		t.Error(err)
 	}

@@ -148,9 +148,7 @@ func TestRankCounts(t *testing.T) {
 			"options of a multiple of -2 ranks":   {Multiple: -2},
 			"at most -1":                          {AtMost: -1},
 		} {
-			if _, err := count(o); err == nil || !strings.Contains(err.Error(), want) {
-				t.Errorf("%+v: the error is %v, want %q", o, err, want)
-			}
+			test.Says(t, test.ErrorOf(count(o)), want)
 		}
 	})
 }

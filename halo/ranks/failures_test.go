@@ -248,9 +248,7 @@ func TestEndedGoroutine(t *testing.T) {
 	}}
 	w := opened(t, s, p, ranks.Options{Ranks: 2})
 	for range 2 {
-		if err := ranks.Run(t.Context(), w, []int{1, 2}); err == nil || !strings.Contains(err.Error(), "rank 1 (host 0) failed: its function ended its goroutine") {
-			t.Errorf("the error is %v", err)
-		}
+		test.Says(t, ranks.Run(t.Context(), w, []int{1, 2}), "rank 1 (host 0) failed: its function ended its goroutine")
 	}
 	leaves = false
 	test.Report(t, ranks.Run(t.Context(), w, []int{1, 2}))
@@ -283,9 +281,7 @@ func TestRankThatDoesNotEnd(t *testing.T) {
 	}
 	refused := func() {
 		t.Helper()
-		if err := ranks.Run(t.Context(), w, []int{1, 2}); err == nil || !strings.Contains(err.Error(), "p runs no more: ranks: p has not ended 1s after it should") {
-			t.Errorf("the error is %v", err)
-		}
+		test.Says(t, ranks.Run(t.Context(), w, []int{1, 2}), "p runs no more: ranks: p has not ended 1s after it should")
 	}
 	refused()
 	close(stop)
@@ -322,9 +318,7 @@ func TestRejectedWindows(t *testing.T) {
 		{"there is no communicator 7", ranks.Comm(7), of(0, 8)},
 		{"the function for its memory is nil", ranks.All, nil},
 	} {
-		if _, err := w.NewWindow(c.comm, c.memory); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("the error is %v, want %q", err, c.want)
-		}
+		test.Says(t, test.ErrorOf(w.NewWindow(c.comm, c.memory)), c.want)
 	}
 	if _, err := w.NewWindow(ranks.All, of(0, 1024)); err != nil {
 		t.Error(err)

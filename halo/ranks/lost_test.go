@@ -50,9 +50,7 @@ func part(t *testing.T, program, name string) testmpi.Job {
 func joinProcesses(t *testing.T, processes int) {
 	dir := filepath.Join(os.Getenv(metVariable), testmpi.Limit().String())
 	err := errors.Join(os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, strconv.Itoa(together.Rank)), nil, 0o600))
-	if err != nil {
-		t.Error(err)
-	}
+	test.Report(t, err)
 	for begun := time.Now(); time.Since(begun) < 30*time.Second; time.Sleep(10 * time.Millisecond) {
 		if here, err := os.ReadDir(dir); err != nil || len(here) >= processes {
 			return
@@ -104,9 +102,7 @@ func lost(signal syscall.Signal) func(t *testing.T, s *testdevices.Set) {
 		}, nil)
 		fmt.Fprintf(os.Stderr, "<rank %d, run ended after %v: %v>\n", together.Rank, time.Since(begun).Round(time.Second), err)
 		joinProcesses(t, together.Size()-1)
-		if err != nil {
-			t.Error(err)
-		}
+		test.Report(t, err)
 	}
 }
 
@@ -146,9 +142,7 @@ func misled(t *testing.T, s *testdevices.Set) {
 	for range 2 {
 		begun := time.Now()
 		err := ranks.Run(t.Context(), w, []proxied{{Memory: m[0].Address(), Bytes: 64, What: 1}})
-		if err == nil || !strings.Contains(err.Error(), "of kind 77 for device 1") {
-			t.Errorf("the error is %v", err)
-		}
+		test.Says(t, err, "of kind 77 for device 1")
 		if took := time.Since(begun); took > 30*time.Second {
 			t.Errorf("it took %v", took)
 		}
@@ -193,9 +187,7 @@ func different(t *testing.T, s *testdevices.Set) {
 	if second {
 		data = nil
 	}
-	if err := ranks.Run(t.Context(), w, data); err == nil || !strings.Contains(err.Error(), "data of 0 devices for 1") {
-		t.Errorf("without data: %v", err)
-	}
+	test.Says(t, ranks.Run(t.Context(), w, data), "data of 0 devices for 1")
 	oneRefused(t, w)
 	if err := ranks.Run(t.Context(), w, make([]int, 1)); err != nil {
 		t.Errorf("the next run: %v", err)
@@ -248,9 +240,7 @@ func oneRefused(t *testing.T, w *ranks.World) {
 	if second {
 		some = nil
 	}
-	if _, err := w.NewWindow(ranks.All, some); err == nil || !strings.Contains(err.Error(), "the function for its memory is nil") {
-		t.Errorf("a window without a function at rank 1: %v", err)
-	}
+	test.Says(t, test.ErrorOf(w.NewWindow(ranks.All, some)), "the function for its memory is nil")
 	if _, err := w.NewWindow(ranks.All, none); err != nil {
 		t.Errorf("the next window: %v", err)
 	}

@@ -37,16 +37,12 @@ func holds(t *testing.T, path, want string, others ...string) {
 			t.Errorf("%s was left behind", e.Name())
 		}
 	}
-	if err != nil {
-		t.Error(err)
-	}
+	test.Report(t, err)
 }
 
 func wantError(t *testing.T, err error, text string) {
 	t.Helper()
-	if err == nil || !strings.Contains(err.Error(), text) {
-		t.Errorf("got %v, want %q", err, text)
-	}
+	test.Says(t, err, text)
 }
 
 func link(t *testing.T, to, at string) string {

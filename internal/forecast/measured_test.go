@@ -148,7 +148,5 @@ func TestForecastFromProcesses(t *testing.T) {
 		t.Errorf("more devices than points: %v:\n%s", err, out)
 	}
 	f.Devices = 2
-	if err := f.Predict(io.Discard, r, all); err == nil || !strings.Contains(err.Error(), "no steps of several devices of a host") {
-		t.Errorf("hosts with one device each: %v", err)
-	}
+	test.Says(t, f.Predict(io.Discard, r, all), "no steps of several devices of a host")
 }

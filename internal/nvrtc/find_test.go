@@ -69,9 +69,7 @@ func TestFindLooksInVirtualEnvironments(t *testing.T) {
 	want := plant(t, env, "lib", "python3.13", "site-packages", "nvidia", "cuda_nvrtc", "lib", "libnvrtc.so.12")
 	t.Setenv("VIRTUAL_ENV", env)
 	got, tried, err := find(t, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Check(t, err)
 	if got != want && !strings.HasPrefix(got, env) {
 		// An installed library comes first, and that is as it should be.
 		t.Skipf("SKIPPED: found %s before the virtual environment, having tried %v", got, tried)

@@ -25,9 +25,7 @@ func open(t *testing.T) *nvrtc.Compiler {
 	if errors.Is(err, nvrtc.ErrNotFound) || errors.Is(err, nvrtc.ErrUnsupported) {
 		t.Skip("SKIPPED: ", err)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Check(t, err)
 	c := test.Must(nvrtc.Open(path))(t)
 	t.Cleanup(func() { c.Close() })
 	return c
@@ -83,20 +81,14 @@ func TestCompileWithHeaders(t *testing.T) {
 		t.Error(err)
 	}
 	src.Headers[0].Text += "\nundeclared_type v;"
-	if _, err := c.Compile(src, options); err == nil || !strings.Contains(err.Error(), "outer.cuh(4)") {
-		t.Errorf("got %v", err)
-	}
+	test.Says(t, test.ErrorOf(c.Compile(src, options)), "outer.cuh(4)")
 	src.Headers = nil
-	if _, err := c.Compile(src, options); err == nil || !strings.Contains(err.Error(), "outer.cuh") {
-		t.Errorf("without headers: %v", err)
-	}
+	test.Says(t, test.ErrorOf(c.Compile(src, options)), "outer.cuh")
 }
 
 func TestCompileRefusesAnUnknownOption(t *testing.T) {
 	c := open(t)
-	if _, err := c.Compile(scale, []string{"--no-such-option"}); err == nil || !strings.Contains(err.Error(), "no-such-option") {
-		t.Errorf("got %v", err)
-	}
+	test.Says(t, test.ErrorOf(c.Compile(scale, []string{"--no-such-option"})), "no-such-option")
 }
 
 func TestVersionAndArchitectures(t *testing.T) {
@@ -119,9 +111,7 @@ func TestCompileFromManyGoroutines(t *testing.T) {
 	for i := range images {
 		group.Go(func() {
 			r, err := c.Compile(scale, []string{"--gpu-architecture=sm_90", "--define-macro=FACTOR=3.0f"})
-			if err != nil {
-				t.Error(err)
-			}
+			test.Report(t, err)
 			images[i] = r.Image
 		})
 	}
@@ -183,9 +173,7 @@ func TestOpenSaysWhyItCannot(t *testing.T) {
 	if errors.Is(err, nvrtc.ErrUnsupported) {
 		t.Skip("SKIPPED: ", err)
 	}
-	if err == nil || !strings.Contains(err.Error(), path) {
-		t.Errorf("got %v", err)
-	}
+	test.Says(t, err, path)
 }
 
 func TestOpenNamesMissingSymbols(t *testing.T) {

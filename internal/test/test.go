@@ -1,7 +1,11 @@
 // Package test is how tests end at an error.
 package test
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
 
 // TB is what tests, benchmarks and those of package rapid have in common.
 type TB interface {
@@ -36,3 +40,14 @@ func Report(t TB, err error) {
 		t.Error(err)
 	}
 }
+
+// Says fails the test unless there is an error with these words.
+func Says(t TB, err error, words string) {
+	t.Helper()
+	if err == nil || !strings.Contains(err.Error(), words) {
+		t.Error(fmt.Sprintf("the error is %v, want %q", err, words))
+	}
+}
+
+// ErrorOf returns the error of a call with another result.
+func ErrorOf[T any](_ T, err error) error { return err }

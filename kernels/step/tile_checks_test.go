@@ -108,9 +108,7 @@ func lateRing(t *testing.T, at int, late time.Duration) (*tileGrid[float64], *st
 		}
 		return []string{fmt.Sprintf("LATE_AT=%d", at), "LATE_BLOCK=5", fmt.Sprintf("LATE_FOR=%d", late.Nanoseconds())}
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Check(t, err)
 	r := newTileRow(t, set, 8, domain.Vec{4, 2048, 1})
 	group := r.group(kerneltest.Limit)
 	if ok := test.Must(group.PrepareChecks())(t); !ok || group.Tiles(0) != 8 {

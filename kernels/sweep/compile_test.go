@@ -35,9 +35,7 @@ func linearSamples(t *testing.T) (all []sample) {
 			s := test.Must(stencil.HeatOf(kind, spacing, 1, 1e-3))(t)
 			for _, real := range []kernels.Real{kernels.Float32, kernels.Float64} {
 				p, accesses, err := Linear(s, real)
-				if err != nil {
-					t.Fatal(err)
-				}
+				test.Check(t, err)
 				all = append(all, sample{p, accesses})
 			}
 		}

@@ -16,9 +16,7 @@ func TestWhatIsNilIsRefused(t *testing.T) {
 	set := testdevices.Host(t, 1)
 	s := test.Must(stencil.HeatOf(stencil.Kind{Points: 7, Shape: stencil.StarShape}, []float64{0.1, 0.1, 0.1}, 1, 1e-3))(t)
 	point, accesses, err := Linear(s, kernels.Float64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Check(t, err)
 	of := func(_ any, err error) error { return err }
 	empty := [][][]StageRank{{{{}}}}
 	for name, c := range map[string]struct {

@@ -248,9 +248,7 @@ func (c *stageTorus) resident(phases [][][]StageRank, queues []*streams.Stream) 
 
 func (c *stageTorus) do(err error) {
 	c.t.Helper()
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	test.Check(c.t, err)
 }
 
 // Fused stages and resident steps, whose CUDA sources run on the CPU by devices that wait for each other, leave in all

@@ -73,9 +73,7 @@ func TestMeasureOverPortions(t *testing.T) {
 		var found []float64
 		for _, portions := range [][]Portion{{{"all", []domain.Box{owned}}}, {{"slabs", slabs}, {"inner", []domain.Box{inner}}}} {
 			launches, totals, err := sweeper.Measure(k.plan.split(arrays), portions...)
-			if err != nil {
-				t.Fatal(err)
-			}
+			test.Check(t, err)
 			for _, l := range launches {
 				l.SetMoment(Moment{Step: 1})
 				test.Check(t, stream.Launch(l.Kernel))
@@ -143,9 +141,7 @@ func TestRefusedPointFunctions(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			set := testdevices.Host(t, 1)
 			_, err := New(set.Compiler, set.Devices[0], c.point, c.accesses)
-			if err == nil || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("%v, which does not say %q", err, c.want)
-			}
+			test.Says(t, err, c.want)
 			if name == "no twin" && !errors.Is(err, ErrNoTwin) {
 				t.Errorf("%v is no ErrNoTwin", err)
 			}
@@ -171,9 +167,7 @@ func TestRefusedArrays(t *testing.T) {
 		{b.arrays[:2], b.owned, "2 accesses, not of 3"},
 		{b.arrays, outside, "lies outside"},
 	} {
-		if _, err := sweeper.Sweep("wave", c.arrays, c.box); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%v, which does not say %q", err, c.want)
-		}
+		test.Says(t, test.ErrorOf(sweeper.Sweep("wave", c.arrays, c.box)), c.want)
 	}
 }
 

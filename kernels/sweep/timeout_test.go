@@ -3,7 +3,6 @@ package sweep
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -26,9 +25,7 @@ func stagePair(t *testing.T, set *testdevices.Set) (phases [][][]StageRank) {
 		t.Fatal("a star")
 	}
 	point, accesses, err := Linear(s, kernels.Float64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Check(t, err)
 	width := s.Radius()
 	var sweepers [2]*Sweeper
 	var boxes [2]domain.Box
@@ -72,9 +69,7 @@ func TestStagesThatWaitTooLong(t *testing.T) {
 		check := func(t *testing.T, err, other, queued error) {
 			t.Helper()
 			want := fmt.Sprintf("device %v timed out waiting for its neighbour on device %v", set.Devices[0], set.Devices[1])
-			if err == nil || !strings.Contains(err.Error(), want) {
-				t.Error(err)
-			}
+			test.Says(t, err, want)
 			if queued == nil {
 				t.Error("it steps on")
 			}

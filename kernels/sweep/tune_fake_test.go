@@ -27,9 +27,7 @@ func fakeCube(t *testing.T) (*streams.Device, domain.Box, Arrays, *plan) {
 	devices := test.Must(platform.Open())(t)
 	t.Cleanup(func() { streams.CloseAll(devices) })
 	point, accesses, err := Linear(stencil.StarWeights{Dims: 3, Equal: true}.Stencil(), kernels.Float64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Check(t, err)
 	accesses[1].Before = accesses[0].Name
 	box := domain.Box{Hi: domain.Vec{64, 64, 64}}
 	var arrays Arrays

@@ -41,9 +41,7 @@ func TestFieldRoundTrip(t *testing.T) {
 		path := filepath.Join(dir, "field.npy")
 		writeRows(t, path, shape, dtype, want, row)
 		gotShape, got, err := field.Read(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		test.Check(t, err)
 		if !slices.Equal(gotShape, shape) {
 			t.Fatalf("shape %v, want %v", gotShape, shape)
 		}
@@ -101,9 +99,7 @@ assert (a.ravel() == numpy.arange(24) + 0.5).all(), a`
 func TestAbortWhileAFieldIsWritten(t *testing.T) {
 	dir := t.TempDir()
 	w, err := field.NewWriter(filepath.Join(dir, "field.npy"), []int{1 << 10, 1 << 20}, field.Float64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Check(t, err)
 	failed := make(chan error)
 	go func() {
 		for values := counted(1 << 16); err == nil; {

@@ -25,9 +25,7 @@ func golden(t *testing.T, name string, c Chart) {
 func decode(t *testing.T, data []byte) image.Image {
 	t.Helper()
 	img, _, err := image.Decode(bytes.NewReader(data))
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Check(t, err)
 	return img
 }
 

@@ -18,9 +18,7 @@ func writeTimeline(t *testing.T, tr *trace.Trace, format string) []byte {
 	if err == nil {
 		err = Write(path, chart)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Check(t, err)
 	return resultstest.ReadFile(t, path)
 }
 
@@ -50,7 +48,5 @@ func TestTimelineFormats(t *testing.T) {
 }
 
 func TestTimelineOfNothing(t *testing.T) {
-	if _, err := Timeline(&trace.Trace{}); err == nil || !strings.Contains(err.Error(), "the trace is empty") {
-		t.Errorf("error %v", err)
-	}
+	test.Says(t, test.ErrorOf(Timeline(&trace.Trace{})), "the trace is empty")
 }

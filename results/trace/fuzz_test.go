@@ -28,9 +28,7 @@ func sample() *Trace {
 // communicated, and it is written so that it reads as the same trace.
 func FuzzTrace(f *testing.F) {
 	data, err := json.Marshal(sample().file())
-	if err != nil {
-		f.Fatal(err)
-	}
+	test.Check(f, err)
 	f.Add(data)
 	late := sample()
 	late.Devices[0].Streams[0].Operations[0].End = longest + time.Microsecond

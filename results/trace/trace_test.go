@@ -23,9 +23,7 @@ func TestTraceComesBack(t *testing.T) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
 	var tree any // as others save it: with sorted keys and a byte order mark
-	if err := json.Unmarshal(resultstest.ReadFile(t, path), &tree); err != nil {
-		t.Fatal(err)
-	}
+	test.Check(t, json.Unmarshal(resultstest.ReadFile(t, path), &tree))
 	sorted, err := json.Marshal(tree)
 	if err == nil {
 		err = os.WriteFile(path, append([]byte("\ufeff"), sorted...), 0o644)

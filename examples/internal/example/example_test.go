@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/halox/halox/halo"
+	"github.com/halox/halox/internal/test"
 )
 
 // TestMaxDevices runs a program that takes one device on a host that may have more cores.
@@ -21,8 +22,6 @@ func TestMaxDevices(t *testing.T) {
 			}
 			return 0, nil
 		}}
-		if err := p.Command(t.Context(), []string{"--backend", "host", "--devices", count}, io.Discard); err != nil {
-			t.Error(err)
-		}
+		test.Report(t, p.Command(t.Context(), []string{"--backend", "host", "--devices", count}, io.Discard))
 	}
 }

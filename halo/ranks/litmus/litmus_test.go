@@ -71,7 +71,7 @@ func TestFaultsAreFound(t *testing.T) {
 			says  []string
 		}{
 			{puts, flipped, errWrong, []string{"rank 3 (", " 1) has 0x", " in byte ", " of what rank 0 (", " 0) put in round "}},
-			{puts, dropped, ranks.ErrTimeout, []string{"ranks: rank ", " s for 1 notifications of tag ", "; 0 came"}},
+			{puts, dropped, ranks.ErrTimeout, []string{"ranks: rank ", " for 1 notifications of tag ", "; 0 came"}},
 			{counts, dropped, nil, []string{"rank "}},
 			{barriers, flipped, errWrong, []string{"left barrier 6 and saw 6 of rank 0 (", "not 7"}},
 			{allToOne, flipped, errWrong, []string{" in byte 3 of what rank 0 (", " 0) put in round "}},
