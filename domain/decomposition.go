@@ -157,7 +157,7 @@ const maxImbalance = 1.1
 // need.
 func AutoParts(g Grid, n int, w Radius) (Vec, error) {
 	if n < 1 || n > maxParts {
-		return Vec{}, fmt.Errorf("domain: cannot cut a grid into %d parts: the number must be between 1 and %d", n, maxParts)
+		return Vec{}, fmt.Errorf("domain: cannot cut a grid into %d parts, must be between 1 and %d", n, maxParts)
 	}
 	_, parts, ok := bestCut(g, 1, n, w)
 	switch {

@@ -36,10 +36,9 @@ func badJSON(data []byte) error {
 	return fmt.Errorf("no JSON, from byte %d: %w", syntax.Offset, err)
 }
 
-// Write puts the record into the file at path as JSON, one row per line, whole or not at all. If path is a symbolic
-// link, the file that it leads to is written; a file that is there is replaced and keeps its mode; a folder, a device, a
-// pipe or a socket is an error. Floats are written with the fewest digits that give the same float64 back. A kind or a
-// metric that this halox does not know is an error.
+// Write writes the record to the file at path as JSON, one row per line, completely or not at all. A symbolic link is
+// followed; an existing file is replaced and keeps its mode; a folder, device, pipe or socket is an error. Floats have
+// the fewest digits that give the same float64 back. An unknown kind or metric is an error.
 func (r *Record) Write(path string) error {
 	data, err := r.encode()
 	if err == nil {

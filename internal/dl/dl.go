@@ -57,7 +57,8 @@ func Check(path string) error {
 	}
 	for _, p := range library.Progs {
 		if p.Off > size || p.Filesz > size-p.Off {
-			return fmt.Errorf("%s is cut off: it has %d bytes, and a segment of %d begins at %d", path, size, p.Filesz, p.Off)
+			return fmt.Errorf("%s is cut off: it has %d bytes, and a segment of %d begins at %d", path, size,
+				p.Filesz, p.Off)
 		}
 	}
 	return nil

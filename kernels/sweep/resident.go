@@ -396,7 +396,7 @@ func (r *ResidentRank) kernel(p *residentPlan, all []int64) (*streams.Kernel, er
 		s.prefetch = prefetchFor(s.plan, p.threads, p.measured)
 		s.cut(s.interior, p.threads, p.blocks-blocksOf(s.slabs))
 		if terms := s.warpTerms(p.blocks - blocksOf(s.slabs)); p.measured && terms > maxWarpTerms {
-			return nil, fmt.Errorf("%w: resident steps of %v points, of which a warp would measure %d; must be at most %d",
+			return nil, fmt.Errorf("%w: resident steps of %v points, %d measured per warp; must be at most %d",
 				ErrImpossible, s.interior.Size(), terms, maxWarpTerms)
 		}
 	}
