@@ -14,14 +14,6 @@ import (
 	"github.com/halox/halox/internal/test"
 )
 
-func TestOpenWithoutALibrary(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "libcuda.so.1")
-	_, err := cuda.Open(path)
-	if !errors.Is(err, cuda.ErrNoDriver) || errors.Is(err, cuda.CodeNoDevice) || !strings.Contains(err.Error(), path) {
-		t.Errorf("got %v", err)
-	}
-}
-
 // The loader would crash on a library that is cut off.
 func TestOpenOfALibraryThatIsCutOff(t *testing.T) {
 	path := cudafake.Build(t)
@@ -33,31 +25,28 @@ func TestOpenOfALibraryThatIsCutOff(t *testing.T) {
 	}
 }
 
-func TestOpenWithoutADevice(t *testing.T) {
-	_, err := cuda.Open(cudafake.Build(t, cudafake.Devices(0)))
-	if !errors.Is(err, cuda.ErrNoDriver) || !errors.Is(err, cuda.CodeNoDevice) {
-		t.Errorf("got %v", err)
-	}
-	const want = "no usable CUDA driver: the library is there, but " +
-		"cuInit: CUDA_ERROR_NO_DEVICE (100): no CUDA-capable device is detected"
-	if err != nil && err.Error() != want {
-		t.Errorf("got  %v\nwant %v", err, want)
-	}
-}
-
-func TestOpenNamesAllMissingSymbols(t *testing.T) {
-	_, err := cuda.Open(cudafake.Build(t, cudafake.WithoutPeer))
-	if err == nil || errors.Is(err, cuda.ErrNoDriver) ||
-		!strings.HasSuffix(err.Error(), "it lacks cuCtxEnablePeerAccess, cuMemcpyPeerAsync") {
-		t.Errorf("got %v", err)
-	}
-}
-
-func TestOpenFailsAsInitDoes(t *testing.T) {
-	library := cudafake.Build(t)
-	cudafake.Inspect(t, library).Fail("cuInit", int(cuda.CodeDriverMismatch), 0, 1)
-	if _, err := cuda.Open(library); !errors.Is(err, cuda.CodeDriverMismatch) || errors.Is(err, cuda.ErrNoDriver) {
-		t.Errorf("got %v", err)
+// That there is nothing to run on is told apart from something broken.
+func TestOpenRefuses(t *testing.T) {
+	nowhere, mismatched := filepath.Join(t.TempDir(), "libcuda.so.1"), cudafake.Build(t)
+	cudafake.Inspect(t, mismatched).Fail("cuInit", int(cuda.CodeDriverMismatch), 0, 1)
+	noDevice := "no usable CUDA driver: the library is there, but cuInit: CUDA_ERROR_NO_DEVICE (100): no CUDA-capable device is detected"
+	for _, tc := range []struct {
+		library string
+		none    bool
+		code    error
+		says    string
+	}{
+		{nowhere, true, nil, nowhere},
+		{cudafake.Build(t, cudafake.Devices(0)), true, cuda.CodeNoDevice, noDevice},
+		{cudafake.Build(t, cudafake.WithoutPeer), false, nil, "it lacks cuCtxEnablePeerAccess, cuMemcpyPeerAsync"},
+		{mismatched, false, cuda.CodeDriverMismatch, "cuInit"},
+	} {
+		_, err := cuda.Open(tc.library)
+		test.Says(t, err, tc.says)
+		if errors.Is(err, cuda.ErrNoDriver) != tc.none || errors.Is(err, cuda.CodeNoDevice) != (tc.code == cuda.CodeNoDevice) ||
+			tc.code != nil && !errors.Is(err, tc.code) {
+			t.Errorf("got %v", err)
+		}
 	}
 }
 

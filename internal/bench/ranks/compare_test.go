@@ -21,7 +21,7 @@ func TestCompare(t *testing.T) {
 		for _, p := range problems {
 			for devices := 1; devices <= min(2, len(s.Devices)); devices++ {
 				for _, by := range []string{byRanks, byStreams, byGraph} {
-					for _, blocks := range []int{1, 5, 12} {
+					for _, blocks := range testdevices.Some(2, []int{1, 5, 12}) {
 						t.Run(fmt.Sprintf("%s/%s/devices=%d/blocks=%d", p.name, by, devices, blocks), func(t *testing.T) {
 							p.size = p.small
 							want := plainLoops(p, devices, 6)
