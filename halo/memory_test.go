@@ -161,9 +161,7 @@ func TestFieldsThatDoNotFit(t *testing.T) {
 		}
 	}
 	p := place(t, set, []int{8, 8, 8}, [3]bool{}, domain.Vec{1, 1, 2})
-	if err := halo.Fit(p, math.MaxInt, star(3)); !errors.Is(err, streams.ErrOutOfMemory) {
-		t.Errorf("fields beyond any number: %v", err)
-	}
+	test.Is(t, halo.Fit(p, math.MaxInt, star(3)), streams.ErrOutOfMemory)
 	test.Report(t, halo.Fit(p, 3, star(3), star(3)))
 	if err := halo.Fit(p, -1, star(3)); err == nil {
 		t.Error("fewer fields than none are taken")

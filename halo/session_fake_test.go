@@ -4,7 +4,6 @@ package halo_test
 
 import (
 	"context"
-	"errors"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -61,9 +60,7 @@ func TestOpenWithADriverWithoutGPUs(t *testing.T) {
 	if session.Backend != streams.Host || !strings.HasPrefix(session.Note, "no GPU to be used (no usable CUDA driver: the library is there, but cuInit: ") {
 		t.Errorf("%v, note %q", session, session.Note)
 	}
-	if _, err := halo.Open(t.Context(), halo.Devices{Backend: streams.CUDA}); !errors.Is(err, streams.ErrNoDriver) {
-		t.Errorf("GPUs where there are none: %v", err)
-	}
+	test.Is(t, test.ErrorOf(halo.Open(t.Context(), halo.Devices{Backend: streams.CUDA})), streams.ErrNoDriver)
 }
 
 // islandModel keeps in the cache that messages are fast between devices whose ids are both
@@ -164,9 +161,7 @@ func TestOpenEndsWithTheContext(t *testing.T) {
 		}
 		cancel()
 	}()
-	if _, err := halo.Open(ctx, halo.Devices{}); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v", err)
-	}
+	test.Is(t, test.ErrorOf(halo.Open(ctx, halo.Devices{})), context.Canceled)
 	if live := fake.Live(); live != (cudafake.Live{}) {
 		t.Errorf("left behind: %+v", live)
 	}

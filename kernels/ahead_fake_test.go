@@ -132,7 +132,5 @@ func TestAheadOfWhatDoesNotCompile(t *testing.T) {
 		t.Error(err)
 	}
 	a.Wait()
-	if _, err := c.Load(real[0], moves, "a"); !errors.Is(err, kernels.ErrNotCompiled) {
-		t.Errorf("got %v", err)
-	}
+	test.Is(t, test.ErrorOf(c.Load(real[0], moves, "a")), kernels.ErrNotCompiled)
 }

@@ -2,13 +2,13 @@ package solvers
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"runtime"
 	"testing"
 	"time"
 
 	"github.com/halox/halox/domain"
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/p2p"
@@ -139,7 +139,5 @@ func TestDeviationLooksAtTheContext(t *testing.T) {
 	s := prepare(t, testdevices.Host(t, 1), p, how{scheme.Baseline, scheme.LeftRight, p2p.Auto, domain.Vec{1, 1, 1}})
 	ended, end := context.WithCancel(t.Context())
 	end()
-	if _, err := s.Deviation(ended, p.Initial); !errors.Is(err, context.Canceled) {
-		t.Error(err)
-	}
+	test.Is(t, test.ErrorOf(s.Deviation(ended, p.Initial)), context.Canceled)
 }

@@ -2,11 +2,11 @@ package solvers
 
 import (
 	"context"
-	"errors"
 	"runtime"
 	"testing"
 
 	"github.com/halox/halox/domain"
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/p2p"
@@ -54,9 +54,7 @@ func TestCheckValues(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := valued(t, []int{9, 9}, "0").CheckValues(ctx); !errors.Is(err, context.Canceled) {
-		t.Error(err)
-	}
+	test.Is(t, valued(t, []int{9, 9}, "0").CheckValues(ctx), context.Canceled)
 }
 
 // Of many values that are not finite the first is named, however the goroutines that look share the work.

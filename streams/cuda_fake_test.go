@@ -3,7 +3,6 @@
 package streams
 
 import (
-	"errors"
 	"regexp"
 	"slices"
 	"testing"
@@ -100,9 +99,7 @@ func TestCUDACooperative(t *testing.T) {
 		t.Errorf("launched %+v", got)
 	}
 	r.fake.Fail("cuOccupancyMaxActiveBlocksPerMultiprocessor", int(cuda.CodeInvalidValue), 0, 1)
-	if _, err := d.NewKernel(spec); !errors.Is(err, cuda.CodeInvalidValue) {
-		t.Errorf("got %v", err)
-	}
+	test.Is(t, test.ErrorOf(d.NewKernel(spec)), cuda.CodeInvalidValue)
 }
 
 func TestCUDAOpen(t *testing.T) {
@@ -268,9 +265,7 @@ func TestCUDACloseAll(t *testing.T) {
 	s, k := test.Must(d.NewStream(Normal))(t), kernel(t, d)
 	test.Check(t, s.Launch(k), s.Copy(host.All(), m.All()), s.Record(e))
 	test.Check(t, k.Close(), k.Close(), m.Close(), m.Close(), host.Close(), e.Close(), s.Close(), s.Close())
-	if err := test.Must(d.NewStream(Normal))(t).Launch(k); !errors.Is(err, cuda.CodeInvalidHandle) {
-		t.Errorf("a launch of a closed kernel: %v", err)
-	}
+	test.Is(t, test.Must(d.NewStream(Normal))(t).Launch(k), cuda.CodeInvalidHandle)
 	test.Check(t, CloseAll(r.devices), CloseAll(r.devices), late.Close())
 	test.Says(t, test.ErrorOf(d.Alloc(8)), "use the device: it is closed")
 }

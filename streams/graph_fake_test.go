@@ -117,9 +117,7 @@ func TestCUDACaptureThatIsInvalid(t *testing.T) {
 		}
 		return errors.Join(foreign.Wait(w.here), foreign.Launch(w.kernel))
 	})
-	if !errors.Is(err, cuda.CodeCaptureUnjoined) {
-		t.Errorf("got %v", err)
-	}
+	test.Is(t, err, cuda.CodeCaptureUnjoined)
 	test.Check(t, foreign.Close())
 	if now := w.fake.Live(); now != live {
 		t.Errorf("left behind: %+v, before %+v", now, live)

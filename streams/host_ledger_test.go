@@ -105,9 +105,7 @@ func TestSizesBeyondTheHost(t *testing.T) {
 		}
 		for _, bytes := range []int64{1 << 47, 1 << 62, math.MaxInt64 - 127, math.MaxInt64} {
 			for _, alloc := range []func(int64) (*Memory, error){d.Alloc, d.AllocPinned, DryRun([]*Device{d})[0].Alloc} {
-				if _, err := alloc(bytes); !errors.Is(err, ErrOutOfMemory) {
-					t.Errorf("known %t: %d bytes: %v", known, bytes, err)
-				}
+				test.Is(t, test.ErrorOf(alloc(bytes)), ErrOutOfMemory)
 			}
 		}
 	}
@@ -126,9 +124,7 @@ func TestFit(t *testing.T) {
 			t.Errorf("%v: %v", all, err)
 		}
 	}
-	if err := Fit(want(-1, 0)); !errors.Is(err, ErrOutOfMemory) {
-		t.Error(err)
-	}
+	test.Is(t, Fit(want(-1, 0)), ErrOutOfMemory)
 	dry := DryRun(d)
 	test.Check(t, Fit([]Demand{{dry[0], Held{1 << 60, 0}}}))
 	d[0].driver.host().now = nil

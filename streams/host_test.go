@@ -102,12 +102,8 @@ func TestPanickedKernelFailsAllStreamsOfItsDevice(t *testing.T) {
 	test.Check(t, a.Launch(bad), a.Record(e), b.Wait(e), b.Launch(next), b.Record(ahead))
 	close(begin)
 	e.marker.(*hostEvent).await(1, new(atomic.Bool))
-	if _, err := ahead.marker.done(); !errors.Is(err, errKernelPanic) {
-		t.Errorf("an event of the other stream: %v", err)
-	}
-	if err := b.Sync(testLimit); !errors.Is(err, errKernelPanic) {
-		t.Errorf("the stream that waited for the one of the kernel: %v", err)
-	}
+	test.Is(t, test.ErrorOf(ahead.marker.done()), errKernelPanic)
+	test.Is(t, b.Sync(testLimit), errKernelPanic)
 	test.Check(t, b.queue.close())
 	if ran {
 		t.Error("the kernel after it ran")
@@ -118,9 +114,7 @@ func TestPanickedKernelFailsAllStreamsOfItsDevice(t *testing.T) {
 func TestQueueingOnAQueueThatIsClosed(t *testing.T) {
 	q := newHostQueue(&atomic.Pointer[error]{})
 	test.Check(t, q.close(), q.close())
-	if err := q.put(command{}); !errors.Is(err, errClosed) {
-		t.Errorf("queued on a closed queue: %v", err)
-	}
+	test.Is(t, q.put(command{}), errClosed)
 	full := newHostQueue(&atomic.Pointer[error]{})
 	e := test.Must((&hostDriver{}).marker(false))(t).(*hostEvent)
 	e.issue()
@@ -135,9 +129,7 @@ func TestQueueingOnAQueueThatIsClosed(t *testing.T) {
 	go func() { result <- full.put(command{}) }()
 	time.Sleep(10 * time.Millisecond)
 	test.Check(t, full.close())
-	if err := <-result; !errors.Is(err, errClosed) {
-		t.Errorf("queued on a full queue that was closed: %v", err)
-	}
+	test.Is(t, <-result, errClosed)
 	e.pass(1)
 }
 

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"unicode"
+
+	"github.com/halox/halox/internal/test"
 )
 
 // A cache that others may write to is not used; where nothing can be kept, in no folder or in one that cannot be written, the run goes
@@ -19,9 +21,7 @@ func TestCachesThatAreNotUsed(t *testing.T) {
 		t.Skip("SKIPPED: ", err)
 	}
 	config, shared := write(t, "c.yaml", small), filepath.Join(t.TempDir(), "cache")
-	if err := errors.Join(os.Mkdir(shared, 0o755), os.Chmod(shared, 0o777)); err != nil {
-		t.Fatal(err)
-	}
+	test.Check(t, errors.Join(os.Mkdir(shared, 0o755), os.Chmod(shared, 0o777)))
 	told := map[string]string{
 		shared:        "is not used: others than its owner may write to it",
 		"/proc/cache": "the cache /proc/cache keeps nothing new for the next run: open /proc/",
@@ -57,9 +57,7 @@ func fullDisk(t *testing.T) (folder string, ok bool) {
 		}
 	})
 	folder = filepath.Join(disk, "cache")
-	if err := os.Mkdir(folder, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	test.Check(t, os.Mkdir(folder, 0o755))
 	_ = os.WriteFile(filepath.Join(disk, "fill"), make([]byte, 1<<17), 0o644) // as much as there is space for
 	return folder, true
 }
@@ -67,9 +65,7 @@ func fullDisk(t *testing.T) (folder string, ok bool) {
 // A sample that cannot be written whole, as on a full disk, leaves no file: the next try would find one.
 func TestSampleOnAFullDisk(t *testing.T) {
 	f, err := os.Open(write(t, "heat3d.yaml", "")) // takes no bytes
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Check(t, err)
 	if err := fillNew(f, []byte("solver: heat")); err == nil {
 		t.Error("it was written")
 	}
@@ -92,10 +88,7 @@ func TestForeignTexts(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"run.json", "bench.json", "trace.json"} {
-		data, err := os.ReadFile(at(name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := test.Must(os.ReadFile(at(name)))(t)
 		text := string(data)
 		for _, word := range []string{"two-stream", "assisted", "staged", "peer", "host ", "sweep ", "amd64", "heat"} {
 			text = strings.ReplaceAll(text, `"`+word, `"`+word+hostile)
@@ -103,9 +96,7 @@ func TestForeignTexts(t *testing.T) {
 		if text == string(data) {
 			t.Fatalf("%s has none of the words", name)
 		}
-		if err := os.WriteFile(at(name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		test.Check(t, os.WriteFile(at(name), []byte(text), 0o644))
 	}
 	for _, args := range [][]string{
 		{"results", at("run.json"), at("bench.json")},

@@ -18,6 +18,7 @@ import (
 	"github.com/halox/halox/internal/bench"
 	"github.com/halox/halox/internal/bench/option"
 	"github.com/halox/halox/internal/interrupt"
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/p2p/mpi"
 	"github.com/halox/halox/results"
@@ -33,9 +34,7 @@ func TestASignalWhileAFieldIsWritten(t *testing.T) {
 	dir := t.TempDir()
 	field, record := filepath.Join(dir, "f.npy"), filepath.Join(dir, "r.json")
 	for _, signals := range [][]syscall.Signal{{syscall.SIGTERM, syscall.SIGINT}, {syscall.SIGTERM}} {
-		if err := os.WriteFile(field, []byte("old"), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		test.Check(t, os.WriteFile(field, []byte("old"), 0o644))
 		p := start(t, "", "", "run", write(t, "c.yaml", small), "--set", "grid.size=[2500,2500]", "--set", "initial=x", "--set", "exact=x",
 			"--set", "stop.iterations=1", "--set", "output.field="+field, "--record", record)
 		await(t, func() bool {
@@ -46,9 +45,7 @@ func TestASignalWhileAFieldIsWritten(t *testing.T) {
 			})
 		})
 		for _, s := range signals[1:] {
-			if err := p.cmd.Process.Signal(s); err != nil {
-				t.Fatal(err)
-			}
+			test.Check(t, p.cmd.Process.Signal(s))
 			time.Sleep(time.Millisecond) // two of one moment may be one
 		}
 		p.stopped(t, signals[0], 0) // it may come to its end in time
@@ -66,19 +63,10 @@ func TestASignalWhileAFieldIsWritten(t *testing.T) {
 // The record of a run that is ended by force tells of the steps until then.
 func TestRecordOfARunThatIsForced(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "r.json")
-	config, err := loadConfig(1, write(t, "c.yaml", small), []string{"output.record=" + name})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := newSolverRun(t.Context(), config, mpi.Alone(), newStatus(t.Output(), nil), traceFlags{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	config := test.Must(loadConfig(1, write(t, "c.yaml", small), []string{"output.record=" + name}))(t)
+	s := test.Must(newSolverRun(t.Context(), config, mpi.Alone(), newStatus(t.Output(), nil), traceFlags{}))(t)
 	defer closeSetup(s.Setup)
-	record, err := s.newRecord(t.Context(), time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
+	record := test.Must(s.newRecord(t.Context(), time.Now()))(t)
 	record.Run.Iterations = 7
 	if said := s.recordWriter(record, nil)(); !strings.Contains(said, name+" tells of the 7 steps until then") {
 		t.Error(said)
@@ -152,9 +140,7 @@ func TestABenchThatIsForcedWhileItWrites(t *testing.T) {
 	w, contexts := interrupt.Catch(t.Context(), &notes), make(chan context.Context, 1)
 	go func() {
 		ctx := <-contexts
-		if err := <-writing; err != nil {
-			t.Error(err)
-		}
+		test.Report(t, <-writing)
 		for range 2 {
 			syscall.Kill(os.Getpid(), syscall.SIGTERM)
 			<-ctx.Done() // a signal that is sent before the last one was taken may be one with it
@@ -199,9 +185,7 @@ func TestIgnoredSignalsStayIgnored(t *testing.T) {
 		t.Run(s.name, func(t *testing.T) {
 			p := start(t, "trap '' "+s.name, "", "run", write(t, "c.yaml", small), "--set", "stop.iterations=1000000000")
 			p.listens(t)
-			if err := p.cmd.Process.Signal(s.signal); err != nil {
-				t.Fatal(err)
-			}
+			test.Check(t, p.cmd.Process.Signal(s.signal))
 			select {
 			case <-p.ended:
 				t.Fatalf("it ended: %v:\n%s", p.cmd.ProcessState, &p.out)

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/internal/testmpi"
 	"github.com/halox/halox/results"
@@ -91,10 +92,7 @@ func fieldAfter(t *testing.T, config string, steps int) []byte {
 
 func content(t *testing.T, name string) []byte {
 	t.Helper()
-	b, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := test.Must(os.ReadFile(name))(t)
 	return b
 }
 
@@ -116,10 +114,7 @@ func TestLaunchedRun(t *testing.T) {
 				if !bytes.Equal(content(t, field), want) || len(content(t, picture)) == 0 {
 					t.Error("the field is another than that of one process, or there is no picture")
 				}
-				got, err := results.Read(record)
-				if err != nil {
-					t.Fatal(err)
-				}
+				got := test.Must(results.Read(record))(t)
 				checkLaunched(t, got, alone, ranks)
 			})
 		}
@@ -193,10 +188,7 @@ func TestLaunchedTrace(t *testing.T) {
 		if n := strings.Count(r.Out, "wrote "+file); n != 1 || !strings.Contains(r.Out, "hidden") {
 			t.Errorf("%d files are said to be written:\n%s", n, r.Out)
 		}
-		found, err := trace.Read(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		found := test.Must(trace.Read(file))(t)
 		if len(found.Devices) != 4 || found.About.Lost > 0 {
 			t.Fatalf("%d devices, %d operations are lost", len(found.Devices), found.About.Lost)
 		}
@@ -245,9 +237,7 @@ func TestLaunchedRunFails(t *testing.T) {
 		}) {
 			var env []string
 			if tc.words == "write field" {
-				if err := os.RemoveAll(folder); err != nil {
-					t.Fatal(err)
-				}
+				test.Check(t, os.RemoveAll(folder))
 				env = []string{spoilVariable + "=" + folder}
 			}
 			r := launchHalox(t, in, 3, env, strings.Fields(tc.args)...)

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/internal/testmpi"
 	"github.com/halox/halox/results"
@@ -71,9 +72,7 @@ func cli(args ...string) (code int, stdout, stderr string) {
 func write(t *testing.T, name, text string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	test.Check(t, os.WriteFile(file, []byte(text), 0o644))
 	return file
 }
 
@@ -95,18 +94,10 @@ func run(t *testing.T, config string, args ...string) (map[string]any, *results.
 	if code != 0 || stderr != "" {
 		t.Fatalf("exit %d: %s", code, stderr)
 	}
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := test.Must(os.ReadFile(file))(t)
 	var keys map[string]any
-	if err := json.Unmarshal(text, &keys); err != nil {
-		t.Fatal(err)
-	}
-	r, err := results.Read(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Check(t, json.Unmarshal(text, &keys))
+	r := test.Must(results.Read(file))(t)
 	return keys, r
 }
 
@@ -242,9 +233,7 @@ decomposition: [2, 2, 1]
 
 func TestBadUseIsRefused(t *testing.T) {
 	good, folder := write(t, "good.yaml", small), filepath.Join(t.TempDir(), "folder.npy")
-	if err := os.Mkdir(folder, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	test.Check(t, os.Mkdir(folder, 0o755))
 	bad := write(t, "bad.yaml", strings.Replace(small, "heat", "heet", 1)+"colour: red\n")
 	for _, c := range []struct {
 		name string

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/results"
 	"github.com/halox/halox/results/field"
@@ -113,9 +114,7 @@ func (s *soak) round(n int, r *rand.Rand) {
 	s.Helper()
 	if n == 0 {
 		config := "solver: heat\ngrid: {size: [9, 9]}\ninitial: x*(1-x)*y\ndevices: {backend: host}\n"
-		if err := os.WriteFile(s.at("c.yaml"), []byte(config), 0o644); err != nil {
-			s.Fatal(err)
-		}
+		test.Check(s, os.WriteFile(s.at("c.yaml"), []byte(config), 0o644))
 	}
 	args, problem := s.command(r)
 	before := s.files()

@@ -126,9 +126,7 @@ func late(t *testing.T, s *testdevices.Set) {
 		if last {
 			rounds = 2 // so that its ranks are at another barrier, and then gone
 		}
-		if err := runThird(t, s, limit, rounds, nil, nil); !errors.Is(err, ranks.ErrTimeout) {
-			t.Errorf("the error is %v", err)
-		}
+		test.Is(t, runThird(t, s, limit, rounds, nil, nil), ranks.ErrTimeout)
 	}
 	if err := runThird(t, s, time.Minute, 3, nil, nil); err != nil {
 		t.Errorf("the next run: %v", err)

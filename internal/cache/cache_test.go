@@ -83,9 +83,7 @@ func TestNowhere(t *testing.T) {
 	if folder.Path() != "" || e.Path() != "" || folder.Check() != nil || folder.Keeps() == nil {
 		t.Errorf("%q, %q, %v, %v", folder.Path(), e.Path(), folder.Check(), folder.Keeps())
 	}
-	if _, err := e.Read(); !errors.Is(err, fs.ErrNotExist) {
-		t.Error(err)
-	}
+	test.Is(t, test.ErrorOf(e.Read()), fs.ErrNotExist)
 	if e.Write(nil) == nil {
 		t.Error("something was kept nowhere")
 	}
@@ -95,9 +93,7 @@ func TestWriteAndRead(t *testing.T) {
 	folder := fresh(t).Below("kernels")
 	e := folder.Entry("entry.json")
 	test.Report(t, errors.Join(folder.Check(), folder.Keeps()))
-	if _, err := e.Read(); !errors.Is(err, fs.ErrNotExist) {
-		t.Error(err)
-	}
+	test.Is(t, test.ErrorOf(e.Read()), fs.ErrNotExist)
 	for _, text := range []string{"one", "", "two"} {
 		test.Check(t, e.Write([]byte(text), []byte("!")))
 		holds(t, e, text+"!")

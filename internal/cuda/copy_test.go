@@ -46,9 +46,7 @@ func TestCopiesStayInTheirMemory(t *testing.T) {
 	stream := test.Must(ctx.StreamCreate(0))(t)
 	_, host := pinned(t, ctx, 64)
 	memory := test.Must(ctx.MemAlloc(32))(t)
-	if err := ctx.MemcpyHtoDAsync(memory, host, 33, stream); !errors.Is(err, cuda.CodeInvalidValue) {
-		t.Errorf("a copy past the end: %v", err)
-	}
+	test.Is(t, ctx.MemcpyHtoDAsync(memory, host, 33, stream), cuda.CodeInvalidValue)
 }
 
 // A box goes from pinned memory over both devices and back, and lies at other
@@ -128,15 +126,11 @@ func TestPeerAccess(t *testing.T) {
 	a, b := r.contexts[0], r.contexts[1]
 	stream := test.Must(a.StreamCreate(0))(t)
 	mine, theirs := test.Must(a.MemAlloc(8))(t), test.Must(b.MemAlloc(8))(t)
-	if err := a.MemcpyDtoDAsync(theirs, mine, 8, stream); !errors.Is(err, cuda.CodeInvalidContext) {
-		t.Errorf("without peer access: %v", err)
-	}
+	test.Is(t, a.MemcpyDtoDAsync(theirs, mine, 8, stream), cuda.CodeInvalidContext)
 	test.Check(t, a.EnablePeerAccess(b))
 	test.Check(t, a.EnablePeerAccess(b)) // as it was already
 	test.Check(t, a.MemcpyDtoDAsync(theirs, mine, 8, stream))
-	if err := a.EnablePeerAccess(a); !errors.Is(err, cuda.CodeInvalidDevice) {
-		t.Errorf("access to itself: %v", err)
-	}
+	test.Is(t, a.EnablePeerAccess(a), cuda.CodeInvalidDevice)
 }
 
 func TestLinksOfTheFake(t *testing.T) {
@@ -158,9 +152,7 @@ func TestLinksOfTheFake(t *testing.T) {
 			if got := test.Must(a.Device().CanAccessPeer(b.Device()))(t); got != tc.access {
 				t.Errorf("access %v", got)
 			}
-			if err := a.EnablePeerAccess(b); !errors.Is(err, tc.enable) {
-				t.Errorf("enabled with %v", err)
-			}
+			test.Is(t, a.EnablePeerAccess(b), tc.enable)
 			stream := test.Must(a.StreamCreate(0))(t)
 			host, p := pinned(t, a, 8)
 			mine, theirs := test.Must(a.MemAlloc(8))(t), test.Must(b.MemAlloc(8))(t)
@@ -195,7 +187,5 @@ func TestMemory(t *testing.T) {
 		t.Error("mapped memory has no device address")
 	}
 	test.Check(t, ctx.HostFree(host))
-	if err := ctx.HostFree(host); !errors.Is(err, cuda.CodeInvalidValue) {
-		t.Errorf("freed twice: %v", err)
-	}
+	test.Is(t, ctx.HostFree(host), cuda.CodeInvalidValue)
 }

@@ -56,12 +56,8 @@ func TestCloseEndsTheDriver(t *testing.T) {
 	test.Check(t, r.contexts[0].Release())
 	test.Check(t, r.driver.Close())
 	test.Check(t, r.driver.Close())
-	if _, err := r.driver.DeviceCount(); !errors.Is(err, cuda.CodeDeinitialized) {
-		t.Errorf("after Close: %v", err)
-	}
-	if err := r.contexts[0].StreamSynchronize(stream); !errors.Is(err, cuda.CodeDeinitialized) {
-		t.Errorf("after Close: %v", err)
-	}
+	test.Is(t, test.ErrorOf(r.driver.DeviceCount()), cuda.CodeDeinitialized)
+	test.Is(t, r.contexts[0].StreamSynchronize(stream), cuda.CodeDeinitialized)
 }
 
 func TestDevices(t *testing.T) {

@@ -119,9 +119,7 @@ func TestLaunchCooperative(t *testing.T) {
 		defer l.Free()
 		l.SetCooperative(c.cooperative)
 		l.SetEarly(true)
-		if err := ctx.Launch(l, stream); !errors.Is(err, c.want) {
-			t.Errorf("%d blocks, cooperative %v: %v", c.blocks, c.cooperative, err)
-		}
+		test.Is(t, ctx.Launch(l, stream), c.want)
 		if all := r.fake.Launches(); c.want == nil && (all[len(all)-1].Cooperative != c.cooperative || !all[len(all)-1].Early) {
 			t.Errorf("launch %d arrived as %+v", i, all[len(all)-1])
 		}
@@ -167,7 +165,5 @@ func TestModules(t *testing.T) {
 		t.Errorf("%d blocks a multiprocessor, with more shared memory than the function may have", n)
 	}
 	test.Check(t, ctx.ModuleUnload(m))
-	if err := ctx.ModuleUnload(m); !errors.Is(err, cuda.CodeInvalidHandle) {
-		t.Errorf("unloaded twice: %v", err)
-	}
+	test.Is(t, ctx.ModuleUnload(m), cuda.CodeInvalidHandle)
 }

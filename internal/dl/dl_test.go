@@ -17,9 +17,7 @@ func TestCall(t *testing.T) {
 	if errors.Is(err, dl.ErrUnsupported) {
 		t.Skip("SKIPPED: ", err)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Check(t, err)
 	at, missing := libc.Table([]string{"abs", "halox_nowhere", "toupper"})
 	if len(at) != 3 || !slices.Equal(missing, []string{"halox_nowhere"}) {
 		t.Fatalf("found %x, missing %q", at, missing)

@@ -1,13 +1,13 @@
 package files_test
 
 import (
-	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/halox/halox/internal/files"
+	"github.com/halox/halox/internal/test"
 )
 
 func TestRead(t *testing.T) {
@@ -24,9 +24,7 @@ func TestRead(t *testing.T) {
 	if data, err := files.Read(empty, 0); err != nil || len(data) != 0 {
 		t.Errorf("%q, %v", data, err)
 	}
-	if _, err := files.Read(filepath.Join(dir, "none"), 10); !errors.Is(err, fs.ErrNotExist) {
-		t.Error(err)
-	}
+	test.Is(t, test.ErrorOf(files.Read(filepath.Join(dir, "none"), 10)), fs.ErrNotExist)
 	_, err := files.Read(dir, 10)
 	wantError(t, err, "it is a folder, not a regular file")
 	_, err = files.Read(os.DevNull, 10)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/halox/halox/internal/mpi"
+	"github.com/halox/halox/internal/test"
 )
 
 func TestFindLauncher(t *testing.T) {
@@ -48,9 +49,7 @@ func TestFindLauncher(t *testing.T) {
 		`SLURM_PROCID=7 of srun`:      {"SLURM_PROCID": "7", "SLURM_NTASKS": "8"},
 	} {
 		_, _, err := mpi.FindLauncher(func(name string) (string, bool) { v, ok := env[name]; return v, ok })
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("want %s: %v", want, err)
-		}
+		test.Says(t, err, want)
 	}
 }
 

@@ -112,9 +112,7 @@ func TestAbort(t *testing.T) {
 }
 
 func TestLibrariesThatAreNone(t *testing.T) {
-	if _, err := nccl.Open("/nowhere/libnccl.so.2"); !errors.Is(err, nccl.ErrNotFound) {
-		t.Errorf("no library: %v", err)
-	}
+	test.Is(t, test.ErrorOf(nccl.Open("/nowhere/libnccl.so.2")), nccl.ErrNotFound)
 	other := filepath.Join(t.TempDir(), "libother.so")
 	c := exec.Command("cc", "-shared", "-x", "c", "-o", other, "-")
 	c.Stdin = strings.NewReader("int ncclGetVersion(int *v) { return 0; }")

@@ -7,10 +7,9 @@ import (
 	"testing"
 
 	"github.com/halox/halox/internal/nccl"
+	"github.com/halox/halox/internal/test"
 )
 
 func TestUnsupported(t *testing.T) {
-	if _, err := nccl.Open(""); !errors.Is(err, nccl.ErrUnsupported) {
-		t.Error(err)
-	}
+	test.Is(t, test.ErrorOf(nccl.Open("")), nccl.ErrUnsupported)
 }

@@ -51,3 +51,11 @@ func Says(t TB, err error, words string) {
 
 // ErrorOf returns the error of a call with another result.
 func ErrorOf[T any](_ T, err error) error { return err }
+
+// Is fails the test unless an error is of a kind.
+func Is(t TB, err, kind error) {
+	t.Helper()
+	if !errors.Is(err, kind) {
+		t.Error(fmt.Sprintf("the error is %v, want %v", err, kind))
+	}
+}

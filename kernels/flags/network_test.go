@@ -48,7 +48,7 @@ func TestNetworksThatCannotBe(t *testing.T) {
 		"rank 0 exchanges with rank 1, which does not name it": {{1}, {2}, {1}},
 		"rank 0 exchanges with rank 3":                         {{3}, {}, {}},
 		"rank 1 exchanges with rank 1":                         {{}, {1}, {}},
-		"2 neighbours; up to 1":                                {{1, 2}, {0}, {0}},
+		"2 neighbours; must be at most 1":                      {{1, 2}, {0}, {0}},
 	} {
 		test.Says(t, test.ErrorOf(NewNetwork(devices, neighbours, 1, 1, 0)), says)
 	}

@@ -56,8 +56,6 @@ func TestBoxesTooLongForPasses(t *testing.T) {
 			t.Errorf("%v: %v", s, err)
 		}
 	}
-	if err := checkLength(domain.Vec{maxAxis + 1, 4, 1}); !errors.Is(err, ErrImpossible) {
-		t.Error(err)
-	}
+	test.Is(t, checkLength(domain.Vec{maxAxis + 1, 4, 1}), ErrImpossible)
 	test.Report(t, checkLength(domain.Vec{maxAxis, 4, 1}))
 }

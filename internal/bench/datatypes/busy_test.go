@@ -1,7 +1,6 @@
 package datatypes
 
 import (
-	"errors"
 	"io"
 	"testing"
 	"time"
@@ -65,9 +64,7 @@ func TestBusyDuring(t *testing.T) {
 	if err != nil || done != 1 || lost >= 1 {
 		t.Errorf("done %d times, %v lost, %v", done, lost, err)
 	}
-	if _, err := b.during(func() error { return io.EOF }); !errors.Is(err, io.EOF) {
-		t.Error(err)
-	}
+	test.Is(t, test.ErrorOf(b.during(func() error { return io.EOF })), io.EOF)
 	if _, err := b.during(func() error { return set.Devices[0].Close() }); err == nil {
 		t.Error("a device that is gone was kept busy")
 	}
