@@ -38,7 +38,7 @@ func (b bars) layout() (sheet, error) {
 	}
 	p.Y.Min = min(0, p.Y.Min)
 	pad(&p.Y)
-	p.Y.Tick.Marker = steps{}
+	p.Y.Scale, p.Y.Tick.Marker = linearScale{}, steps{}
 	const widest, axis = 6 * vg.Centimeter, 2 * vg.Centimeter
 	place := vg.Length(len(b.Sets)+1) * 4 * vg.Millimeter
 	for _, name := range b.Places {
@@ -90,7 +90,7 @@ func (b bars) add(p *plot.Plot, l *legend, i int, s barSet) {
 		boxes.XYs = append(boxes.XYs, rectangle(lo, lo+width, 0, v))
 		if s.Lo != nil && s.Lo[place] < s.Hi[place] {
 			errs.XYs = append(errs.XYs, plotter.XY{X: lo + width/2, Y: v})
-			errs.YErrors = append(errs.YErrors, struct{ Low, High float64 }{v - s.Lo[place], s.Hi[place] - v})
+			errs.YErrors = append(errs.YErrors, errorBar(s.Lo[place], v, s.Hi[place]))
 		}
 	}
 	p.Add(boxes)

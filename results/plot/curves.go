@@ -91,6 +91,7 @@ func (c Curves) layout() (sheet, error) {
 // plot returns the plot, and the legend of its curves.
 func (c Curves) plot() (*plot.Plot, *legend) {
 	p, l := newPlot(c.XLabel, c.YLabel), newLegend()
+	p.X.Scale, p.Y.Scale = linearScale{}, linearScale{}
 	p.X.Tick.Marker, p.Y.Tick.Marker = steps{whole: c.whole()}, steps{}
 	p.Add(plotter.NewGrid())
 	colour, bounds := -1, 0
@@ -110,14 +111,14 @@ func (c Curves) plot() (*plot.Plot, *legend) {
 	if c.LinearX {
 		pad(&p.X)
 	} else {
-		p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, c.marksX()
+		p.X.Scale, p.X.Tick.Marker = logScale{}, c.marksX()
 		widen(&p.X)
 	}
 	if c.LinearY {
 		p.Y.Min = min(0, p.Y.Min)
 		pad(&p.Y)
 	} else {
-		p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, decades{}
+		p.Y.Scale, p.Y.Tick.Marker = logScale{}, decades{}
 		widen(&p.Y)
 	}
 	return p, l
@@ -176,12 +177,22 @@ func errorBars(c Curve, points plotter.XYs, linear bool, colour color.Color) *pl
 	bars := &plotter.YErrorBars{XYs: points, YErrors: make(plotter.YErrors, len(points)), CapWidth: vg.Points(5)}
 	bars.LineStyle = draw.LineStyle{Color: colour, Width: vg.Points(0.8)}
 	for k, y := range c.Y {
-		if c.Lo[k] > 0 || linear {
-			bars.YErrors[k].Low = y - c.Lo[k]
+		bars.YErrors[k] = errorBar(c.Lo[k], y, c.Hi[k])
+		if !linear { // y minus it must be above 0 when rounded, too
+			bars.YErrors[k].Low = min(bars.YErrors[k].Low, y*(1-0x1p-52))
 		}
-		bars.YErrors[k].High = c.Hi[k] - y
+		if !linear && c.Lo[k] <= 0 {
+			bars.YErrors[k].Low = 0
+		}
 	}
 	return bars
+}
+
+// errorBar returns how far a bar from lo to hi reaches below and above y. Its ends are finite when rounded, too.
+func errorBar(lo, y, hi float64) (bar struct{ Low, High float64 }) {
+	const most = math.MaxFloat64 * (1 - 0x1p-50)
+	bar.Low, bar.High = max(0, min(y-lo, most+min(y, 0))), max(0, min(hi-y, most-max(y, 0)))
+	return bar
 }
 
 // marksX returns the marks of a logarithmic axis of X: round numbers of bytes; or the places of

@@ -15,12 +15,29 @@ type span struct{ lo, hi float64 }
 func (s span) empty() bool { return s.lo > s.hi }
 
 // fraction is where v lies from lo (0) to hi (1); the middle where both are one.
-// Halves are used since hi - lo may overflow.
 func (s span) fraction(v float64) float64 {
-	if s.lo == s.hi {
+	switch length := s.hi - s.lo; {
+	case length == 0:
 		return 0.5
+	case math.IsInf(length, 0):
+		return (v/2 - s.lo/2) / (s.hi/2 - s.lo/2)
+	default:
+		return (v - s.lo) / length
 	}
-	return (v/2 - s.lo/2) / (s.hi/2 - s.lo/2)
+}
+
+// linearScale and logScale place numbers on axes of any finite range: those of gonum overflow.
+type (
+	linearScale struct{}
+	logScale    struct{}
+)
+
+// Normalize implements [plot.Normalizer].
+func (linearScale) Normalize(lo, hi, v float64) float64 { return span{lo, hi}.fraction(v) }
+
+// Normalize implements [plot.Normalizer].
+func (logScale) Normalize(lo, hi, v float64) float64 {
+	return span{math.Log(lo), math.Log(hi)}.fraction(math.Log(v))
 }
 
 // wide reports whether numbers are better shown on a logarithmic axis.
