@@ -113,7 +113,7 @@ func TestMessagesOfEnvironmentAndOverrides(t *testing.T) {
 			`HALOX_BOUNDARY_X_MINUS: boundary.x-: must be periodic, {dirichlet: a number or an expression}, neumann or repeat, got "open"`},
 		{"variable nearly right", []string{"HALOX_STOP_TOLERENCE=1"}, nil, "HALOX_STOP_TOLERENCE: sets no key, did you mean HALOX_STOP_TOLERANCE?"},
 		{"reserved variables", []string{"HALOX_NVRTC=/lib", "HALOX_CACHE=", "HALOX_TEST_GPUS=4", "halox_x=1", "HALOX"}, nil, ""},
-		{"variable without value", []string{"HALOX_STOP_NORM="}, nil, "HALOX_STOP_NORM: stop.norm: must have a value: max or l2"},
+		{"variable without value", []string{"HALOX_STOP_NORM="}, nil, "HALOX_STOP_NORM: stop.norm: must have a value: max, l2 or residual"},
 		{"variable not YAML", []string{"HALOX_GRID_SIZE=[8, 8"}, nil,
 			`HALOX_GRID_SIZE: grid.size: not YAML: did not find expected ',' or ']', got "[8, 8"`},
 		{"override without value", nil, []string{"stop.norm"}, `--set: must be key=value, as in grid.size=[64, 64], got "stop.norm"`},
@@ -127,7 +127,7 @@ func TestMessagesOfEnvironmentAndOverrides(t *testing.T) {
 		{"override with a leading zero", nil, []string{"stop.iterations=016"}, "--set: stop.iterations: must be a whole number of at least 1, got 016"},
 		{"override not YAML", nil, []string{"stop={"}, `--set: stop: not YAML: did not find expected node content, got "{"`},
 		{"both in order", []string{"HALOX_STOP_NORM=l3"}, []string{"precision=1"},
-			"HALOX_STOP_NORM: stop.norm: must be max or l2, got \"l3\"\n--set: precision: must be float64 or float32, got 1"},
+			"HALOX_STOP_NORM: stop.norm: must be max, l2 or residual, got \"l3\"\n--set: precision: must be float64 or float32, got 1"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := configs.Parse("test.yaml", []byte(small), configs.Options{Environ: c.environ, Set: c.sets})

@@ -69,11 +69,14 @@ type Heat struct {
 // Stop says when a run ends.
 type Stop struct {
 	Iterations int     `json:"iterations"`          // steps at most, from 1
-	Tolerance  float64 `json:"tolerance,omitempty"` // change per step to end at; 0: none
-	Norm       string  `json:"norm"`                // of the change: "max" or "l2"
+	Tolerance  float64 `json:"tolerance,omitempty"` // of Norm, to end at; 0: none
+	Norm       string  `json:"norm"`                // of the change of a step: "max" or "l2"; or NormResidual
 	CheckEvery int     `json:"check_every"`         // steps between two checks of the change
 	Sums       string  `json:"sums"`                // of squares: "reproducible" or "fast"
 }
+
+// NormResidual is the norm that bounds the residual of the equation, see solvers.Problem.ResidualScale.
+const NormResidual = "residual"
 
 // Devices says what a run runs on.
 type Devices struct {

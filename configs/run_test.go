@@ -106,5 +106,5 @@ heat:
 	// Output:
 	// heat3d.yaml:4: precision: must be float64 or float32, got "half"
 	// heat3d.yaml:6: heat.dt: must be at most 3.944773175542407e-05 to be stable on this grid, unless heat.force is set, got 0.1
-	// --set: stop.norm: must be max or l2, got "l1"
+	// --set: stop.norm: must be max, l2 or residual, got "l1"
 }

@@ -179,7 +179,8 @@ type Run struct {
 	Iterations int         `json:"iterations"` // steps done
 	Stopped    Stop        `json:"stopped"`    // why the run ended
 	Norms                  // of the last step
-	Error      *ErrorNorms `json:"error,omitempty"` // against the exact solution, where one is given
+	Residual   *float64    `json:"residual,omitempty"` // largest one of the equation, of the field before the last step
+	Error      *ErrorNorms `json:"error,omitempty"`    // against the exact solution, where one is given
 
 	Sweep            *Sweep   `json:"sweep,omitempty"` // on GPUs
 	SetupSeconds     *float64 `json:"setup_seconds,omitempty"`
@@ -257,6 +258,10 @@ type problem struct {
 	Solver    string
 	Precision string
 	Grid      struct{ Size []int }
+	Stop      struct {
+		Tolerance float64
+		Norm      string
+	}
 }
 
 // problemOf reads a problem out of settings of any type, by way of their JSON form.

@@ -65,6 +65,7 @@ func finishedRun() *results.Run {
 			MaxChange: results.Number(1.25e-7), L2Change: results.Number(3.5e-4),
 			L2Norm: results.Number(0.25), MaxNorm: results.Number(1),
 		},
+		Residual:         results.Number(0.625),
 		Error:            &results.ErrorNorms{L2: results.Number(0), Max: results.Number(2e-6)},
 		SetupSeconds:     results.Number(0.5),
 		LoopSeconds:      results.Number(3.25),

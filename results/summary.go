@@ -1,6 +1,7 @@
 package results
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -37,10 +38,11 @@ func (r *Record) summaryLines() []summaryLine {
 		{"devices", r.deviceNames()},
 		{"split", run.split()},
 		{"scheme", run.schedule()},
-		{"stopped", run.ending()},
+		{"stopped", wording.Join(": ", run.ending(), run.bound(problemOf(r.Settings)))},
 		{"failure", r.Failure},
 		{"time", pair("reached", run.Time, "dt", run.DT)},
 		{"change", pair("max", run.MaxChange, "l2", run.L2Change)},
+		{"residual", named("max", run.Residual)},
 		{"field", pair("max", run.MaxNorm, "rms", run.L2Norm)},
 	}
 	if run.Error != nil {
@@ -85,6 +87,15 @@ func (r *Run) ending() string {
 	default:
 		return fmt.Sprintf("%s after %d %s", r.Stopped, r.Iterations, unit)
 	}
+}
+
+// bound says what the tolerance that ended a run bounds.
+func (r *Run) bound(p problem) string {
+	if r.Stopped != StopTolerance || p.Stop.Tolerance == 0 {
+		return ""
+	}
+	what := map[string]string{"residual": "largest residual", "l2": "l2 norm of the change in a step"}[p.Stop.Norm]
+	return fmt.Sprintf("%s at most %v", cmp.Or(what, "largest change in a step"), p.Stop.Tolerance)
 }
 
 func (r *Run) speed() string {

@@ -160,6 +160,15 @@ func (p *Problem) step(u *scheme.Variable) (*scheme.Step, error) {
 	}, nil
 }
 
+// ResidualScale returns the residual at a point over the change that a step makes there. The residual of the Laplace
+// equation is the Laplacian of the field before the step, that of the heat equation its rate of change.
+func (p *Problem) ResidualScale() float64 {
+	if p.TimeStep > 0 {
+		return 1 / p.TimeStep
+	}
+	return 1 / p.Stencil.Rate(p.Spacing)
+}
+
 // Width returns the width of the ghosts: as far as the stencil reaches, once for each step between two exchanges.
 func (p *Problem) Width() domain.Radius {
 	w, group := p.Stencil.Radius(), max(1, p.Group)

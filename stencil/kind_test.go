@@ -41,6 +41,14 @@ func TestKinds(t *testing.T) {
 				if math.Abs(total-1) > 1e-14 {
 					t.Errorf("weights sum up to %v", total)
 				}
+				spacing := []float64{0.5, 0.25, 0.125}[:dims]
+				if kind.Shape == stencil.BoxShape {
+					spacing = equalSpacing(dims, 0.5)
+				}
+				s, err = stencil.HeatOf(kind, spacing, 3, 1e-3)
+				if rate := s.Rate(spacing); err != nil || math.Abs(rate/3e-3-1) > 1e-12 {
+					t.Errorf("a step of 0.001 with diffusivity 3 adds %v times the Laplacian: %v", rate, err)
+				}
 			})
 		}
 	}

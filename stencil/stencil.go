@@ -36,6 +36,17 @@ type Part []domain.Vec
 // Offsets returns the points of all parts.
 func (g Group) Offsets() []domain.Vec { return slices.Concat(g.Parts...) }
 
+// Rate returns the multiple of the Laplacian that a sweep adds to a field: half the second moment of the weights along
+// x, for weights that approximate the Laplacian on a grid of that spacing.
+func (s Stencil) Rate(spacing []float64) (rate float64) {
+	for _, g := range s.Groups {
+		for _, o := range g.Offsets() {
+			rate += g.Weight * float64(o[0]*o[0]) / 2
+		}
+	}
+	return rate * spacing[0] * spacing[0]
+}
+
 // Points returns how many points the stencil has, the centre among them.
 func (s Stencil) Points() int { return 1 + len(s.Offsets()) }
 

@@ -80,8 +80,8 @@ func newWall(f configs.Face) (solvers.Wall, error) {
 // progress.
 const waitLimit = 60 * time.Second
 
-// solverOptions translates the config.
-func solverOptions(c *configs.Run) scheme.Options {
+// solverOptions translates the config of a problem.
+func solverOptions(c *configs.Run, p *solvers.Problem) scheme.Options {
 	o := scheme.Options{
 		Scheme:    scheme.Scheme(c.Exchange.Scheme),
 		Order:     cmp.Or(scheme.Order(c.Exchange.Order), scheme.LeftRight),
@@ -90,6 +90,9 @@ func solverOptions(c *configs.Run) scheme.Options {
 		Norm:      scheme.Norm(c.Stop.Norm),
 		History:   c.Output.History,
 		Limit:     waitLimit,
+	}
+	if o.Norm == configs.NormResidual {
+		o.Norm, o.Tolerance = scheme.MaxNorm, o.Tolerance/p.ResidualScale()
 	}
 	if o.Tolerance > 0 || o.History {
 		o.CheckEvery = int64(c.Stop.CheckEvery)

@@ -74,6 +74,7 @@ func (s *solverRun) addResult(r *results.Record, res scheme.Result, setup time.D
 	run.BytesExchanged = res.Bytes
 	if len(res.Norms) > 0 {
 		run.Norms = norms(res.Check)
+		run.Residual = results.Number(res.Norms[0].MaxChange * s.Problem.ResidualScale())
 	}
 	for _, n := range res.History {
 		run.History = append(run.History, results.Check{Iteration: int(n.Step), Norms: norms(n)})

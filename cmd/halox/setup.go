@@ -96,7 +96,7 @@ func openOn(
 	if err != nil {
 		return nil, err
 	}
-	o := solvers.OpenOptions{Options: solverOptions(c), Ahead: ahead, TryGroups: c.Exchange.Steps == 0}
+	o := solvers.OpenOptions{Options: solverOptions(c, problem), Ahead: ahead, TryGroups: c.Exchange.Steps == 0}
 	o.Path = p2p.Path(c.Exchange.Path)
 	copy(o.Parts[:], c.Decomposition)
 	o.Trying = func(name scheme.Scheme, path p2p.Path) {
