@@ -189,7 +189,8 @@ func deviation[T float32 | float64](
 	ctx context.Context, f *halo.Field, p *Problem, exact *stencil.Expression, n int64,
 ) (Deviation, error) {
 	ev := exact.NewEvaluator(p.coordinates(n))
-	var sum float64
+	scales := [...]float64{1, 0x1p600, 0x1p-600} // of errors whose squares float64 can hold, and of smaller and larger ones
+	var sums [len(scales)]float64
 	var d Deviation
 	var bad *notFinite
 	want := make([]float64, p.Grid.Size[0])
@@ -213,7 +214,9 @@ func deviation[T float32 | float64](
 					}
 					e := math.Abs(float64(got[i]) - w)
 					d.Max = math.Max(d.Max, e)
-					sum += e * e
+					for k, scale := range scales {
+						sums[k] += (scale * e) * (scale * e)
+					}
 				}
 				got = got[len(want):]
 			}
@@ -230,7 +233,14 @@ func deviation[T float32 | float64](
 	for _, h := range p.Spacing {
 		volume *= h
 	}
-	d.L2 = math.Sqrt(volume * sum)
+	k := 0
+	switch {
+	case d.Max < 0x1p-480:
+		k = 1
+	case d.Max > 0x1p480:
+		k = 2
+	}
+	d.L2 = math.Sqrt(volume*sums[k]) / scales[k]
 	return d, nil
 }
 

@@ -133,6 +133,28 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+// A change whose square underflows is not 0 and ends no run; one whose square overflows has a norm.
+func TestNormsBeyondSquares(t *testing.T) {
+	h := how{scheme.Baseline, scheme.LeftRight, p2p.Auto, domain.Vec{1, 1, 1}}
+	for _, size := range []string{"1e-170", "1e170"} {
+		p := problem(t, []int{8, 8}, kernels.Float64, "dddd")
+		p.Initial = must(stencil.Parse(size))(t)
+		for i := range 4 {
+			p.Walls[i].Value = must(stencil.Parse("0"))(t)
+		}
+		s, res := solve(t, testdevices.Host(t, 1), p, h,
+			scheme.Options{Steps: 4, CheckEvery: 1, Norm: scheme.L2Norm, Tolerance: 1e-200})
+		n := res.Norms[0]
+		if res.Stopped != scheme.StoppedSteps || !(n.L2Change >= n.MaxChange && n.L2Change <= 8*n.MaxChange) || n.L2 != n.Max {
+			t.Errorf("%s: stopped by %s with %+v", size, res.Stopped, n)
+		}
+		d := must(s.Deviation(t.Context(), must(stencil.Parse("0"))(t)))(t)
+		if d.Max != n.Max || !(d.L2 > d.Max/9 && d.L2 < 9*d.Max) {
+			t.Errorf("%s: deviation %+v of a field of at most %v", size, d, n.Max)
+		}
+	}
+}
+
 // The field is compared until the context ends.
 func TestDeviationLooksAtTheContext(t *testing.T) {
 	p := problem(t, []int{8, 8}, kernels.Float64, "dddd")

@@ -248,6 +248,7 @@ type controller struct {
 	options Options
 	step    *Step
 	points  int64
+	terms   float64 // of the sums of all measured variables
 	threads *streams.WorkerGroup
 	ctx     context.Context
 	cancel  bool // the context ended: the run stops at limit
@@ -295,6 +296,9 @@ func newController(ctx context.Context, o Options, r *run, workers []worker) (c 
 		pace:      pace{now: 1, limit: workers[0].maxQueued()},
 		intervals: intervals{next: o.Interval, end: noEnd},
 		sum:       r.step.newTaken(1)[0],
+	}
+	for _, v := range r.step.Measured {
+		c.terms += float64(c.points) * float64(max(1, v.Spec.Components))
 	}
 	if o.checks() {
 		c.maxEarly = maxEarly(workers)
@@ -546,7 +550,7 @@ func (c *controller) judge(check int, step int64) bool {
 	}
 	change := all.MaxChange
 	if c.options.Norm == L2Norm {
-		change = math.Sqrt(all.SumChange2.Value())
+		change = root(all.SumChange2.Value(), all.MaxChange, c.terms)
 	}
 	switch {
 	case !finite(all) && !c.options.anything:
@@ -577,17 +581,28 @@ func (c *controller) addUp(check int, step int64) (all reduce.Norms) {
 	}
 	r := &c.result
 	r.Steps, r.Step, r.Norms, r.Reduced = step, step, r.Norms[:0], r.Reduced[:0]
-	for _, sum := range c.sum.norms {
+	for v, sum := range c.sum.norms {
 		all.Add(sum)
+		components := float64(max(1, c.step.Measured[v].Spec.Components))
 		r.Norms = append(r.Norms, Norms{
-			MaxChange: sum.MaxChange, L2Change: math.Sqrt(sum.SumChange2.Value()),
-			Max: sum.Max, L2: math.Sqrt(sum.Sum2.Value() / float64(c.points)),
+			MaxChange: sum.MaxChange, L2Change: root(sum.SumChange2.Value(), sum.MaxChange, components*float64(c.points)),
+			Max: sum.Max, L2: root(sum.Sum2.Value()/float64(c.points), sum.Max, components),
 		})
 	}
 	for _, value := range c.sum.reduced {
 		r.Reduced = append(r.Reduced, value.Value())
 	}
 	return all
+}
+
+// root returns the root of a sum of squares, or of their mean, of numbers of which the largest has that magnitude.
+// Where float64 cannot hold the squares, it returns the largest value that the root can have with so many terms.
+func root(squares, largest, terms float64) float64 {
+	const safe = 0x1p480 // sums of as many squares as memories hold are finite, and what is lost of small ones cannot show
+	if largest == 0 || largest >= 1/safe && largest <= safe || math.IsNaN(squares) {
+		return math.Sqrt(squares)
+	}
+	return largest * math.Sqrt(terms)
 }
 
 // finite reports whether all points were finite: a NaN shows in the sums, and an

@@ -158,7 +158,9 @@ type Check struct {
 	Reduced []float64 // the reductions of point functions, in the order of Step.Reductions
 }
 
-// Norms are the norms of one variable in one step, over owned points and all components.
+// Norms are the norms of one variable in one step, over owned points and all components. Where float64 cannot hold the
+// squares, of a largest magnitude below 2^-480 or above 2^480, L2Change and L2 are the largest values that they can have:
+// the largest magnitude, which is exact, times the root of the number of values, or of components.
 type Norms struct {
 	MaxChange float64 // largest absolute change
 	L2Change  float64 // root of the sum of squares of the change
