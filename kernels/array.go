@@ -1,7 +1,7 @@
 // Package kernels holds what all code that runs on devices has in common: the CUDA C++ sources under
 // cu/, the Compiler that compiles a Program of them when a GPU needs it and keeps it in a cache, and
-// arrays as kernels see them. Each kernel has a host version, in Go. Sweeps and copies give the same
-// bits on both; sums are taken in another order.
+// arrays as kernels see them. Each kernel has a host version, in Go, of the same bits; fast sums alone are taken in
+// another order, and exp, sin and the like rounded in another way.
 //
 // Launch and Points make kernels of the caller's own ready, from a Source. Those of halox itself are
 // made ready by the packages below: pack copies and adds, reduce makes one number of many, flags has

@@ -74,6 +74,9 @@ func (s *solverRun) endTrace(ctx context.Context, r *results.Record, failure err
 	if failed := errors.Join(failure, broken); failed != nil {
 		found.About.Failure = failed.Error()
 	}
+	if len(r.Networks) == 1 {
+		found.About.Network = r.Networks[0].Name
+	}
 	if s.writes() {
 		interrupt.Limit(ctx, interrupt.None)
 		written := found.Write(t.file)

@@ -140,6 +140,9 @@ func (l *timeline) heading() heading {
 	if a.Path != "" {
 		how = wording.Join(" ", how, "over", a.Path)
 	}
+	if a.Network != "" && a.Network != a.Path {
+		how += " by " + a.Network
+	}
 	title := wording.Join(", ", how, strings.TrimSpace(a.Solver+" "+wording.Times(a.Size)), a.Precision)
 	note := fmt.Sprintf("steps %d to %d", l.first, l.last)
 	if l.first == l.last {

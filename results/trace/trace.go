@@ -27,6 +27,7 @@ type About struct {
 	Scheme    string          `json:"scheme,omitempty"`
 	Order     string          `json:"order,omitempty"`
 	Path      string          `json:"path,omitempty"`
+	Network   string          `json:"network,omitempty"` // of messages between processes
 	Lost      int             `json:"lost,omitempty"`    // operations that are missing
 	Failure   string          `json:"failure,omitempty"` // why there is no more
 }
