@@ -117,7 +117,7 @@ func TestRefusedPointFunctions(t *testing.T) {
 		"four dimensions":     {Point{Name: "f", Dims: 4, Go: twin}, []Access{read, write}, "4 dimensions"},
 		"no source":           {Point{Name: "f", Dims: 2, CUDA: " \n", Go: twin}, []Access{read, write}, "no CUDA source"},
 		"no twin":             {Point{Name: "f", Dims: 2, CUDA: cuda}, []Access{read, write}, "no Go twin"},
-		"nothing written":     {Point{Name: "f", Dims: 2, CUDA: cuda, Go: twin}, []Access{read}, "some are written"},
+		"nothing written":     {Point{Name: "f", Dims: 2, CUDA: cuda, Go: twin}, []Access{read}, "at least one written"},
 		"a name twice":        {Point{Name: "f", Dims: 2, CUDA: cuda, Go: twin}, []Access{read, read, write}, `two accesses are called "u"`},
 		"no type":             {Point{Name: "f", Dims: 2, CUDA: cuda, Go: twin}, []Access{change(read, func(a *Access) { a.Element = "real" }), write}, `type "real"`},
 		"in place, around":    {Point{Name: "f", Dims: 2, CUDA: cuda, Go: twin}, []Access{change(read, func(a *Access) { a.Write = true })}, "in place only the point itself"},
