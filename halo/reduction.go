@@ -57,6 +57,11 @@ func NewReduction(f *Field, c *kernels.Compiler, op Op, mode ...sums.Mode) (*Red
 	if !ok {
 		return nil, fmt.Errorf("halo: no operation %q: sum, min, max or l2", op)
 	}
+	for _, m := range mode {
+		if m != "" && !slices.Contains(sums.Modes(), m) {
+			return nil, fmt.Errorf("halo: sums %q: must be one of %q", m, sums.Modes())
+		}
+	}
 	if f.Spec.IsTyped() {
 		return nil, fmt.Errorf("halo: field %q has values of type %v, which are not numbers", f.Spec.Name, f.Spec.Type)
 	}
