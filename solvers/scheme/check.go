@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
 	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/kernels/sums"
 	"github.com/halox/halox/kernels/sweep"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/stencil"
@@ -37,13 +39,22 @@ func (s *Step) Check() error {
 			return fmt.Errorf("scheme: variable %q lies on another placement than the others", v.Spec.Name)
 		}
 	}
+	if l := s.Length; math.IsNaN(l) || math.IsInf(l, 0) {
+		return fmt.Errorf("scheme: Step.Length is %v: it must be finite", l)
+	}
+	if s.Sums != "" && !slices.Contains(sums.Modes(), s.Sums) {
+		return fmt.Errorf("scheme: Step.Sums %q: must be one of %q", s.Sums, sums.Modes())
+	}
 	if n := s.period(); n > maxPeriod {
 		return fmt.Errorf("scheme: the least common multiple of the numbers of levels and of Step.Group (%d) "+
 			"must be at most %d, got %d", s.group(), maxPeriod, n)
 	}
-	for _, v := range s.Measured {
-		if v == nil {
+	for i, v := range s.Measured {
+		switch {
+		case v == nil:
 			return errors.New("scheme: a variable in Step.Measured is nil")
+		case slices.Contains(s.Measured[:i], v):
+			return fmt.Errorf("scheme: variable %q is in Step.Measured twice", v.Spec.Name)
 		}
 		if _, ok := v.real(); !ok || !slices.Contains(s.variables(), v) || v.Levels() < 2 && !s.measuredInPlace(v) {
 			return fmt.Errorf("scheme: no norms of variable %q: they are taken of float32 or float64 that a stage "+
@@ -199,6 +210,16 @@ func (o Options) checkNorms(s *Step) error {
 // Where processes share the grid each has a Runner of all subdomains, with launches, streams and workers for those that
 // it owns. What may differ between processes, time, contexts and errors, they agree on, so that all decide alike.
 
+var errNoContext = errors.New("scheme: the context is nil: see context.Background")
+
+// live returns an error if there is no context, or it has ended.
+func live(ctx context.Context) error {
+	if ctx == nil {
+		return errNoContext
+	}
+	return ctx.Err()
+}
+
 // isShared reports whether other processes take part in what is done with a placement. In a dry run none does.
 func isShared(p *halo.Placement) bool { return !p.Processes.IsAlone() && !p.FirstDevice().IsDry() }
 
@@ -278,8 +299,11 @@ func (s *Step) planOf(links *p2p.Links, path p2p.Path, variables []*Variable) (*
 	return halo.NewPlan(s.placement(), links, path, specsOf(variables)...)
 }
 
-// On returns the plan for another placement of the same subdomains.
+// On returns the plan for another placement of the same subdomains; nil of nil.
 func (p *Plan) On(place *halo.Placement) *Plan {
+	if p == nil {
+		return nil
+	}
 	on := func(one *halo.Plan) *halo.Plan {
 		if one == nil {
 			return nil

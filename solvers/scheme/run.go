@@ -168,7 +168,12 @@ func NewRunner(ctx context.Context, step *Step, plan *Plan, c *kernels.Compiler)
 			r, err = nil, errors.Join(err, r.Close())
 		}
 	}()
-	if err := agree(r.place, "make a step ready", r.begin(plan)); err != nil {
+	devices, err := streams.Hold(r.place.Devices)
+	if err == nil {
+		defer devices()
+		err = r.begin(ctx, plan)
+	}
+	if err := agree(r.place, "make a step ready", err); err != nil {
 		return r, err
 	}
 	if err := r.addExchanges(ctx); err != nil {
@@ -181,8 +186,10 @@ func NewRunner(ctx context.Context, step *Step, plan *Plan, c *kernels.Compiler)
 }
 
 // begin makes all ready that takes no other process.
-func (r *Runner) begin(plan *Plan) error {
+func (r *Runner) begin(ctx context.Context, plan *Plan) error {
 	switch {
+	case ctx == nil:
+		return errNoContext
 	case plan == nil:
 		return errors.New("scheme: the plan is nil: see Step.Plan")
 	case r.compiler == nil:
