@@ -33,7 +33,6 @@ type Session struct {
 	platform *streams.Platform
 	nvml     *p2p.NVML // nil on host devices and where NVML does not start
 	endNVML  func() error
-	measures *sync.Mutex // held while links are measured; shared by what Among returns
 }
 
 // usable returns an error if there is no session or it is closed.
@@ -84,7 +83,7 @@ func (s *Session) Suits(p *Placement) error {
 // Where processes share grids, all call it. Where one cannot open its devices, all return an error.
 func Open(ctx context.Context, want Devices) (session *Session, err error) {
 	want.Processes = want.Processes.OrAlone()
-	s := &Session{asked: want, Compiler: kernels.CompilerFromEnv(), measures: new(sync.Mutex)}
+	s := &Session{asked: want, Compiler: kernels.CompilerFromEnv()}
 	if err = errors.Join(want.check(), live(ctx)); err == nil {
 		s.platform, s.Note, err = want.platform(ctx)
 	}
@@ -167,8 +166,8 @@ func (s *Session) Measure(ctx context.Context) error {
 		return err
 	}
 	defer release()
-	s.measures.Lock()
-	defer s.measures.Unlock()
+	measuring.Lock()
+	defer measuring.Unlock()
 	if s.Links.Model != nil {
 		return nil
 	}
@@ -179,6 +178,9 @@ func (s *Session) Measure(ctx context.Context) error {
 	s.Links.Model = model
 	return nil
 }
+
+// measuring is held while links are measured: two measurements at once would disturb each other.
+var measuring sync.Mutex
 
 // DriverVersion returns the version of the GPUs' driver, "" where that is not known.
 func (s *Session) DriverVersion() string {

@@ -84,7 +84,7 @@ func TestClosingDuringARun(t *testing.T) {
 		succeeds(t, errOf(c.another.Steps(t.Context(), 1)))
 		succeeds(t, errors.Join(exchange.Close(), at.Close(), c.runner.Close(), c.runner.Close(), c.u.Close(), c.session.Close()))
 		wants(t, "a closed runner", errOf(c.runner.Steps(t.Context(), 1)), nil, "the runner is closed")
-		wants(t, "a closed variable", errOf(c.another.Steps(t.Context(), 1)), guard.ErrClosed, "")
+		wants(t, "a closed variable", errOf(c.another.Steps(t.Context(), 1)), nil, `field "u" is closed`)
 		wants(t, "a closed session", errOf(c.session.Cut(t.Context(), halo.Cutting{Size: []int{8, 8}})), guard.ErrClosed, "session is closed")
 		succeeds(t, errors.Join(c.another.Close(), c.session.Close()))
 	}
