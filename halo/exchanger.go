@@ -76,6 +76,12 @@ func NewExchanger(plan *Plan, c *kernels.Compiler, fields ...*Field) (*Exchanger
 func newExchanger(plan *Plan, c *kernels.Compiler, fields []*Field, adds bool) (e *Exchanger, err error) {
 	err = plan.fits(fields)
 	for _, f := range fields {
+		if err == nil {
+			var release func()
+			if release, err = f.KeepOpen(); err == nil {
+				defer release()
+			}
+		}
 		if err == nil && adds && f.Spec.IsTyped() {
 			err = fmt.Errorf("halo: field %q: values of type %v are not numbers to be added", f.Spec.Name, f.Spec.Type)
 		}

@@ -169,6 +169,9 @@ func (f *Field) Hold(alone bool) (release func(), err error) {
 	if alone {
 		h = guard.Alone
 	}
+	if err := f.Usable(); err != nil {
+		return nil, err
+	}
 	if err := f.hold(h); err != nil {
 		return nil, err
 	}
@@ -203,8 +206,11 @@ func (f *Field) release(h guard.Hold) {
 	}
 }
 
-// keepOpen keeps the field and its devices open until release is called.
-func (f *Field) keepOpen() (release func(), err error) {
+// KeepOpen keeps the field and its devices open until release is called. Exchanges, runs and holds of it go on.
+func (f *Field) KeepOpen() (release func(), err error) {
+	if err := f.Usable(); err != nil {
+		return nil, err
+	}
 	devices, err := streams.Hold(f.Placement.Devices)
 	if err != nil {
 		return nil, err

@@ -109,7 +109,7 @@ func CopyTo(dst, src *Field) error {
 		return err
 	}
 	for _, f := range []*Field{dst, src} {
-		release, err := f.keepOpen()
+		release, err := f.KeepOpen()
 		if err != nil {
 			return err
 		}
@@ -189,7 +189,7 @@ func (f *Field) stageFor(rank int) (*stage, error) {
 
 // staged calls do with the stage of a subdomain, under its lock.
 func staged[T any](f *Field, rank int, do func(st *stageAs[T]) error) error {
-	release, err := f.keepOpen()
+	release, err := f.KeepOpen()
 	if err != nil {
 		return err
 	}

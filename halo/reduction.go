@@ -47,9 +47,11 @@ type Result struct {
 // its cut and its devices: see package sums. With mode sums.Fast they are taken in an
 // order that depends on the cut. Close frees what it holds.
 func NewReduction(f *Field, c *kernels.Compiler, op Op, mode ...sums.Mode) (*Reduction, error) {
-	if err := f.Usable(); err != nil {
+	release, err := f.KeepOpen()
+	if err != nil {
 		return nil, err
 	}
+	defer release()
 	if c == nil {
 		return nil, errNoCompiler
 	}

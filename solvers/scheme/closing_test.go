@@ -115,7 +115,10 @@ func TestClosingAtAnyMoment(t *testing.T) {
 			until("steps", func() error { return errOf(x.Steps(t.Context(), 8)) }, &ran)
 		}
 		until("cut", func() error { return errOf(c.session.Cut(t.Context(), halo.Cutting{Size: []int{8, 12}})) }, &cut)
-		until("read", func() error { return errOf(halo.ReadAll[float64](c.u.Level(c.runner.Done()))) }, &cut)
+		until("exchange", func() error {
+			x, err := c.session.NewExchanger(t.Context(), c.u.Level(c.runner.Done()))
+			return errors.Join(err, x.Close())
+		}, &cut)
 		for ran.Load() < 8 || cut.Load() < 8 {
 			time.Sleep(time.Millisecond)
 		}

@@ -168,9 +168,16 @@ func NewRunner(ctx context.Context, step *Step, plan *Plan, c *kernels.Compiler)
 			r, err = nil, errors.Join(err, r.Close())
 		}
 	}()
-	devices, err := streams.Hold(r.place.Devices)
+	var open uses
+	for _, v := range step.variables() {
+		for _, f := range v.levels {
+			if err == nil {
+				err = open.add(f.KeepOpen())
+			}
+		}
+	}
 	if err == nil {
-		defer devices()
+		defer open.release()
 		err = r.begin(ctx, plan)
 	}
 	if err := agree(r.place, "make a step ready", err); err != nil {
