@@ -103,6 +103,18 @@ func (st *Stage) check() error {
 	return st.checkPoint()
 }
 
+// tooWide says, for each axis, how far a variable is read to either side of a point, and how wide its ghosts are.
+func tooWide(read, ghosts domain.Radius) string {
+	text := "read farther from a point than its ghosts are wide:"
+	for a := range 3 {
+		if read.Minus[a] > ghosts.Minus[a] || read.Plus[a] > ghosts.Plus[a] {
+			text += fmt.Sprintf(" %c %d and %d of %d and %d", "xyz"[a], read.Minus[a], read.Plus[a], ghosts.Minus[a],
+				ghosts.Plus[a])
+		}
+	}
+	return text
+}
+
 // checkAccess returns an error unless a variable has the level and the ghosts that are accessed. A component with a
 // width of its own is read no farther: what lies there is not exchanged. What user kernels read of all components
 // together is not checked.
@@ -119,7 +131,7 @@ func (st *Stage) checkAccess(a Access) error {
 		return fmt.Errorf("variable %q of %d levels at level %+d", a.Name, v.Levels(), a.Level)
 	}
 	if r, w := a.footprint().Radius(), v.Spec.Width; !contains(w, r) {
-		return fmt.Errorf("%q is read %v around a point and has ghosts %v", a.Name, r, w)
+		return fmt.Errorf("%q is %s", a.Name, tooWide(r, w))
 	}
 	for c, w := range v.Spec.Widths {
 		reads := a.Reads
@@ -130,7 +142,7 @@ func (st *Stage) checkAccess(a Access) error {
 			continue
 		}
 		if r := reads.Radius(); !contains(w, r) {
-			return fmt.Errorf("component %d of %q is read %v around a point and has ghosts %v", c, a.Name, r, w)
+			return fmt.Errorf("component %d of %q is %s", c, a.Name, tooWide(r, w))
 		}
 	}
 	if a.footprint().Axes() > 1+int(v.Spec.Connectivity) {

@@ -304,7 +304,7 @@ func (r *run) run(ctx context.Context, def *definition, o Options) (Result, erro
 	}
 	err = r.threads.Wait()
 	c.result.Loop = time.Since(start)
-	c.result.Bytes = r.exchangesUpTo(c.result.Steps) * r.bytes()
+	c.result.Bytes = r.once + r.exchangesUpTo(c.result.Steps)*r.bytes()
 	c.result.UpdatesPerSecond = float64(c.result.Steps) * float64(r.place.Grid.Points()) / c.result.Loop.Seconds()
 	return c.result, err
 }

@@ -127,6 +127,7 @@ type Runner struct {
 	compiler   *kernels.Compiler
 	period     int
 	options    Options // of Steps
+	once       int64   // bytes that a run sends before its steps, of what is only read
 	done       int64   // the level at which the run began that was made last
 	broken     error   // of a run that ended in the middle of a step
 	guard      guard.Guard
@@ -193,6 +194,7 @@ func (r *Runner) addOnce(plan *halo.Plan) error {
 		if _, err := r.addExchange(plan, fields); err != nil {
 			return err
 		}
+		r.once += plan.Bytes()
 	}
 	return nil
 }
