@@ -27,7 +27,7 @@ var may = map[string][]string{
 	"internal/guard":                {},
 	"internal/mpi":                  {"internal/dl", "internal/poll"},
 	"internal/nccl":                 {"internal/dl"},
-	"internal/nccl/ncclfake":        {},
+	"internal/nccl/ncclfake":        {"internal/cuda/cudafake"},
 	"internal/poll":                 {},
 	"internal/host":                 {},
 	"streams":                       {"internal/cuda", "internal/guard", "internal/host", "internal/poll"},

@@ -8,12 +8,14 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/halox/halox/internal/cuda/cudafake"
 	"github.com/halox/halox/kernels"
 )
 
@@ -76,18 +78,16 @@ type Slow struct {
 // SlowNVRTC builds one. It fails to compile the program that is named, if one is.
 func SlowNVRTC(t testing.TB, takes time.Duration, refuses string) Slow {
 	t.Helper()
-	cc, err := exec.LookPath("cc")
-	if err != nil {
-		t.Skip("SKIPPED: no C compiler for an NVRTC that is slow: ", err)
-	}
+	cc := cudafake.Compiler(t)
 	dir := t.TempDir()
 	s := Slow{filepath.Join(dir, "libnvrtc.so"), filepath.Join(dir, "log")}
 	source := filepath.Join(dir, "nvrtc.c")
 	if err := os.WriteFile(source, []byte(slowSource), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	build := exec.Command(cc, "-shared", "-fPIC", "-O1", "-Wall", fmt.Sprintf("-DSLOW=%d", takes.Milliseconds()),
+	args := append(slices.Clone(cc[1:]), "-shared", "-fPIC", "-O1", "-Wall", fmt.Sprintf("-DSLOW=%d", takes.Milliseconds()),
 		fmt.Sprintf("-DREFUSES=%q", refuses), fmt.Sprintf("-DLOG=%q", s.log), "-o", s.Library, source)
+	build := exec.Command(cc[0], args...)
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build an NVRTC that is slow: %v\n%s", err, out)
 	}

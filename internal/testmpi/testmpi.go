@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -56,7 +57,11 @@ func All(t *testing.T) (found []Installation, missing map[string]string) {
 			Launch:  filepath.Join(prefix, "bin", "mpiexec"),
 			Library: filepath.Join(prefix, "lib", w.library),
 		}
-		if why := in.lacks(); why != "" {
+		why := in.lacks()
+		if why == "" {
+			why = in.fails()
+		}
+		if why != "" {
 			missing[w.name] = why + "; make mpi gets it"
 			continue
 		}
@@ -82,6 +87,25 @@ func (in Installation) lacks() string {
 	return ""
 }
 
+// launched has what each launcher said to the first attempt of this process.
+var launched sync.Map
+
+// fails returns why the launcher cannot start a process, or nothing.
+func (in Installation) fails() string {
+	try, _ := launched.LoadOrStore(in.Launch, sync.OnceValue(func() string {
+		ctx, stop := context.WithTimeout(context.Background(), 2*time.Minute)
+		defer stop()
+		args := slices.Concat([]string{"-n", "1"}, in.local(), in.arguments(), []string{"true"})
+		c := exec.CommandContext(ctx, in.Launch, args...)
+		c.Env = in.environment(Job{}, "")
+		if out, err := c.CombinedOutput(); err != nil {
+			return fmt.Sprintf("%s starts no process: %v\n%s", in.Launch, err, out)
+		}
+		return ""
+	}))
+	return try.(func() string)()
+}
+
 func isFolder(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.IsDir()
@@ -103,7 +127,7 @@ func system() (in Installation, why string) {
 		return in, "the system has no libmpi.so.40 below /usr/lib"
 	}
 	in.Library = found[0]
-	return in, ""
+	return in, in.fails()
 }
 
 // arguments returns those with which a launcher starts more ranks than there are cores, by any user.

@@ -67,7 +67,7 @@ func Memory(bytes int) string { return fmt.Sprintf("-DFAKE_MEMORY=%d", bytes) }
 // own. The test is skipped when there is no C compiler.
 func Build(tb testing.TB, flags ...string) string {
 	tb.Helper()
-	bytes, err := built(compiler(tb), flags)
+	bytes, err := built(Compiler(tb), flags)
 	library := filepath.Join(tb.TempDir(), "libfakecuda.so")
 	if err == nil {
 		err = os.WriteFile(library, bytes, 0o755)
@@ -155,17 +155,33 @@ func ModuleRoot() (string, error) {
 	return "", err
 }
 
-func compiler(tb testing.TB) []string {
+// Compiler returns the C compiler of this machine: CC, or else cc. It skips the test unless that builds a library.
+func Compiler(tb testing.TB) []string {
 	tb.Helper()
-	cc := strings.Fields(os.Getenv("CC"))
-	if len(cc) == 0 {
-		cc = []string{"cc"}
-	}
-	if _, err := exec.LookPath(cc[0]); err != nil {
-		tb.Skipf("SKIPPED: no C compiler for the fake CUDA driver: %v", err)
+	cc, err := compiler()
+	if err != nil {
+		tb.Skipf("SKIPPED: no C compiler works here: %v", err)
 	}
 	return cc
 }
+
+var compiler = sync.OnceValues(func() (cc []string, err error) {
+	if cc = strings.Fields(os.Getenv("CC")); len(cc) == 0 {
+		cc = []string{"cc"}
+	}
+	dir, err := os.MkdirTemp("", "cc-*")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	args := []string{"-shared", "-fPIC", "-x", "c", "-o", filepath.Join(dir, "lib.so"), "-"}
+	c := exec.Command(cc[0], slices.Concat(cc[1:], args)...)
+	c.Stdin = strings.NewReader("#include <stdlib.h>\n")
+	if out, err := c.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("%v: %w\n%s", cc, err, out)
+	}
+	return cc, nil
+})
 
 // unpack writes the sources to dir and returns those to compile.
 func unpack(dir string) (units []string, err error) {

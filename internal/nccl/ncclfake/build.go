@@ -10,7 +10,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
+
+	"github.com/halox/halox/internal/cuda/cudafake"
 )
 
 //go:embed testdata/nccl.c
@@ -24,11 +27,9 @@ func Build(tb testing.TB) string {
 	if err := os.WriteFile(file, source, 0o644); err != nil {
 		tb.Fatal(err)
 	}
-	if _, err := exec.LookPath("cc"); err != nil {
-		tb.Skip("SKIPPED: no C compiler for an NCCL library: ", err)
-	}
+	cc := cudafake.Compiler(tb)
 	args := []string{"-shared", "-fPIC", "-O1", "-Wall", "-pthread", "-fvisibility=hidden", "-o", library, file}
-	if out, err := exec.Command("cc", args...).CombinedOutput(); err != nil {
+	if out, err := exec.Command(cc[0], slices.Concat(cc[1:], args)...).CombinedOutput(); err != nil {
 		tb.Fatalf("build the NCCL library: %v\n%s", err, out)
 	}
 	return library
