@@ -81,7 +81,7 @@ func TestSpecsThatCannotBe(t *testing.T) {
 		says string
 		spec halo.Spec
 	}{
-		"arrays without end":         {"up to 65536", halo.Spec{SoA: true, Components: 1<<58 + 1}},
+		"arrays without end":         {"at most 65536", halo.Spec{SoA: true, Components: 1<<58 + 1}},
 		"components without end":     {"a point has up to", halo.Spec{Components: math.MaxInt / 4}},
 		"large arrays":               {"up to 2^60", halo.Spec{Element: halo.Bytes(1 << 42), SoA: true, Components: 1 << 16}},
 		"negative width":             {"width", halo.Spec{Width: domain.Radius{Minus: domain.Vec{-1}}}},

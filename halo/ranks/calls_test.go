@@ -287,7 +287,7 @@ func TestRefusals(t *testing.T) {
 		edit func(p *ranks.Program, o *ranks.Options, devices *[]*streams.Device)
 	}{
 		{"the program has no name", func(p *ranks.Program, _ *ranks.Options, _ *[]*streams.Device) { p.Name = "" }},
-		{"33 threads a rank", func(p *ranks.Program, _ *ranks.Options, _ *[]*streams.Device) { p.Threads = 33 }},
+		{"33 threads per rank", func(p *ranks.Program, _ *ranks.Options, _ *[]*streams.Device) { p.Threads = 33 }},
 		{"has no version for host devices", func(p *ranks.Program, _ *ranks.Options, _ *[]*streams.Device) { p.Host = nil }},
 		{"-1 ranks", func(_ *ranks.Program, o *ranks.Options, _ *[]*streams.Device) { o.Ranks = -1 }},
 		{"a device is nil", func(_ *ranks.Program, _ *ranks.Options, d *[]*streams.Device) { *d = []*streams.Device{(*d)[0], nil} }},

@@ -159,7 +159,7 @@ func TestChannelRefusals(t *testing.T) {
 		from, to, slots, bytes int
 		want                   string
 	}{
-		{0, 3, 4, 64, "rank 0 to 3, of 3"}, {-1, 0, 4, 64, "rank -1 to 0, of 3"}, {0, 1, 3, 64, "3 slots; a power of two"},
+		{0, 3, 4, 64, "rank 0 to 3, of 3"}, {-1, 0, 4, 64, "rank -1 to 0, of 3"}, {0, 1, 3, 64, "3 slots; must be a power of two"},
 		{0, 1, 0, 64, "0 slots"}, {0, 1, 4, 6, "messages of 6 bytes"}, {0, 1, 4, ranks.MaxMessage + 4, "messages of 4100 bytes"},
 	} {
 		test.Says(t, test.ErrorOf(w.NewChannel(c.from, c.to, c.slots, c.bytes)), c.want)

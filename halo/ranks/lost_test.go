@@ -166,7 +166,7 @@ func different(t *testing.T, s *testdevices.Set) {
 		{"16 bytes shared", func(p *ranks.Program, _ *ranks.Options) { p.Shared = 16 }},
 		{fmt.Sprintf("of source %08x", ranks.Checksum(changed)), func(p *ranks.Program, _ *ranks.Options) { p.Source = changed }},
 		{"has no version for host devices", func(p *ranks.Program, _ *ranks.Options) { p.Host = nil }},
-		{"33 threads a rank", func(p *ranks.Program, _ *ranks.Options) { p.Threads = 33 }},
+		{"33 threads per rank", func(p *ranks.Program, _ *ranks.Options) { p.Threads = 33 }},
 	} {
 		p, o := plain, ranks.Options{Processes: together}
 		if second {
