@@ -94,7 +94,7 @@ func TestRecordOfARunThatIsForced(t *testing.T) {
 // Ctrl-C ends a run between two steps. What it had is in the record, and what was traced in the trace.
 func TestCtrlC(t *testing.T) {
 	file, record := filepath.Join(t.TempDir(), "trace.json"), filepath.Join(t.TempDir(), "r.json")
-	p := start(t, "", "solvers.(*Solver).Run(", "run", write(t, "c.yaml", small), "--trace", file, "--trace-steps", "4",
+	p := start(t, "", "scheme.(*Runner).Run(", "run", write(t, "c.yaml", small), "--trace", file, "--trace-steps", "4",
 		"--record", record, "--set", "stop.iterations=1000000000")
 	p.listens(t)
 	p.stopped(t, syscall.SIGINT)
