@@ -9,12 +9,10 @@ import (
 	"slices"
 	"time"
 	"unsafe"
-
-	"github.com/halox/halox/internal/guard"
 )
 
 // Resources are closed together, the last one first, but streams before all else: what is still
-// queued on them after an error may use the rest. What is in use stays, to be closed by another Close.
+// queued on them after an error may use the rest.
 type Resources []io.Closer
 
 // Add remembers what has to be closed.
@@ -36,18 +34,12 @@ func (r *Resources) Close() error {
 		}
 		return err
 	}))
-	var busy Resources
 	for _, x := range slices.Backward(*r) {
-		if _, ok := x.(*Stream); ok {
-			continue
-		}
-		err := x.Close()
-		if errs = append(errs, err); errors.Is(err, guard.ErrBusy) {
-			busy = append(busy, x)
+		if _, ok := x.(*Stream); !ok {
+			errs = append(errs, x.Close())
 		}
 	}
-	slices.Reverse(busy)
-	*r = busy
+	*r = nil
 	return errors.Join(errs...)
 }
 

@@ -27,11 +27,9 @@ func New(c *kernels.Compiler, f *halo.Field, faces Faces) (*Ghosts, error) {
 // steps do. Ghosts behind faces follow the points beside them, those of neighbours too, and none lie deeper than the
 // reach. Such a field has no Custom faces.
 func NewWithin(c *kernels.Compiler, f *halo.Field, faces Faces, reach Reach) (*Ghosts, error) {
-	release, err := f.KeepOpen()
-	if err != nil {
+	if err := f.Usable(); err != nil {
 		return nil, err
 	}
-	defer release()
 	g := &Ghosts{field: f, faces: faces, reach: reach}
 	for _, side := range g.sides(nil) {
 		if err := faces.At(side).check(f, side, reach); err != nil {
@@ -255,29 +253,27 @@ func (r *refresher) addReflection(side domain.Direction, dirichlet []domain.Dire
 			box.Lo[a] = l.Owned.Lo[a]
 		}
 	}
-	return r.add(strip{box, side}, r.reflect)
+	return r.add(strip{box, side})
 }
 
 // add makes the launches for some ghosts behind a face: for what needs no neighbour, and for the
 // rest.
-func (r *refresher) add(all strip, launch func(to *[]*streams.Kernel, of ...strip) error) error {
+func (r *refresher) add(all strip) error {
 	own := all.ghosts.Intersect(r.inner)
-	if err := launch(&r.to.own, strip{own, all.side}); err != nil {
+	if err := r.set(&r.to.own, strip{own, all.side}); err != nil {
 		return err
 	}
 	for _, box := range around(all.ghosts, own) {
-		if !r.ghosts.edgesAreRead() {
-			if err := launch(&r.to.unread, strip{box, all.side}); err != nil {
-				return err
-			}
-			continue
-		}
-		for _, part := range r.ghosts.beyondRemote(r.rank, r.array.Layout, box) {
-			if err := launch(&r.to.remote, strip{part, all.side}); err != nil {
-				return err
+		to := &r.to.unread
+		if r.ghosts.edgesAreRead() {
+			to = &r.to.edges
+			for _, part := range r.ghosts.beyondRemote(r.rank, r.array.Layout, box) {
+				if err := r.set(&r.to.remote, strip{part, all.side}); err != nil {
+					return err
+				}
 			}
 		}
-		if err := launch(&r.to.edges, strip{box, all.side}); err != nil {
+		if err := r.set(to, strip{box, all.side}); err != nil {
 			return err
 		}
 	}
@@ -286,19 +282,6 @@ func (r *refresher) add(all strip, launch func(to *[]*streams.Kernel, of ...stri
 
 // edgesAreRead reports whether the field's neighbours in edges matter.
 func (g *Ghosts) edgesAreRead() bool { return g.field.Spec.Connectivity > halo.Faces }
-
-// reflect makes odd reflections.
-func (r *refresher) reflect(to *[]*streams.Kernel, all ...strip) error {
-	for _, s := range all {
-		k, err := r.reflector.Reflect(r.array, s.ghosts, s.side)
-		if err != nil {
-			return err
-		}
-		r.ghosts.resources.Add(k)
-		*to = append(*to, k)
-	}
-	return nil
-}
 
 // addMirrors makes the ghosts of faces that are made from owned points: a launch for each layer with its
 // edges, or where no ghosts in edges are read one for the copies of all sides.
@@ -311,19 +294,19 @@ func (r *refresher) addMirrors(sides []domain.Direction) error {
 		for n := range layersAt(r.ghosts.reach.Width, side) {
 			ghosts := r.layer(side, n)
 			if r.ghosts.edgesAreRead() {
-				if err := r.add(strip{ghosts, side}, r.mirror); err != nil {
+				if err := r.add(strip{ghosts, side}); err != nil {
 					return err
 				}
 				continue
 			}
 			face := ghosts.Intersect(domain.GhostBox(r.array.Layout.Owned, side, r.array.Layout.Width))
 			faces = append(faces, strip{face, side})
-			if err := r.mirror(&r.to.unread, strip{ghosts, side}); err != nil {
+			if err := r.set(&r.to.unread, strip{ghosts, side}); err != nil {
 				return err
 			}
 		}
 	}
-	return r.mirror(&r.to.own, faces...)
+	return r.set(&r.to.own, faces...)
 }
 
 // addMirrorsBeside does so for a field that steps read behind one face at a time, beside ghosts of neighbours
@@ -344,12 +327,12 @@ func (r *refresher) addMirrorsBeside(sides []domain.Direction) error {
 			}
 		}
 	}
-	return errors.Join(r.mirror(&r.to.own, own...), r.mirror(&r.to.remote, remote...), r.mirror(&r.to.edges, rest...))
+	return errors.Join(r.set(&r.to.own, own...), r.set(&r.to.remote, remote...), r.set(&r.to.edges, rest...))
 }
 
-// mirror makes the launches that set ghosts from owned points: one for each strip that is scaled, and one for all
-// copies.
-func (r *refresher) mirror(to *[]*streams.Kernel, all ...strip) error {
+// set makes the launches that set ghosts from other points: one for each strip that is reflected or scaled, and one for
+// all copies.
+func (r *refresher) set(to *[]*streams.Kernel, all ...strip) error {
 	var copies []pack.Copy
 	for _, s := range all {
 		a, l, face := s.side.Axis(), r.array.Layout, r.ghosts.faces.At(s.side)
@@ -357,19 +340,25 @@ func (r *refresher) mirror(to *[]*streams.Kernel, all ...strip) error {
 		layer, _ := face.Kind.Source(n)
 		var in domain.Vec
 		in[a] = -s.side[a] * (n + 1 + layer)
-		if scales := face.scales(n); len(scales) > 0 {
-			k, err := r.reflector.Scale(r.array, s.ghosts, in, scales[0])
-			if err != nil {
-				return err
-			}
-			r.ghosts.resources.Add(k)
-			*to = append(*to, k)
+		var k *streams.Kernel
+		var err error
+		switch scales := face.scales(n); {
+		case face.Kind == Dirichlet:
+			k, err = r.reflector.Reflect(r.array, s.ghosts, s.side)
+		case len(scales) > 0:
+			k, err = r.reflector.Scale(r.array, s.ghosts, in, scales[0])
+		default:
+			copies = append(copies, pack.Copy{
+				Dst: pack.In(r.array, s.ghosts), Src: pack.In(r.array, s.ghosts.Shift(in)), Size: s.ghosts.Size(),
+				ElementSize: l.ElementSize,
+			})
 			continue
 		}
-		copies = append(copies, pack.Copy{
-			Dst: pack.In(r.array, s.ghosts), Src: pack.In(r.array, s.ghosts.Shift(in)), Size: s.ghosts.Size(),
-			ElementSize: l.ElementSize,
-		})
+		if err != nil {
+			return err
+		}
+		r.ghosts.resources.Add(k)
+		*to = append(*to, k)
 	}
 	return r.ghosts.addCopies(to, r.mover, copies)
 }

@@ -2,12 +2,10 @@ package trace
 
 import (
 	"bufio"
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -98,20 +96,14 @@ func (m *microseconds) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// Encode writes the trace to w, as JSON that Perfetto reads.
-func (t *Trace) Encode(w io.Writer) error {
-	if err := t.check(); err != nil {
-		return err
-	}
-	return json.NewEncoder(w).Encode(t.file())
-}
-
-// Write puts the trace into the file at path, as Encode does.
+// Write puts the trace into the file at path, as JSON that Perfetto reads.
 func (t *Trace) Write(path string) error {
-	var data bytes.Buffer
-	err := t.Encode(&data)
+	err := t.check()
 	if err == nil {
-		err = files.Write(path, data.Bytes())
+		var data []byte
+		if data, err = json.Marshal(t.file()); err == nil {
+			err = files.Write(path, append(data, '\n'))
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("results: write trace %s: %w", path, err)
