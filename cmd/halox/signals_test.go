@@ -148,7 +148,7 @@ func (s *soak) round(n int, r *rand.Rand) {
 	}
 	s.leftovers(code, fail)
 	after := s.files()
-	s.check(args, problem, before, after, len(signals) == 1 && code >= 0, fail)
+	s.check(args, problem, before, after, len(signals) == 1 && code >= 0, code < 0, fail)
 }
 
 // forced is what a run says that loses what it has computed.
@@ -168,7 +168,7 @@ func (s *soak) leftovers(code int, fail func(string, ...any)) {
 
 // check looks at the files after a command, and compares them with those before it.
 func (s *soak) check(
-	args, problem []string, before, after map[string][32]byte, gentle bool, fail func(string, ...any),
+	args, problem []string, before, after map[string][32]byte, gentle, killed bool, fail func(string, ...any),
 ) {
 	whole := map[string]func(string) error{
 		"u.npy":  func(name string) error { _, _, err := field.Read(name); return err },
@@ -216,6 +216,8 @@ func (s *soak) check(
 			}
 		case gentle:
 			fail("%s is missing after one signal: %s", name, o.Missing)
+		case after[name] != before[name] && killed: // between its name and the record
+			s.found["new files that the record of a killed process calls missing"]++
 		case after[name] != before[name]:
 			fail("the record says that %s is of another run (%s), and it is new", name, o.Missing)
 		default:
