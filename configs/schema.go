@@ -220,7 +220,9 @@ func (k key) decode(run *Run, n *yaml.Node) (why string) {
 	case *[]int:
 		*p, ok = each(n, k.inList)
 		if k.name == "grid.size" && ok {
-			ok, why = axes(*p), tooLarge(*p)
+			if ok, why = axes(*p), tooLarge(*p); len(*p) == 1 {
+				return fmt.Sprintf("must have 2 or 3 numbers: one dimension is [%d, 1] with boundary.y: neumann", (*p)[0])
+			}
 		} else {
 			ok = ok && !repeats(*p)
 		}

@@ -239,10 +239,13 @@ func TestAutoParts(t *testing.T) {
 }
 
 func TestRefusals(t *testing.T) {
-	for _, size := range [][]int{{}, {4}, {4, 4, 4, 4}, {0, 4}, {4, -1, 4}, {1 << 31, 1 << 31, 1 << 31}} {
+	for _, size := range [][]int{{}, {4, 4, 4, 4}, {0, 4}, {4, -1, 4}, {1 << 31, 1 << 31, 1 << 31}} {
 		if _, err := NewGrid(size, [3]bool{}); err == nil {
 			t.Errorf("a grid of size %v was accepted", size)
 		}
+	}
+	if line, err := NewGrid([]int{4}, [3]bool{}); err != nil || line.Dims != 2 || line.Size != (Vec{4, 1, 1}) {
+		t.Errorf("a grid of one size is %+v: %v", line, err)
 	}
 	g, _ := NewGrid([]int{8, 5}, [3]bool{})
 	if _, err := Decompose(g, Vec{1, 6, 1}); err == nil {

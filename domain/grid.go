@@ -17,12 +17,12 @@ type Grid struct {
 	Periodic [3]bool
 }
 
-// NewGrid makes a grid of len(size) dimensions, 2 or 3. Every size is at
-// least 1 and their product less than 2^51.
+// NewGrid makes a grid of len(size) dimensions, 2 or 3; of one size it is a grid of two dimensions with one row. Every
+// size is at least 1 and their product less than 2^51.
 func NewGrid(size []int, periodic [3]bool) (Grid, error) {
-	g := Grid{Dims: len(size), Size: Vec{1, 1, 1}, Periodic: periodic}
-	if g.Dims != 2 && g.Dims != 3 {
-		return Grid{}, fmt.Errorf("domain: a grid has 2 or 3 dimensions, not %d", g.Dims)
+	g := Grid{Dims: max(2, len(size)), Size: Vec{1, 1, 1}, Periodic: periodic}
+	if len(size) < 1 || len(size) > 3 {
+		return Grid{}, fmt.Errorf("domain: a grid has 1 to 3 dimensions, not %d", len(size))
 	}
 	if g.Dims == 2 && periodic[2] {
 		return Grid{}, fmt.Errorf("domain: a grid of 2 dimensions has no z axis to be periodic")

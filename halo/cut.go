@@ -61,9 +61,11 @@ func (c Cutting) check(g domain.Grid) error {
 //
 // An *OptionError says which option is invalid.
 func (s *Session) Cut(ctx context.Context, c Cutting) (*Placement, error) {
-	if err := s.Usable(); err != nil {
+	release, err := s.hold()
+	if err != nil {
 		return nil, err
 	}
+	defer release()
 	place, err := s.Draft(c)
 	if err == nil {
 		err = live(ctx)
@@ -80,7 +82,7 @@ func (s *Session) Cut(ctx context.Context, c Cutting) (*Placement, error) {
 // Draft is Cut without a measurement, for what can be prepared meanwhile: its subdomains are those of Cut, on the
 // session's devices in their order. The processes do not wait for each other.
 func (s *Session) Draft(c Cutting) (*Placement, error) {
-	if err := s.Usable(); err != nil {
+	if err := s.usable(); err != nil {
 		return nil, err
 	}
 	grid, err := domain.NewGrid(c.Size, c.Periodic)

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo/datatype"
 	"github.com/halox/halox/halo/packing"
+	"github.com/halox/halox/internal/guard"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/kernels/pack"
 	"github.com/halox/halox/p2p"
@@ -20,8 +22,8 @@ import (
 // Exchanger holds the buffers and launches that carry out a plan for fields. NewExchanger makes
 // all of them, and those of Start are made at its first call; after that an exchange allocates nothing.
 //
-// One thread may drive it with Start and Wait, for all devices. Several threads
-// drive its Transfers, each its own.
+// One thread may drive it with Start and Wait, for all devices; calls of other threads meanwhile return an error, Close
+// too. Or several threads drive its Transfers, each its own, and it is closed after all of them.
 type Exchanger struct {
 	resources streams.Resources
 	plan      *Plan
@@ -33,9 +35,9 @@ type Exchanger struct {
 	direct    []*pack.DirectExchange              // by rank; nil unless one kernel per GPU does the exchange
 	channels  []*channel                          // by rank, made at the first Start
 	remote    *remote                             // nil where this process has all subdomains
-	started   bool
-	failed    error // of an exchange that was queued in part; nothing is queued after it
-	closed    bool
+	guard     guard.Guard                         // held alone from Start to Wait, as the fields are
+	started   atomic.Bool                         // Start has returned, and Wait has not been called
+	failed    atomic.Pointer[error]               // of an exchange that was queued in part; nothing is queued after it
 }
 
 // manyWorkers is a number of threads at which no thread spins, since none has a core.
@@ -74,6 +76,12 @@ func NewExchanger(plan *Plan, c *kernels.Compiler, fields ...*Field) (*Exchanger
 func newExchanger(plan *Plan, c *kernels.Compiler, fields []*Field, adds bool) (e *Exchanger, err error) {
 	err = plan.fits(fields)
 	for _, f := range fields {
+		if err == nil {
+			var release func()
+			if release, err = f.KeepOpen(); err == nil {
+				defer release()
+			}
+		}
 		if err == nil && adds && f.Spec.IsTyped() {
 			err = fmt.Errorf("halo: field %q: values of type %v are not numbers to be added", f.Spec.Name, f.Spec.Type)
 		}
@@ -574,11 +582,11 @@ func (e *Exchanger) usable() error {
 	if e == nil {
 		return errNoExchanger
 	}
-	if e.closed {
+	if e.guard.Closed() {
 		return errors.New("halo: the exchanger is closed")
 	}
-	if e.failed != nil {
-		return e.failed
+	if err := e.failed.Load(); err != nil {
+		return *err
 	}
 	for _, f := range e.fields {
 		if err := f.Usable(); err != nil {
@@ -612,29 +620,45 @@ func (e *Exchanger) Close() error {
 	if e == nil {
 		return nil
 	}
-	if e.started && e.usable() == nil && e.Err() == nil {
-		return errors.New("halo: an exchange is under way: call Wait before Close")
+	if e.started.Load() && (e.usable() != nil || e.Err() != nil) && e.started.CompareAndSwap(true, false) {
+		e.release()
 	}
-	e.release()
-	e.closed = true
+	switch err := e.guard.Close(); {
+	case errors.Is(err, guard.ErrClosed):
+		return nil
+	case err != nil:
+		return fmt.Errorf("halo: an exchange is under way: %w: call Wait before Close", err)
+	}
 	return e.resources.Close()
 }
 
-// hold keeps the fields from being closed until Wait has been called.
-func (e *Exchanger) hold() {
-	e.started = true
-	for _, f := range e.fields {
-		f.hold(1)
+// hold keeps the exchanger and its fields to one exchange, until release.
+func (e *Exchanger) hold() error {
+	if e == nil {
+		return errNoExchanger
 	}
+	switch err := e.guard.Hold(guard.Alone); {
+	case errors.Is(err, guard.ErrClosed):
+		return e.usable()
+	case err != nil:
+		return fmt.Errorf("halo: an exchange is under way: %w: call Wait before the next Start", err)
+	}
+	for i, f := range e.fields {
+		if err := f.hold(guard.Alone); err != nil {
+			e.releaseFirst(i)
+			return err
+		}
+	}
+	return nil
 }
 
-// release lets the fields be closed, if an exchange holds them.
-func (e *Exchanger) release() {
-	if !e.started {
-		return
+// release ends what hold began.
+func (e *Exchanger) release() { e.releaseFirst(len(e.fields)) }
+
+// releaseFirst releases the first fields and the exchanger.
+func (e *Exchanger) releaseFirst(fields int) {
+	for _, f := range e.fields[:fields] {
+		f.release(guard.Alone)
 	}
-	e.started = false
-	for _, f := range e.fields {
-		f.hold(-1)
-	}
+	e.guard.Release(guard.Alone)
 }

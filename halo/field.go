@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"math"
 	"runtime"
-	"runtime/debug"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/halox/halox/domain"
+	"github.com/halox/halox/internal/guard"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/streams"
 	"golang.org/x/sync/errgroup"
@@ -20,6 +20,10 @@ import (
 
 // Field is a Spec with memory: for each subdomain a block on its device, with
 // ghosts of Spec.Width layers.
+//
+// Its methods, and the functions that fill, read and copy fields, may be called from any goroutine. A second exchange
+// or run of a field is an error while one is under way, and so is Close during a call that uses the field. Whoever
+// reads and writes values at once orders that.
 type Field struct {
 	resources streams.Resources
 	Spec      Spec
@@ -27,10 +31,9 @@ type Field struct {
 	Cut       *domain.Decomposition // of the field's own points: that of the placement, staggered
 	// by rank; of a struct-of-arrays field those of the first component; without memory where another process owns it
 	Parts  []kernels.Array
-	stages *stages      // those of the layout
-	whole  *Field       // whose component it is, if any
-	held   atomic.Int32 // exchanges under way
-	closed atomic.Bool
+	stages *stages // those of the layout
+	whole  *Field  // whose component it is, if any
+	guard  guard.Guard
 }
 
 // NewField allocates a field. Its content is undefined; see Fill. Close frees it. Where a device, or the
@@ -151,7 +154,7 @@ func (f *Field) Usable() error {
 	switch {
 	case f == nil:
 		return errors.New("halo: the field is nil")
-	case f.closed.Load():
+	case f.guard.Closed():
 		return fmt.Errorf("halo: field %q is closed", f.Spec.Name)
 	case f.whole != nil:
 		return f.whole.Usable()
@@ -159,27 +162,79 @@ func (f *Field) Usable() error {
 	return nil
 }
 
-// hold counts an exchange that begins, or ends.
-func (f *Field) hold(n int32) {
-	f.held.Add(n)
-	if f.whole != nil {
-		f.whole.hold(n)
+// Hold keeps the field open until release is called, as a run and an exchange do: alone, so that other holds, runs and
+// exchanges of the field are errors meanwhile, or shared with holds that are not alone.
+func (f *Field) Hold(alone bool) (release func(), err error) {
+	h := guard.Share
+	if alone {
+		h = guard.Alone
 	}
+	if err := f.Usable(); err != nil {
+		return nil, err
+	}
+	if err := f.hold(h); err != nil {
+		return nil, err
+	}
+	return func() { f.release(h) }, nil
+}
+
+// hold begins a use of the field, which release ends. Components of a field may be used alone at once, but not beside
+// all of it.
+func (f *Field) hold(h guard.Hold) error {
+	if f.whole != nil {
+		if err := f.whole.hold(min(h, guard.Share)); err != nil {
+			return err
+		}
+	}
+	err := f.guard.Hold(h)
+	if err == nil {
+		return nil
+	}
+	if f.whole != nil {
+		f.whole.release(min(h, guard.Share))
+	}
+	if errors.Is(err, guard.ErrBusy) {
+		return fmt.Errorf("halo: field %q: %w: another exchange or a run has begun and not ended", f.Spec.Name, err)
+	}
+	return f.Usable()
+}
+
+func (f *Field) release(h guard.Hold) {
+	f.guard.Release(h)
+	if f.whole != nil {
+		f.whole.release(min(h, guard.Share))
+	}
+}
+
+// KeepOpen keeps the field and its devices open until release is called. Exchanges, runs and holds of it go on.
+func (f *Field) KeepOpen() (release func(), err error) {
+	if err := f.Usable(); err != nil {
+		return nil, err
+	}
+	devices, err := streams.Hold(f.Placement.Devices)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.hold(guard.Open); err != nil {
+		devices()
+		return nil, err
+	}
+	return func() { f.release(guard.Open); devices() }, nil
 }
 
 // Close frees the field's memory, unless it is the caller's. Nothing queued may
 // still use it, and what was made for the field is closed before. It is an error, and
-// the field stays open, between the Start and the Wait of an exchange of it. Closing
-// twice is no error, nor is closing nil.
+// the field stays open, between the Start and the Wait of an exchange of it, during a run, and while another call uses
+// it. Closing twice is no error, nor is closing nil.
 func (f *Field) Close() error {
 	if f == nil {
 		return nil
 	}
-	if f.held.Load() > 0 {
-		return fmt.Errorf("halo: field %q is being exchanged: call Wait before Close", f.Spec.Name)
-	}
-	if f.closed.Swap(true) {
+	switch err := f.guard.Close(); {
+	case errors.Is(err, guard.ErrClosed):
 		return nil
+	case err != nil:
+		return fmt.Errorf("halo: field %q: %w: call Wait before Close, or close it after the run", f.Spec.Name, err)
 	}
 	return errors.Join(f.stages.leave(), f.resources.Close())
 }
@@ -191,17 +246,43 @@ func (f *Field) block(rank int) streams.Span {
 	return first.Memory.Span(first.Offset, last.Offset+last.Length-first.Offset)
 }
 
-// Array returns the array of a component of a struct-of-arrays field in the subdomain of
-// the given rank; any other field has component 0 alone, of all values a point. It panics where
-// there is no such subdomain or component.
+// Array returns the array of a component of a struct-of-arrays field in the subdomain of the given rank; any other
+// field has component 0 alone, of all values a point. If there is no such field, subdomain or component, it is an array
+// without memory: whatever it is given to returns an error.
 func (f *Field) Array(rank, component int) kernels.Array {
-	if count, _ := f.Spec.Arrays(); component < 0 || component >= count || rank < 0 || rank >= len(f.Parts) {
-		panic(fmt.Sprintf("halo: field %q has no array of component %d in subdomain %d: it has %d arrays in each of %d",
-			f.Spec.Name, component, rank, count, len(f.Parts)))
+	if f == nil || rank < 0 || rank >= len(f.Parts) {
+		return kernels.Array{}
+	}
+	if count, _ := f.Spec.Arrays(); component < 0 || component >= count {
+		return kernels.Array{}
 	}
 	a := f.Parts[rank]
 	a.Data.Offset += int64(component) * a.Layout.Bytes()
 	return a
+}
+
+// shares reports whether two fields of one placement have memory in common: they are one, or one is a component of the
+// other, or they wrap the same arrays.
+func (f *Field) shares(g *Field) bool {
+	for rank := range f.Parts {
+		if !f.Placement.IsLocal(rank) {
+			continue
+		}
+		a, b := f.block(rank), g.block(rank)
+		// rows of other fields may lie between those of one that is wrapped
+		if a.Overlaps(b) && (a.Offset == b.Offset || f.owner() == g.owner()) {
+			return true
+		}
+	}
+	return false
+}
+
+// owner returns the field whose component it is, or itself.
+func (f *Field) owner() *Field {
+	for f.whole != nil {
+		f = f.whole
+	}
+	return f
 }
 
 // Component returns a struct-of-arrays field's component as a field of its own, in the same
@@ -413,7 +494,7 @@ func (s *stageAs[T]) eachRow(ctx context.Context, piece domain.Box, rows func() 
 			defer func() {
 				if p := recover(); p != nil {
 					next.Store(count) // the others stop
-					err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+					err = fmt.Errorf("a function panicked: %s", streams.Panicked(p))
 				}
 			}()
 			row := rows()
@@ -500,6 +581,10 @@ func (p *Plan) fits(fields []*Field) error {
 		}
 		if !f.Spec.alike(p.Specs[i]) {
 			return fmt.Errorf("halo: field %q is %+v, the plan is for %+v", f.Spec.Name, f.Spec, p.Specs[i])
+		}
+		if j := slices.IndexFunc(fields[:i], f.shares); j >= 0 {
+			return fmt.Errorf("halo: field %q comes twice, as fields %d and %d: its ghosts would be written twice",
+				f.Spec.Name, j, i)
 		}
 	}
 	return nil

@@ -14,7 +14,7 @@ import (
 // MapDevices decides which subdomain goes to which device, so that the busiest device
 // has least to exchange of the fields, and then that all messages together cost
 // least. cost is what a message costs from one device to another, or to itself, in
-// any unit: not negative and not NaN, which is an error, but +Inf where there is no
+// any unit: not negative and not NaN, which is an error as a panic is, but +Inf where there is no
 // way. It is asked once for each pair of devices and size. MapDevices takes the better
 // of a greedy order and, of up to 8 subdomains, the best of all; where that saves no
 // 5 % the devices stay in the order given. There must be as many devices as
@@ -108,14 +108,23 @@ func (s *search) cost(f flow, from, to int) float64 {
 	known := &s.costs[f.size][from*len(s.distinct)+to]
 	if math.IsNaN(*known) {
 		a, b, bytes := s.distinct[from], s.distinct[to], s.sizes[f.size]
-		*known = s.ask(a, b, bytes)
-		if c := *known; !(c >= 0) {
-			*known = 0
-			s.err = cmp.Or(s.err, fmt.Errorf(
-				"halo: the cost of %d bytes from device %v to %v is %v: it must be a number, not negative", bytes, a, b, c))
+		c, err := s.asked(a, b, bytes)
+		if err == nil && !(c >= 0) {
+			err = fmt.Errorf("halo: the cost of %d bytes from device %v to %v is %v: it must be a number, not negative",
+				bytes, a, b, c)
 		}
+		if err != nil {
+			s.err, c = cmp.Or(s.err, err), 0
+		}
+		*known = c
 	}
 	return *known
+}
+
+// asked calls the cost function.
+func (s *search) asked(from, to *streams.Device, bytes int64) (cost float64, err error) {
+	defer streams.Caught(&err, "halo: the cost function of MapDevices for", fmt.Sprintf("%v to %v", from, to))
+	return s.ask(from, to, bytes), nil
 }
 
 // load is what the messages among the ranks placed so far cost every device.

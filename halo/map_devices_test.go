@@ -218,6 +218,10 @@ func TestMapDevicesRefuses(t *testing.T) {
 		}
 	}
 	d := cut(t, []int{8, 8}, [3]bool{}, domain.Vec{1, 2, 1})
+	if _, _, err := halo.MapDevices(d, closed(2), func(_, _ *streams.Device, _ int64) float64 { panic("no cost") }, oneLayer); err == nil ||
+		!strings.Contains(err.Error(), "panicked: no cost") {
+		t.Errorf("a cost that panics: %v", err)
+	}
 	if _, _, err := halo.MapDevices(d, closed(3), islands(0, 0, 0), oneLayer); err == nil {
 		t.Error("three devices for two subdomains")
 	}

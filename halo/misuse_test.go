@@ -314,33 +314,70 @@ func TestValuesThatAreNoElements(t *testing.T) {
 	}
 }
 
-// An array that there is not is no other one.
+// An array that there is not has no memory, and is an error of whatever it is given to.
 func TestArraysThatAreNotThere(t *testing.T) {
 	set := testdevices.Host(t, 2)
 	p := place(t, set, []int{4, 6}, [3]bool{}, domain.Vec{1, 2, 1})
 	field := func(components int, soa bool) *halo.Field {
 		return openField(t, p, halo.Spec{Name: "u", Element: halo.Float64, Components: components, SoA: soa})
 	}
+	at := openStreams(t, p)
 	for name, c := range map[string]struct {
 		f               *halo.Field
 		rank, component int
-		says            string
 	}{
-		"of a scalar":           {field(1, false), 0, 3, `field "u" has no array of component 3 in subdomain 0: it has 1 arrays in each of 2`},
-		"of vectors":            {field(3, false), 0, 1, "component 1"},
-		"after the last":        {field(3, true), 1, 3, "it has 3 arrays"},
-		"before the first":      {field(3, true), 1, -1, "component -1"},
-		"of a subdomain beyond": {field(3, true), 2, 0, "subdomain 2"},
+		"of a scalar":           {field(1, false), 0, 3},
+		"of vectors":            {field(3, false), 0, 1},
+		"after the last":        {field(3, true), 1, 3},
+		"before the first":      {field(3, true), 1, -1},
+		"of a subdomain beyond": {field(3, true), 2, 0},
+		"of no field":           {nil, 0, 0},
 	} {
-		func() {
-			defer func() {
-				if p := recover(); p == nil || !strings.Contains(fmt.Sprint(p), c.says) {
-					t.Errorf("%s: %v, want a panic with %q", name, p, c.says)
-				}
-			}()
-			c.f.Array(c.rank, c.component)
-		}()
+		a := c.f.Array(c.rank, c.component)
+		there := c.f
+		if there == nil {
+			there = field(1, false)
+		}
+		refuses(t, name+": copied", at[0].Copy(a.Data, there.Array(0, 0).Data), "not within its memory")
+		refuses(t, name+": wrapped", errorOf(halo.WrapField(p, halo.Spec{Name: "w", Element: halo.Float64}, a, a)), "must be memory of device")
+		refuses(t, name+": used", errorOf(p.Devices[0].NewKernel(streams.KernelSpec{Name: "k", Uses: []streams.Span{a.Data}, Run: func() {}})), "not within its memory")
 	}
+}
+
+// One field takes part in one exchange at a time, and once.
+func TestFieldsInTwoExchanges(t *testing.T) {
+	session, another := open(halo.Open(t.Context(), hostDevices(2)))(t), open(halo.Open(t.Context(), hostDevices(2)))(t)
+	at := func(s *halo.Session) *halo.Placement {
+		return must(s.Cut(t.Context(), halo.Cutting{Size: []int{4, 4, 6}, Parts: domain.Vec{1, 1, 2}}))(t)
+	}
+	p := at(session)
+	many := star(3)
+	many.SoA, many.Components = true, 2
+	f, whole, foreign := openField(t, p, star(3)), openField(t, p, many), openField(t, at(another), star(3))
+	one, first := must(whole.Component(1))(t), must(whole.Component(0))(t)
+	wrapped := must(halo.WrapField(p, star(3), f.Parts...))(t)
+	exchanger := func(fields ...*halo.Field) (*halo.Exchanger, error) {
+		return session.NewExchanger(t.Context(), fields...)
+	}
+	for name, fields := range map[string][]*halo.Field{
+		"a field": {f, f}, "a field and a component of it": {whole, one}, "a component": {one, first, one}, "what is wrapped": {f, wrapped},
+	} {
+		refuses(t, name+" twice", errorOf(exchanger(fields...)), "comes twice")
+	}
+	refuses(t, "a field of another session", errorOf(exchanger(foreign)), "of another session")
+	refuses(t, "sums of no mode", errorOf(halo.NewReduction(f, session.Compiler, halo.Sum, "fastly")), `sums "fastly"`)
+	x, y := open(exchanger(f, one))(t), open(exchanger(f))(t)
+	parts, all := open(exchanger(first))(t), open(exchanger(whole))(t)
+	on := openStreams(t, p)
+	done(t, on, x.Start(on), parts.Exchange(on)) // another component
+	for name, err := range map[string]error{
+		"start it again": x.Start(on), "another exchange of a field": y.Start(on), "all of a component's field": all.Exchange(on),
+		"step it": errorOf(f.Hold(true)), "close it": f.Close(), "close its whole": whole.Close(),
+	} {
+		refuses(t, name, err, "in use")
+	}
+	done(t, on, x.Wait(on), y.Exchange(on), all.Exchange(on), x.Start(on), x.Wait(on))
+	refuses(t, "a second wait", x.Wait(on), "call Start before Wait")
 }
 
 // Ghosts are read from the subdomain that holds them.

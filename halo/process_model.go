@@ -18,7 +18,7 @@ import (
 // host, and between the first two on different hosts. All processes call it, and get the same; nil where this one is
 // alone.
 func (s *Session) MeasureProcesses(ctx context.Context) (*ProcessModel, error) {
-	if err := s.Usable(); err != nil {
+	if err := s.usable(); err != nil {
 		return nil, err
 	}
 	p := s.asked.Processes
@@ -181,7 +181,7 @@ func (s *Session) pingPong(there, back *Transfer, first bool) (took time.Duratio
 // network of a library does wrong may end the program here: where it does, none takes it. Host devices have one
 // network, which is not tried.
 func (s *Session) TryNetworks(ctx context.Context) (trials []NetworkTrial, err error) {
-	if err := s.Usable(); err != nil {
+	if err := s.usable(); err != nil {
 		return nil, err
 	}
 	p := s.asked.Processes

@@ -108,6 +108,13 @@ func CopyTo(dst, src *Field) error {
 	if err := errors.Join(dst.Usable(), src.Usable()); err != nil {
 		return err
 	}
+	for _, f := range []*Field{dst, src} {
+		release, err := f.KeepOpen()
+		if err != nil {
+			return err
+		}
+		defer release()
+	}
 	count, _ := src.Spec.Arrays()
 	if dst.Placement != src.Placement || !dst.Spec.alike(src.Spec) {
 		return fmt.Errorf("halo: copy of field %q to %q, which has another Spec or placement", src.Spec.Name,
@@ -182,9 +189,11 @@ func (f *Field) stageFor(rank int) (*stage, error) {
 
 // staged calls do with the stage of a subdomain, under its lock.
 func staged[T any](f *Field, rank int, do func(st *stageAs[T]) error) error {
-	if err := f.Usable(); err != nil {
+	release, err := f.KeepOpen()
+	if err != nil {
 		return err
 	}
+	defer release()
 	if err := holdsPoints[T](f); err != nil {
 		return err
 	}

@@ -47,15 +47,22 @@ type Result struct {
 // its cut and its devices: see package sums. With mode sums.Fast they are taken in an
 // order that depends on the cut. Close frees what it holds.
 func NewReduction(f *Field, c *kernels.Compiler, op Op, mode ...sums.Mode) (*Reduction, error) {
-	if err := f.Usable(); err != nil {
+	release, err := f.KeepOpen()
+	if err != nil {
 		return nil, err
 	}
+	defer release()
 	if c == nil {
 		return nil, errNoCompiler
 	}
 	over, ok := op.kernel()
 	if !ok {
 		return nil, fmt.Errorf("halo: no operation %q: sum, min, max or l2", op)
+	}
+	for _, m := range mode {
+		if m != "" && !slices.Contains(sums.Modes(), m) {
+			return nil, fmt.Errorf("halo: sums %q: must be one of %q", m, sums.Modes())
+		}
 	}
 	if f.Spec.IsTyped() {
 		return nil, fmt.Errorf("halo: field %q has values of type %v, which are not numbers", f.Spec.Name, f.Spec.Type)

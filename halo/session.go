@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/halox/halox/internal/guard"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/p2p/mpi"
@@ -16,6 +17,9 @@ import (
 // Session holds the open devices that share grids, how they are linked, and a compiler
 // for their kernels. A program that embeds halo starts with one, as the command line
 // does. All of it can be had one by one from streams, p2p and kernels too.
+//
+// Its methods may be called from any goroutine, except where processes share grids: these make the same calls in the
+// same order. Close returns an error during other methods and during runs on the session's devices.
 type Session struct {
 	Backend  streams.Backend
 	Devices  []*streams.Device // in the order of their ids, or of those asked for
@@ -28,16 +32,38 @@ type Session struct {
 	trials   []NetworkTrial // of networks to other processes, as far as they are known
 	platform *streams.Platform
 	nvml     *p2p.NVML // nil on host devices and where NVML does not start
-	closed   bool
+	endNVML  func() error
 }
 
-// Usable returns an error if there is no session or it is closed.
-func (s *Session) Usable() error {
-	switch {
-	case s == nil:
-		return errors.New("halo: the session is nil: see Open")
-	case s.closed:
-		return errors.New("halo: the session is closed, and with it its devices and all that was made on them")
+// usable returns an error if there is no session or it is closed.
+func (s *Session) usable() error {
+	release, err := s.hold()
+	if err == nil {
+		release()
+	}
+	return err
+}
+
+// hold keeps the devices open until release is called. The error is that of usable.
+func (s *Session) hold() (release func(), err error) {
+	if s == nil {
+		return nil, errors.New("halo: the session is nil: see Open")
+	}
+	if release, err = streams.Hold(s.Devices); err != nil {
+		return nil, fmt.Errorf("halo: the session is closed, and with it all that was made on its devices: %w", err)
+	}
+	return release, nil
+}
+
+// Suits returns an error unless the subdomains of this process lie on devices of the session.
+func (s *Session) Suits(p *Placement) error {
+	if err := errors.Join(s.usable(), p.usable()); err != nil {
+		return err
+	}
+	for rank, d := range p.Devices {
+		if d != nil && !slices.Contains(s.Devices, d.Real()) {
+			return fmt.Errorf("halo: subdomain %d lies on %v of another session", rank, d)
+		}
 	}
 	return nil
 }
@@ -120,7 +146,7 @@ func (s *Session) open(ctx context.Context, ids []int) (err error) {
 	if s.platform.Devices()[0].PCIBusID != "" {
 		meanwhile.Go(func() {
 			if nvml, err := p2p.OpenNVML(); err == nil {
-				s.nvml = nvml
+				s.nvml, s.endNVML = nvml, sync.OnceValue(nvml.Close)
 			}
 		})
 	}
@@ -135,9 +161,13 @@ func (s *Session) open(ctx context.Context, ids []int) (err error) {
 // there. Cut and NewExchanger measure by themselves where a choice depends on it. When
 // the context ends, so does the measurement.
 func (s *Session) Measure(ctx context.Context) error {
-	if err := s.Usable(); err != nil {
+	release, err := s.hold()
+	if err != nil {
 		return err
 	}
+	defer release()
+	measuring.Lock()
+	defer measuring.Unlock()
 	if s.Links.Model != nil {
 		return nil
 	}
@@ -148,6 +178,9 @@ func (s *Session) Measure(ctx context.Context) error {
 	s.Links.Model = model
 	return nil
 }
+
+// measuring is held while links are measured: two measurements at once would disturb each other.
+var measuring sync.Mutex
 
 // DriverVersion returns the version of the GPUs' driver, "" where that is not known.
 func (s *Session) DriverVersion() string {
@@ -197,11 +230,13 @@ func (s *Session) String() string {
 // ready. Close frees it. NewPlan with the session's Links gives the plan itself, and takes other
 // paths. Where processes share grids all call it, and where one cannot plan it, all return an error.
 func (s *Session) NewExchanger(ctx context.Context, fields ...*Field) (*Exchanger, error) {
-	plan, err := s.planOf(ctx, fields)
-	if s != nil {
-		err = s.asked.agree(ctx, "plan an exchange", err)
-	}
+	release, err := s.hold()
 	if err != nil {
+		return nil, err
+	}
+	defer release()
+	plan, err := s.planOf(ctx, fields)
+	if err = s.asked.agree(ctx, "plan an exchange", err); err != nil {
 		return nil, err
 	}
 	return NewExchanger(plan, s.Compiler, fields...)
@@ -209,7 +244,7 @@ func (s *Session) NewExchanger(ctx context.Context, fields ...*Field) (*Exchange
 
 // planOf plans the exchange of the fields.
 func (s *Session) planOf(ctx context.Context, fields []*Field) (*Plan, error) {
-	if err := errors.Join(s.Usable(), live(ctx)); err != nil {
+	if err := live(ctx); err != nil {
 		return nil, err
 	}
 	if len(fields) == 0 {
@@ -223,6 +258,9 @@ func (s *Session) planOf(ctx context.Context, fields []*Field) (*Plan, error) {
 		specs = append(specs, f.Spec)
 	}
 	place := fields[0].Placement
+	if err := s.Suits(place); err != nil {
+		return nil, err
+	}
 	if place.wanted(p2p.Auto) == p2p.Auto && place.crosses() {
 		if err := s.Measure(ctx); err != nil {
 			return nil, err
@@ -231,20 +269,25 @@ func (s *Session) planOf(ctx context.Context, fields []*Field) (*Plan, error) {
 	return NewPlan(place, s.Links, p2p.Auto, specs...)
 }
 
-// Close closes the devices, with all that was made on them: fields, exchangers and
-// streams need no Close before. Closing twice is no error, nor is closing nil.
+// Close closes the devices, with all that was made on them: fields, exchangers and streams need no Close before.
+// Closing twice is no error, nor is closing nil. It is an error, and the session stays open, while another method of it
+// is called, and during a run on its devices.
 func (s *Session) Close() error {
 	if s == nil {
 		return nil
 	}
-	s.closed = true
+	if err := streams.Idle(s.Devices); err != nil {
+		return fmt.Errorf("halo: the session is in use: %w", err)
+	}
 	var ended error // of NVML, which ends meanwhile
 	var meanwhile sync.WaitGroup
-	if nvml := s.nvml; nvml != nil {
-		s.nvml = nil
-		meanwhile.Go(func() { ended = nvml.Close() })
+	if s.endNVML != nil {
+		meanwhile.Go(func() { ended = s.endNVML() })
 	}
-	err := errors.Join(s.asked.Processes.Disconnect(), streams.CloseAll(s.Devices), s.platform.Close())
+	err := errors.Join(s.asked.Processes.Disconnect(), streams.CloseAll(s.Devices))
+	if !errors.Is(err, guard.ErrBusy) { // no device has been held since
+		err = errors.Join(err, s.platform.Close())
+	}
 	meanwhile.Wait()
 	return errors.Join(err, ended)
 }
@@ -253,9 +296,11 @@ func (s *Session) Close() error {
 // this process alone where there are none. Devices and links are the session's, which stays as it was; only that one is
 // closed.
 func (s *Session) Among(ctx context.Context, processes *mpi.Processes) (*Session, error) {
-	if err := s.Usable(); err != nil {
+	release, err := s.hold()
+	if err != nil {
 		return nil, err
 	}
+	defer release()
 	t := *s
 	t.asked.Processes, t.counts = processes.OrAlone(), nil
 	switch {
@@ -264,7 +309,6 @@ func (s *Session) Among(ctx context.Context, processes *mpi.Processes) (*Session
 	case ctx == nil:
 		return nil, processes.Fail(errNoContext)
 	}
-	var err error
 	if t.counts, err = t.asked.count(ctx, len(s.Devices)); err != nil || s.asked.Processes.IsAlone() {
 		return &t, err
 	}

@@ -16,16 +16,22 @@ import (
 // queued on these streams may read the fields except their ghosts, and must not
 // write the points that are sent to neighbours.
 func (e *Exchanger) Start(at []*streams.Stream) error {
-	if err := e.check(at, false); err != nil {
+	if err := e.hold(); err != nil {
 		return err
 	}
-	if e.channels == nil {
-		if err := e.makeChannels(); err != nil {
-			return err
-		}
+	err := e.check(at)
+	if err == nil && e.channels == nil {
+		err = e.makeChannels()
 	}
-	e.hold()
-	return e.fail(e.begin(at))
+	if err == nil {
+		err = e.fail(e.begin(at))
+	}
+	if err != nil {
+		e.release()
+		return err
+	}
+	e.started.Store(true)
+	return nil
 }
 
 // begin queues what Start does.
@@ -79,7 +85,6 @@ func (e *Exchanger) fail(err error) error {
 	if err == nil {
 		return nil
 	}
-	e.release()
 	if e.remote != nil {
 		switch first := e.remote.processes.Err(); {
 		case first == nil:
@@ -88,7 +93,8 @@ func (e *Exchanger) fail(err error) error {
 			err = errors.Join(err, first)
 		}
 	}
-	e.failed = fmt.Errorf("halo: an exchange has failed before, and left ghosts undefined: %w", err)
+	failed := fmt.Errorf("halo: an exchange has failed before, and left ghosts undefined: %w", err)
+	e.failed.Store(&failed)
 	return err
 }
 
@@ -97,10 +103,13 @@ func (e *Exchanger) fail(err error) error {
 // waits only for messages of other processes to arrive. Until then the fields cannot be
 // closed.
 func (e *Exchanger) Wait(at []*streams.Stream) error {
-	if err := e.check(at, true); err != nil {
+	if err := e.check(at); err != nil {
 		return err
 	}
-	e.release()
+	if !e.started.CompareAndSwap(true, false) {
+		return fmt.Errorf("halo: no exchange is under way: call Start before Wait")
+	}
+	defer e.release()
 	if e.remote != nil {
 		if err := e.receive(); err != nil {
 			return e.fail(err)
@@ -128,7 +137,11 @@ func (e *Exchanger) Exchange(at []*streams.Stream) error {
 		}
 		return e.Wait(at)
 	}
-	if err := e.check(at, false); err != nil {
+	if err := e.hold(); err != nil {
+		return err
+	}
+	defer e.release()
+	if err := e.check(at); err != nil {
 		return err
 	}
 	for rank, s := range at {
@@ -139,18 +152,13 @@ func (e *Exchanger) Exchange(at []*streams.Stream) error {
 	return nil
 }
 
-// check returns an error unless a call with these streams makes sense now.
-func (e *Exchanger) check(at []*streams.Stream, started bool) error {
+// check returns an error unless the exchanger can be used, with these streams.
+func (e *Exchanger) check(at []*streams.Stream) error {
 	if err := e.usable(); err != nil {
 		return err
 	}
-	switch {
-	case e.Err() != nil:
-		return e.Err()
-	case e.started && !started:
-		return fmt.Errorf("halo: an exchange is under way: call Wait before the next Start")
-	case !e.started && started:
-		return fmt.Errorf("halo: no exchange is under way: call Start before Wait")
+	if err := e.Err(); err != nil {
+		return err
 	}
 	return e.plan.Placement.Suits(at)
 }

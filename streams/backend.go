@@ -218,21 +218,3 @@ func (p *Platform) open(id int) (*Device, error) {
 
 // Close releases the platform. Its devices must be closed before.
 func (p *Platform) Close() error { return p.stop() }
-
-// CloseAll closes all devices, side by side, but the streams of all before the memory of any:
-// copies cross. A device that is nil is left out.
-func CloseAll(devices []*Device) error {
-	devices = slices.DeleteFunc(slices.Clone(devices), func(d *Device) bool { return d == nil })
-	return errors.Join(eachDevice(devices, (*Device).closeStreams), eachDevice(devices, (*Device).Close))
-}
-
-// eachDevice calls do for all devices, side by side.
-func eachDevice(devices []*Device, do func(d *Device) error) error {
-	errs := make([]error, len(devices))
-	var group sync.WaitGroup
-	for i, d := range devices {
-		group.Go(func() { errs[i] = do(d) })
-	}
-	group.Wait()
-	return errors.Join(errs...)
-}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/halox/halox/internal/guard"
 	"github.com/halox/halox/internal/test"
 )
 
@@ -125,7 +126,38 @@ func TestWhatIsClosedIsRefused(t *testing.T) {
 			t.Errorf("%s: %v", name, c.err)
 		}
 	}
+	if err := s.Copy(m.Span(0, 5), m.Span(4, 4)); err == nil {
+		t.Error("spans of two lengths")
+	}
+	if err := s.Copy(m.Span(0, 5), m.Span(3, 5)); err == nil || !strings.Contains(err.Error(), "the spans overlap") {
+		t.Errorf("a copy onto its source: %v", err)
+	}
 	test.Check(t, s.Sync(testLimit), d.Err())
+}
+
+// What is held stays open, also as one of Resources, and all devices that are closed with it.
+func TestWhatIsHeldStaysOpen(t *testing.T) {
+	d := hostDevices(t, 3)
+	release := test.Must(Hold([]*Device{d[1], nil}))(t)
+	all := Resources{d[0], d[1], d[2]}
+	for name, err := range map[string]error{"close": d[1].Close(), "close all": CloseAll(d), "idle": Idle(d)} {
+		if !errors.Is(err, guard.ErrBusy) || !strings.Contains(err.Error(), "device host 1: close it during a run") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	test.Check(t, test.Must(d[0].Alloc(8))(t).Close())
+	if err := all.Close(); !errors.Is(err, guard.ErrBusy) || len(all) != 1 || d[2].usable() == nil {
+		t.Errorf("of %d resources, one is held: %v", len(all), err)
+	}
+	if _, err := Hold(d); !errors.Is(err, errClosed) {
+		t.Errorf("held though one is closed: %v", err)
+	}
+	test.Check(t, test.Must(d[1].Alloc(8))(t).Close())
+	release()
+	test.Check(t, all.Close(), CloseAll(d))
+	if _, err := d[1].Alloc(8); !errors.Is(err, errClosed) {
+		t.Errorf("used after it was closed: %v", err)
+	}
 }
 
 // However many streams wait for a kernel that never ends, on its device and on others, closing the

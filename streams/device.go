@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/halox/halox/internal/cuda"
+	"github.com/halox/halox/internal/guard"
 )
 
 // Backend names a kind of device.
@@ -47,19 +48,20 @@ const (
 	Urgent
 )
 
-// Device is an open device. Its methods may be called from any goroutine.
+// Device is an open device. Its methods may be called from any goroutine. Close returns an error during a run on the
+// device, see Hold.
 type Device struct {
 	Info
 	driver driver
 	dead   atomic.Pointer[Error]
 	grace  time.Duration // how long Close waits for the streams
+	guard  guard.Guard   // see Hold
 	mu     sync.Mutex
 	open   map[io.Closer]struct{} // what Close has to close
 	peers  map[*Device]bool       // those that d may reach
-	closed bool
-	held   Held                 // what is allocated
-	most   Held                 // the most of each since Peak was called
-	tape   atomic.Pointer[tape] // nil unless the device is traced
+	held   Held                   // what is allocated
+	most   Held                   // the most of each since Peak was called
+	tape   atomic.Pointer[tape]   // nil unless the device is traced
 }
 
 // newDevice wraps a driver.
@@ -199,16 +201,45 @@ func (d *Device) Reaches(m *Memory) bool {
 // Close frees all that was made on the device and then the device. Work that
 // is still queued is waited for, not longer than 10 s. Of a dead device nothing
 // can be freed; its death is an error here only if it was not one before.
-// Closing twice is no error.
-func (d *Device) Close() error {
-	d.mu.Lock()
-	closed := d.closed
-	d.closed = true
-	d.mu.Unlock()
-	if closed {
-		return nil
+// Closing twice is no error. It is one to close a device that is held, which then stays open.
+func (d *Device) Close() error { return CloseAll([]*Device{d}) }
+
+// CloseAll closes all devices, side by side, but the streams of all before the memory of any:
+// copies cross. A device that is nil is left out. If one is held, all stay open.
+func CloseAll(devices []*Device) error {
+	if err := Idle(devices); err != nil {
+		return err
 	}
-	errs := []error{d.closeStreams(), closeOf[io.Closer](d.all())}
+	var closing []*Device
+	var held error
+	for _, d := range devices {
+		if d == nil {
+			continue
+		}
+		switch err := d.guard.Close(); {
+		case err == nil:
+			closing = append(closing, d)
+		case errors.Is(err, guard.ErrBusy): // it was held since
+			held = errors.Join(held, d.fail(err, whileHeld))
+		}
+	}
+	return errors.Join(held, eachDevice(closing, (*Device).closeStreams), eachDevice(closing, (*Device).free))
+}
+
+// eachDevice calls do for all devices, side by side.
+func eachDevice(devices []*Device, do func(d *Device) error) error {
+	errs := make([]error, len(devices))
+	var group sync.WaitGroup
+	for i, d := range devices {
+		group.Go(func() { errs[i] = do(d) })
+	}
+	group.Wait()
+	return errors.Join(errs...)
+}
+
+// free frees what was made on the device, whose streams are closed, and then the device.
+func (d *Device) free() error {
+	errs := []error{closeOf[io.Closer](d.all())}
 	if errors.Is(d.Err(), errHangs) {
 		return errors.Join(errs...) // the driver would wait for it without a limit
 	}
@@ -217,6 +248,41 @@ func (d *Device) Close() error {
 	}
 	return errors.Join(errs...)
 }
+
+// Hold keeps devices open until release is called: Close and CloseAll return an error until then. Devices that are nil
+// are left out. It is an error if one of them is closed.
+func Hold(devices []*Device) (release func(), err error) {
+	held := 0
+	release = func() {
+		for _, d := range devices[:held] {
+			if d != nil {
+				d.guard.Release(guard.Open)
+			}
+		}
+	}
+	for _, d := range devices {
+		if d != nil {
+			if err := d.guard.Hold(guard.Open); err != nil {
+				release()
+				return nil, d.fail(err, "use the device")
+			}
+		}
+		held++
+	}
+	return release, nil
+}
+
+// Idle returns an error if a device is held, see Hold: it cannot be closed now.
+func Idle(devices []*Device) error {
+	for _, d := range devices {
+		if d != nil && d.guard.Busy() {
+			return d.fail(guard.ErrBusy, whileHeld)
+		}
+	}
+	return nil
+}
+
+const whileHeld = "close it during a run, or while something is made or copied on it"
 
 // closeStreams closes all streams of the device, and then the graphs.
 func (d *Device) closeStreams() error {
@@ -245,7 +311,7 @@ func (d *Device) all() []io.Closer {
 func (d *Device) keep(c io.Closer) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.closed {
+	if d.guard.Closed() {
 		return d.fail(errClosed, "use the device")
 	}
 	d.open[c] = struct{}{}
@@ -284,10 +350,7 @@ func (d *Device) usable() error {
 	if d == nil {
 		return errNoDevice
 	}
-	d.mu.Lock()
-	closed := d.closed
-	d.mu.Unlock()
-	if closed {
+	if d.guard.Closed() {
 		return d.fail(errClosed, "use the device")
 	}
 	return d.alive()
@@ -459,7 +522,7 @@ var (
 	errNoEvent  = errors.New("streams: the event is nil")
 	errNoGroup  = errors.New("streams: the worker group is nil")
 
-	errClosed = errors.New("it is closed")
+	errClosed = guard.ErrClosed
 	errHangs  = errors.New("it hangs") // a stream that was to be closed and did not end
 )
 

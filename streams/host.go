@@ -273,7 +273,7 @@ func (h *hostQueue) fail(err error) { h.failed.CompareAndSwap(nil, &err) }
 func (h *hostQueue) run(c command) {
 	defer func() {
 		if p := recover(); p != nil {
-			h.fail(fmt.Errorf("%w: %v\n%s", errKernelPanic, p, debug.Stack()))
+			h.fail(fmt.Errorf("%w: %s", errKernelPanic, Panicked(p)))
 		}
 	}()
 	switch {

@@ -94,6 +94,11 @@ var (
 	errFreed  = errors.New("the memory is closed")
 )
 
+// Overlaps reports whether two spans have bytes of one Memory in common.
+func (s Span) Overlaps(t Span) bool {
+	return s.Memory == t.Memory && s.Memory != nil && s.Offset < t.Offset+t.Length && t.Offset < s.Offset+s.Length
+}
+
 // Address returns the address of the first byte that kernels of a GPU use; 0 where there is no
 // memory.
 func (s Span) Address() uint64 {

@@ -9,10 +9,12 @@ import (
 	"slices"
 	"time"
 	"unsafe"
+
+	"github.com/halox/halox/internal/guard"
 )
 
 // Resources are closed together, the last one first, but streams before all else: what is still
-// queued on them after an error may use the rest.
+// queued on them after an error may use the rest. What is in use stays, to be closed by another Close.
 type Resources []io.Closer
 
 // Add remembers what has to be closed.
@@ -34,12 +36,18 @@ func (r *Resources) Close() error {
 		}
 		return err
 	}))
+	var busy Resources
 	for _, x := range slices.Backward(*r) {
-		if _, ok := x.(*Stream); !ok {
-			errs = append(errs, x.Close())
+		if _, ok := x.(*Stream); ok {
+			continue
+		}
+		err := x.Close()
+		if errs = append(errs, err); errors.Is(err, guard.ErrBusy) {
+			busy = append(busy, x)
 		}
 	}
-	*r = nil
+	slices.Reverse(busy)
+	*r = busy
 	return errors.Join(errs...)
 }
 

@@ -31,7 +31,7 @@ func (s *Stream) usable() error {
 // Device returns the device of the stream.
 func (s *Stream) Device() *Device { return s.device }
 
-// Copy queues a copy of src to dst, which have the same length. Either may be
+// Copy queues a copy of src to dst, which have the same length and do not overlap. Either may be
 // memory of this device, of a peer, or pinned host memory.
 func (s *Stream) Copy(dst, src Span) error { return s.CopyAs(CopyWork, dst, src) }
 
@@ -46,6 +46,9 @@ func (s *Stream) CopyAs(work Work, dst, src Span) error {
 	}
 	if dst.Length != src.Length {
 		return s.device.fail(errors.New("the spans differ in length"), "copy to %v from %v", dst, src)
+	}
+	if dst.Overlaps(src) {
+		return s.device.fail(errors.New("the spans overlap"), "copy to %v from %v", dst, src)
 	}
 	if dst.Length == 0 {
 		return nil

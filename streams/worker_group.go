@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path"
 	"runtime"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -51,7 +51,7 @@ func (w *WorkerGroup) Go(name string, loop func() error) {
 		defer runtime.UnlockOSThread()
 		defer func() {
 			if p := recover(); p != nil {
-				err = fmt.Errorf("worker %s: panic: %v\n%s", name, p, debug.Stack())
+				err = fmt.Errorf("worker %s panicked: %s", name, Panicked(p))
 			}
 		}()
 		return loop()
@@ -156,7 +156,25 @@ func (w *WorkerGroup) Await(counter *Counter, n int64) error {
 // panic.
 func Caught(err *error, what, of string) {
 	if p := recover(); p != nil {
-		*err = fmt.Errorf("%s %q panicked: %v\n%s", what, of, p, debug.Stack())
+		*err = fmt.Errorf("%s %q panicked: %s", what, of, Panicked(p))
+	}
+}
+
+// Panicked returns the text of a panic that a deferred function has recovered: its value, and where it was raised.
+func Panicked(p any) string {
+	var stack [64]uintptr
+	frames := runtime.CallersFrames(stack[:runtime.Callers(0, stack[:])])
+	for raised := false; ; {
+		frame, more := frames.Next()
+		switch {
+		case frame.Function == "runtime.gopanic":
+			raised = true
+		case raised && !strings.HasPrefix(frame.Function, "runtime."):
+			return fmt.Sprintf("%v (in %s, %s:%d)", p, path.Base(frame.Function), path.Base(frame.File), frame.Line)
+		}
+		if !more {
+			return fmt.Sprint(p)
+		}
 	}
 }
 

@@ -16,7 +16,6 @@ import (
 	"github.com/halox/halox/p2p/mpi"
 	"github.com/halox/halox/results"
 	"github.com/halox/halox/results/output"
-	"github.com/halox/halox/solvers"
 	"github.com/halox/halox/solvers/scheme"
 	"github.com/halox/halox/stencil"
 )
@@ -168,11 +167,14 @@ func (s *solverRun) run(ctx context.Context, begin time.Time, out, notes io.Writ
 	if err == nil && result.Stopped == scheme.StoppedDiverged {
 		err = fmt.Errorf("the solution is no longer finite at step %d%s", result.Steps, divergenceHint(s.config))
 	}
+	solved := err == nil
 	traced := s.endTrace(ctx, record, err)
-	if err == nil {
+	if solved {
 		err = s.writeFields(ctx, record, notes)
 	}
-	err = errors.Join(err, traced)
+	if err = errors.Join(err, traced, s.commit(ctx, record)); solved && s.Place.Processes.Err() == nil {
+		err = errors.Join(err, s.compare(ctx, record))
+	}
 	if record.End(err); err != nil {
 		record.Run.Stopped = results.StopError
 	}
@@ -208,9 +210,9 @@ func divergenceHint(c *configs.Run) string {
 	return ""
 }
 
-// writeFields writes the files of the field that the config names, and adds the distance from the exact solution to the
-// record, also of a run that was interrupted. An error of one file does not keep the others from being written. Writing
-// has no limit; reading the field has.
+// writeFields writes the files of the field that the config names, also of a run that was interrupted; commit gives them
+// their names. An error of one file does not keep the others from being written. Writing has no limit; reading the field
+// has.
 func (s *solverRun) writeFields(ctx context.Context, r *results.Record, notes io.Writer) error {
 	keep, p := s.recordWriter(r, nil), s.Place.Processes
 	axis, index := s.config.Plane()
@@ -239,33 +241,47 @@ func (s *solverRun) writeFields(ctx context.Context, r *results.Record, notes io
 		}
 		return err
 	}
+	defer func() { bar.close() }()
 	err := s.outputs.Write(ended, p.Err)
 	if p.Err() == nil {
 		err = errors.Join(err, s.finish())
 	}
-	bar.close()
-	if len(s.outputs.All) > 0 {
-		interrupt.Whole(ctx, func() {
-			keep() // so that no record claims a file of another run, whenever the process is killed
-			err = errors.Join(err, s.outputs.Commit())
-			keep()
-		})
+	return err
+}
+
+// commit gives all outputs that were written their names. No record claims a file of another run, whenever the process
+// is killed.
+func (s *solverRun) commit(ctx context.Context, r *results.Record) (err error) {
+	if len(s.outputs.All) == 0 {
+		return nil
 	}
-	if s.config.Exact == "" || p.Err() != nil {
-		return err
+	keep := s.recordWriter(r, nil)
+	interrupt.Whole(ctx, func() {
+		keep()
+		err = s.outputs.Commit()
+		keep()
+	})
+	return err
+}
+
+// compare adds the distance from the exact solution to the record.
+func (s *solverRun) compare(ctx context.Context, r *results.Record) error {
+	if s.config.Exact == "" {
+		return nil
 	}
-	interrupt.During(ctx, "comparing with the exact solution", keep)
-	if p.IsAlone() { // most of the time it computes
+	interrupt.During(ctx, "comparing with the exact solution", s.recordWriter(r, nil))
+	if s.Place.Processes.IsAlone() { // most of the time it computes
 		interrupt.Limit(ctx, interrupt.None)
 	}
-	exact, failed := stencil.Parse(s.config.Exact)
-	if failed == nil {
-		var d solvers.Deviation
-		if d, failed = s.solver.Deviation(context.Background(), exact); failed == nil {
-			r.Run.Error = &results.ErrorNorms{L2: results.Number(d.L2), Max: results.Number(d.Max)}
-		}
+	exact, err := stencil.Parse(s.config.Exact)
+	if err != nil {
+		return err
 	}
-	return errors.Join(err, failed)
+	d, err := s.solver.Deviation(context.Background(), exact)
+	if err == nil {
+		r.Run.Error = &results.ErrorNorms{L2: results.Number(d.L2), Max: results.Number(d.Max)}
+	}
+	return err
 }
 
 // finish writes the outputs to disk. Where processes share the grid, rank 0 tells the others now and then that it still

@@ -79,13 +79,7 @@ func (s *solverRun) endTrace(ctx context.Context, r *results.Record, failure err
 	}
 	if s.writes() {
 		interrupt.Limit(ctx, interrupt.None)
-		written := found.Write(t.file)
-		interrupt.Whole(ctx, func() {
-			if t.output.Missing = ""; written != nil {
-				t.output.Missing = written.Error()
-			}
-		})
-		err = errors.Join(err, written)
+		err = errors.Join(err, s.outputs.Put(t.output, found.Encode))
 		s.limitWaits(ctx)
 	}
 	if failure == nil { // else it has been said what broke

@@ -11,8 +11,10 @@
 package packing
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/halox/halox/halo/datatype"
 	"github.com/halox/halox/kernels/pack"
@@ -87,7 +89,44 @@ func (t *task) check() error {
 		return fmt.Errorf("packing: bytes from %d to %d, displacements %d to %d, do not lie in %v", lo, hi, l.TrueLB(),
 			l.TrueUB(), t.place.Data)
 	}
+	packed := t.packed
+	packed.Length = l.Size()
+	if t.place.whole(l).Overlaps(packed) && touch(t.place.spans(l), []streams.Span{packed}) {
+		return fmt.Errorf("packing: the packed bytes, in %v, overlap the elements of the message", t.packed)
+	}
 	return nil
+}
+
+// whole returns the smallest span that holds all elements of a layout at the place.
+func (p Place) whole(l *datatype.Layout) streams.Span {
+	lb := l.TrueLB()
+	return streams.Span{Memory: p.Data.Memory, Offset: p.Data.Offset + p.Origin + lb, Length: l.TrueUB() - lb}
+}
+
+// spans returns the blocks of a layout at the place, by offset.
+func (p Place) spans(l *datatype.Layout) (all []streams.Span) {
+	for _, b := range l.Blocks() {
+		all = append(all, streams.Span{
+			Memory: p.Data.Memory, Offset: p.Data.Offset + p.Origin + b.Displacement, Length: b.Length,
+		})
+	}
+	slices.SortFunc(all, func(a, b streams.Span) int { return cmp.Compare(a.Offset, b.Offset) })
+	return all
+}
+
+// touch reports whether spans of one memory, by offset, have bytes in common with others.
+func touch(all, others []streams.Span) bool {
+	for len(all) > 0 && len(others) > 0 {
+		switch a, b := all[0], others[0]; {
+		case a.Overlaps(b):
+			return true
+		case a.Offset < b.Offset:
+			all = all[1:]
+		default:
+			others = others[1:]
+		}
+	}
+	return false
 }
 
 // alignment returns what both addresses of the task are multiples of, up to 16.

@@ -84,6 +84,10 @@ func NewTransfer(dst, src Side, o TransferOptions) (t *Transfer, err error) {
 	if err := compatible(dst.Message, src.Message); err != nil {
 		return nil, err
 	}
+	from, to := src.Message.Layout, dst.Message.Layout
+	if src.Place.whole(from).Overlaps(dst.Place.whole(to)) && touch(src.Place.spans(from), dst.Place.spans(to)) {
+		return nil, fmt.Errorf("packing: what is received overlaps what is sent, in %v", src.Place.Data)
+	}
 	if paths := p2p.Paths(); !slices.Contains(append(paths, "", p2p.Auto), o.Path) {
 		slices.Reverse(paths)
 		return nil, fmt.Errorf("packing: %q is no path: %s", o.Path, p2p.Choices(paths))

@@ -158,6 +158,10 @@ func TestJobsOfNothing(t *testing.T) {
 	d := set.Devices[0]
 	p := test.Must(packing.New(set.Compiler, d, packing.Options{}))(t)
 	m := test.Must(d.Alloc(64))(t)
+	ints := func(displacements ...int64) *packing.MessageLayout {
+		lengths := slices.Repeat([]int{1}, len(displacements))
+		return test.Must(packing.NewMessageLayout(test.Must(datatype.HIndexed(lengths, displacements, datatype.Int32))(t), 1))(t)
+	}
 	backwards := test.Must(packing.NewMessageLayout(test.Must(datatype.HIndexed([]int{1}, []int64{-20}, datatype.Int32))(t), 1))(t)
 	for name, call := range map[string]func() error{
 		"no compiler": func() error { _, err := packing.New(nil, d, packing.Options{}); return err },
@@ -171,10 +175,27 @@ func TestJobsOfNothing(t *testing.T) {
 			_, err := p.Pack(packing.Copies, m.All(), packing.Place{Data: m.All(), Origin: math.MinInt64 + 10}, backwards)
 			return err
 		},
+		"packed over its elements": func() error {
+			_, err := p.Pack(packing.Auto, m.Span(12, 8), packing.Place{Data: m.All()}, ints(16, 0))
+			return err
+		},
+		"unpacked over its bytes": func() error {
+			_, err := p.Unpack(packing.Copies, packing.Place{Data: m.All(), Origin: 4}, m.Span(0, 8), ints(0, 16))
+			return err
+		},
+		"sent over itself": func() error {
+			side := func(l *packing.MessageLayout) packing.Side {
+				return packing.Side{Packer: p, Place: packing.Place{Data: m.All()}, Message: l}
+			}
+			_, err := packing.NewTransfer(side(ints(8, 20)), side(ints(0, 22)), packing.TransferOptions{})
+			return err
+		},
 	} {
 		if err := call(); err == nil || !strings.HasPrefix(err.Error(), "packing: ") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	gap := test.Must(p.Pack(packing.Copies, m.Span(4, 8), packing.Place{Data: m.All()}, ints(0, 16)))(t)
+	test.Report(t, gap.Close())
 	test.Report(t, p.Close())
 }

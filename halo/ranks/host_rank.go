@@ -4,11 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"runtime/debug"
 	"sync"
 	"time"
 
 	"github.com/halox/halox/p2p/mpi"
+	"github.com/halox/halox/streams"
 )
 
 // Rank is a rank of a program on a CPU device: the counterpart of class Rank of ranks.cuh, function by function. Only
@@ -381,7 +381,7 @@ func (h *hostRanks) run(device, i int, does func(*Rank)) {
 	r, returned := &h.all[device][i], false
 	defer func() {
 		if p := recover(); p != nil {
-			r.fail(failure{err: fmt.Errorf("its function panicked: %v\n%s", p, debug.Stack())})
+			r.fail(failure{err: fmt.Errorf("its function panicked: %s", streams.Panicked(p))})
 		} else if !returned {
 			r.fail(failure{err: errGoroutine})
 		}

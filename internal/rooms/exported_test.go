@@ -46,10 +46,10 @@ var public = map[string][]string{
 	"halo/packing":   {"Transfer.Path"},
 	"results":        {"Row.Has"},
 	"results/field":  {"Writer.Abort", "Writer.Write"},
-	"results/output": {"Register", "Run.Chunks"}, // for new formats
+	"results/output": {"Run.Chunks"}, // for new formats
 	"results/plot":   {"Panels"},
 	"results/trace":  {"Trace.Hidden"},
-	"solvers":        {"Fastest", "WallKind", "Solver.Field", "Solver.Read"},
+	"solvers":        {"WallKind", "Solver.Field", "Solver.Read"},
 	"solvers/scheme": {"Runner.Placement", "Runner.Boxes", "Step.Reductions", "Step.Plan", "Variable.Levels"},
 	"stencil":        {"Evaluator.At", "Group.Offsets", "ParseError", "StarWeights.Stencil"},
 

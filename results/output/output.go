@@ -116,7 +116,6 @@ func (f *Files) Add(kind Kind, path string) *results.Output {
 // Commit gives them their own. An error of one file does not keep the others from being written; after an error of
 // ended nothing more is read.
 func (f *Files) Write(run *Run, ended func() error) error {
-	f.written = map[*results.Output]written{}
 	var errs []error
 	for _, o := range f.All {
 		format, ok := find(Kind(o.Kind), filepath.Ext(o.File))
@@ -131,9 +130,7 @@ func (f *Files) Write(run *Run, ended func() error) error {
 		if f.Discard {
 			errs = append(errs, format.Write(io.Discard, run))
 		} else {
-			file, err := f.write(o.File, format, run)
-			f.written[o] = written{file, err}
-			errs = append(errs, failure(o, err))
+			errs = append(errs, f.Put(o, func(w io.Writer) error { return format.Write(w, run) }))
 		}
 		if ended() != nil {
 			break
@@ -155,14 +152,24 @@ func (f *Files) Finish() error {
 	return errors.Join(errs...)
 }
 
-// write writes a file in a format, and returns it complete but without its name.
-func (f *Files) write(path string, format Format, run *Run) (*files.Output, error) {
+// Put writes a file of another kind, as Write does: encode writes what is in it.
+func (f *Files) Put(o *results.Output, encode func(io.Writer) error) error {
+	if f.written == nil {
+		f.written = map[*results.Output]written{}
+	}
+	file, err := f.write(o.File, encode)
+	f.written[o] = written{file, err}
+	return failure(o, err)
+}
+
+// write returns a file that is complete but has no name yet.
+func (f *Files) write(path string, encode func(io.Writer) error) (*files.Output, error) {
 	file, err := files.Create(path)
 	if err != nil {
-		return nil, errors.Join(err, format.Write(io.Discard, run))
+		return nil, errors.Join(err, encode(io.Discard))
 	}
 	buffer := bufio.NewWriterSize(reporter{file, f.Failed}, 1<<20)
-	if err = format.Write(buffer, run); err == nil {
+	if err = encode(buffer); err == nil {
 		err = buffer.Flush()
 	}
 	if err != nil {

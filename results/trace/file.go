@@ -2,10 +2,12 @@ package trace
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -96,14 +98,20 @@ func (m *microseconds) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// Write puts the trace into the file at path, as JSON that Perfetto reads.
+// Encode writes the trace to w, as JSON that Perfetto reads.
+func (t *Trace) Encode(w io.Writer) error {
+	if err := t.check(); err != nil {
+		return err
+	}
+	return json.NewEncoder(w).Encode(t.file())
+}
+
+// Write puts the trace into the file at path, as Encode does.
 func (t *Trace) Write(path string) error {
-	err := t.check()
+	var data bytes.Buffer
+	err := t.Encode(&data)
 	if err == nil {
-		var data []byte
-		if data, err = json.Marshal(t.file()); err == nil {
-			err = files.Write(path, append(data, '\n'))
-		}
+		err = files.Write(path, data.Bytes())
 	}
 	if err != nil {
 		return fmt.Errorf("results: write trace %s: %w", path, err)

@@ -199,7 +199,7 @@ func (c *checkedCase) ready(t *testing.T, set *testdevices.Set, name Scheme) (ma
 // begin has the variable hold a field at step 0.
 func (c *checkedRun) begin(t *testing.T) {
 	t.Helper()
-	c.u.newest = 0
+	c.u.newest.Store(0)
 	value := func(p domain.Vec) float64 {
 		return math.Sin(float64(p[0]*p[0]+3*p[1]) + math.Cos(float64(7*p[2]-p[1])))
 	}

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
 	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/kernels/sums"
 	"github.com/halox/halox/kernels/sweep"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/stencil"
@@ -37,13 +39,22 @@ func (s *Step) Check() error {
 			return fmt.Errorf("scheme: variable %q lies on another placement than the others", v.Spec.Name)
 		}
 	}
+	if l := s.Length; math.IsNaN(l) || math.IsInf(l, 0) {
+		return fmt.Errorf("scheme: Step.Length is %v: it must be finite", l)
+	}
+	if s.Sums != "" && !slices.Contains(sums.Modes(), s.Sums) {
+		return fmt.Errorf("scheme: Step.Sums %q: must be one of %q", s.Sums, sums.Modes())
+	}
 	if n := s.period(); n > maxPeriod {
 		return fmt.Errorf("scheme: the least common multiple of the numbers of levels and of Step.Group (%d) "+
 			"must be at most %d, got %d", s.group(), maxPeriod, n)
 	}
-	for _, v := range s.Measured {
-		if v == nil {
+	for i, v := range s.Measured {
+		switch {
+		case v == nil:
 			return errors.New("scheme: a variable in Step.Measured is nil")
+		case slices.Contains(s.Measured[:i], v):
+			return fmt.Errorf("scheme: variable %q is in Step.Measured twice", v.Spec.Name)
 		}
 		if _, ok := v.real(); !ok || !slices.Contains(s.variables(), v) || v.Levels() < 2 && !s.measuredInPlace(v) {
 			return fmt.Errorf("scheme: no norms of variable %q: they are taken of float32 or float64 that a stage "+
@@ -92,6 +103,18 @@ func (st *Stage) check() error {
 	return st.checkPoint()
 }
 
+// tooWide says, for each axis, how far a variable is read to either side of a point, and how wide its ghosts are.
+func tooWide(read, ghosts domain.Radius) string {
+	text := "read farther from a point than its ghosts are wide:"
+	for a := range 3 {
+		if read.Minus[a] > ghosts.Minus[a] || read.Plus[a] > ghosts.Plus[a] {
+			text += fmt.Sprintf(" %c %d and %d of %d and %d", "xyz"[a], read.Minus[a], read.Plus[a], ghosts.Minus[a],
+				ghosts.Plus[a])
+		}
+	}
+	return text
+}
+
 // checkAccess returns an error unless a variable has the level and the ghosts that are accessed. A component with a
 // width of its own is read no farther: what lies there is not exchanged. What user kernels read of all components
 // together is not checked.
@@ -108,7 +131,7 @@ func (st *Stage) checkAccess(a Access) error {
 		return fmt.Errorf("variable %q of %d levels at level %+d", a.Name, v.Levels(), a.Level)
 	}
 	if r, w := a.footprint().Radius(), v.Spec.Width; !contains(w, r) {
-		return fmt.Errorf("%q is read %v around a point and has ghosts %v", a.Name, r, w)
+		return fmt.Errorf("%q is %s", a.Name, tooWide(r, w))
 	}
 	for c, w := range v.Spec.Widths {
 		reads := a.Reads
@@ -119,7 +142,7 @@ func (st *Stage) checkAccess(a Access) error {
 			continue
 		}
 		if r := reads.Radius(); !contains(w, r) {
-			return fmt.Errorf("component %d of %q is read %v around a point and has ghosts %v", c, a.Name, r, w)
+			return fmt.Errorf("component %d of %q is %s", c, a.Name, tooWide(r, w))
 		}
 	}
 	if a.footprint().Axes() > 1+int(v.Spec.Connectivity) {
@@ -198,6 +221,16 @@ func (o Options) checkNorms(s *Step) error {
 
 // Where processes share the grid each has a Runner of all subdomains, with launches, streams and workers for those that
 // it owns. What may differ between processes, time, contexts and errors, they agree on, so that all decide alike.
+
+var errNoContext = errors.New("scheme: the context is nil: see context.Background")
+
+// live returns an error if there is no context, or it has ended.
+func live(ctx context.Context) error {
+	if ctx == nil {
+		return errNoContext
+	}
+	return ctx.Err()
+}
 
 // isShared reports whether other processes take part in what is done with a placement. In a dry run none does.
 func isShared(p *halo.Placement) bool { return !p.Processes.IsAlone() && !p.FirstDevice().IsDry() }
@@ -278,8 +311,11 @@ func (s *Step) planOf(links *p2p.Links, path p2p.Path, variables []*Variable) (*
 	return halo.NewPlan(s.placement(), links, path, specsOf(variables)...)
 }
 
-// On returns the plan for another placement of the same subdomains.
+// On returns the plan for another placement of the same subdomains; nil of nil.
 func (p *Plan) On(place *halo.Placement) *Plan {
+	if p == nil {
+		return nil
+	}
 	on := func(one *halo.Plan) *halo.Plan {
 		if one == nil {
 			return nil

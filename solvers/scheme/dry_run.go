@@ -76,6 +76,9 @@ const drySteps = 2
 // DryRun runs some steps with the options and returns what all holds that was made on the runner's devices,
 // which are those of a streams.DryRun.
 func (r *Runner) DryRun(ctx context.Context, o Options) (all []Memory, err error) {
+	if r == nil {
+		return nil, errNoRunner
+	}
 	if d := r.place.FirstDevice(); !d.IsDry() {
 		return nil, fmt.Errorf("scheme: a dry run on device %v, which is a real one", d)
 	}
@@ -108,6 +111,11 @@ func (r *Runner) DryRun(ctx context.Context, o Options) (all []Memory, err error
 // of them. It makes all ready on devices that only count, as DryRun does, and says nothing of what cannot be: who
 // makes it ready for a run does. On host devices there is nothing to compile. The links need not be measured yet.
 func Ahead(ctx context.Context, step *Step, s Search, o Options) *kernels.Ahead {
+	if ctx == nil || step.Check() != nil {
+		ended, end := context.WithCancel(context.Background())
+		end()
+		return s.Compiler.Ahead(ended)
+	}
 	a := s.Compiler.Ahead(ctx)
 	if step.placement().FirstDevice().GoKernels {
 		return a

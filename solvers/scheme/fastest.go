@@ -85,8 +85,11 @@ func Fastest(ctx context.Context, step *Step, s Search, o Options) (trials []Tri
 	if err := step.Check(); err != nil {
 		return nil, false, err
 	}
-	if s.Compiler == nil {
+	switch {
+	case s.Compiler == nil:
 		return nil, false, errors.New("scheme: a search without a compiler (nil)")
+	case ctx == nil:
+		return nil, false, errNoContext
 	}
 	place := step.placement()
 	if idle, err := mpi.Broadcast(context.Background(), place.Processes, "scheme: choose a scheme",

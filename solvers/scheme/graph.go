@@ -19,8 +19,8 @@ func graphScheme() *definition {
 func ungraphed(r *Runner) error {
 	for i := range r.step.Stages {
 		if st := &r.step.Stages[i]; st.Point != nil && st.Point.Momentary() {
-			return fmt.Errorf("replays the launches of a step, and stage %d %q asks for the step or the time",
-				i, st.title())
+			return fmt.Errorf("replays the launches of a step, and the source of stage %d %q asks for the step or the "+
+				"time, in a function of this stage or of another", i, st.title())
 		}
 	}
 	return nil

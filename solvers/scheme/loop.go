@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/halox/halox/internal/guard"
 	"github.com/halox/halox/p2p/mpi"
 	"github.com/halox/halox/streams"
 )
@@ -173,11 +174,15 @@ func (f *fences) collectNorms(c normCheck, to []taken) error {
 // Where processes share the grid all call it, with the same options. They make the same steps and come to the same
 // norms, to the bit. Where the context of one ends, all stop at the same step. Where one fails, all return an error.
 func (r *Runner) Run(ctx context.Context, o Options) (Result, error) {
-	if !r.running.CompareAndSwap(false, true) {
-		return Result{}, errors.New("scheme: a run of this runner is under way")
+	held, err := r.hold(ctx)
+	if r == nil {
+		return Result{}, err
 	}
-	defer r.running.Store(false)
-	o, def, err := r.begins(o)
+	defer held.release()
+	var def *definition
+	if err == nil {
+		o, def, err = r.begins(o)
+	}
 	if err = agree(r.place, "begin a run", err); err != nil {
 		return Result{}, err
 	}
@@ -198,6 +203,34 @@ func (r *Runner) Run(ctx context.Context, o Options) (Result, error) {
 	}
 	r.step.advance(r.done + res.Steps)
 	return res, one.Close()
+}
+
+// hold keeps the runner, its variables and its devices to one run.
+func (r *Runner) hold(ctx context.Context) (held uses, err error) {
+	switch {
+	case r == nil:
+		return nil, errNoRunner
+	case ctx == nil:
+		return nil, errNoContext
+	}
+	switch err := r.guard.Hold(guard.Alone); {
+	case errors.Is(err, guard.ErrClosed):
+		return nil, errors.New("scheme: the runner is closed: it runs no more steps")
+	case err != nil:
+		return nil, fmt.Errorf("scheme: a run of this runner is under way: %w", err)
+	}
+	held = uses{func() { r.guard.Release(guard.Alone) }}
+	for _, v := range r.step.variables() {
+		// ghosts are set as a run begins
+		alone := r.step.writes(v) || r.step.readsAround(v) || r.step.group() > 1
+		if err := held.add(v.hold(alone)); err != nil {
+			return nil, fmt.Errorf("scheme: %w", err)
+		}
+	}
+	if err := held.add(streams.Hold(r.place.Devices)); err != nil {
+		return nil, err
+	}
+	return held, nil
 }
 
 // begins completes the options of a run, and finds its scheme and the step that it goes on from.
@@ -230,18 +263,10 @@ func (r *Runner) threadsOnHost(def *definition) int {
 	return threads
 }
 
-// usable returns an error if the runner, or a variable, is closed, or a run has failed.
+// usable returns an error if a run has failed.
 func (r *Runner) usable() error {
-	if r.closed {
-		return errors.New("scheme: the runner is closed: it runs no more steps")
-	}
 	if r.broken != nil {
 		return fmt.Errorf("scheme: a run before has failed: %w", r.broken)
-	}
-	for _, v := range r.step.variables() {
-		if err := v.levels[0].Usable(); err != nil {
-			return fmt.Errorf("scheme: %w", err)
-		}
 	}
 	return nil
 }
@@ -279,7 +304,7 @@ func (r *run) run(ctx context.Context, def *definition, o Options) (Result, erro
 	}
 	err = r.threads.Wait()
 	c.result.Loop = time.Since(start)
-	c.result.Bytes = r.exchangesUpTo(c.result.Steps) * r.bytes()
+	c.result.Bytes = r.once + r.exchangesUpTo(c.result.Steps)*r.bytes()
 	c.result.UpdatesPerSecond = float64(c.result.Steps) * float64(r.place.Grid.Points()) / c.result.Loop.Seconds()
 	return c.result, err
 }

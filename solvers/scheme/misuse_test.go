@@ -2,6 +2,8 @@ package scheme
 
 import (
 	"context"
+	"errors"
+	"math"
 	"testing"
 
 	"github.com/halox/halox/domain"
@@ -16,9 +18,17 @@ func TestWhatIsNilIsRefused(t *testing.T) {
 	step := newStep(t, set, 2, 16)
 	plan := must(step.Plan(set.Links, p2p.Auto))(t)
 	fastest := func(_ []Trial, _ bool, err error) error { return err }
-	measured := *step
+	measured, twice, never, fastly := *step, *step, *step, *step
 	measured.Measured = []*Variable{nil}
+	twice.Measured = []*Variable{step.Measured[0], step.Measured[0]}
+	never.Length, fastly.Sums = math.NaN(), "fastly"
+	session, other := openHost(t, 2)
+	elsewhere := newStep(t, other, 2, 16)
 	var none *Step
+	var noRunner *Runner
+	var noVariable *Variable
+	var noContext context.Context
+	runner := runnerBy(t, set, step, p2p.Auto)
 	for name, c := range map[string]struct {
 		says string
 		err  error
@@ -34,10 +44,36 @@ func TestWhatIsNilIsRefused(t *testing.T) {
 		"trials of no step":       {"without stages", fastest(Fastest(t.Context(), nil, Search{Compiler: set.Compiler}, Options{}))},
 		"trials by no compiler":   {"without a compiler", fastest(Fastest(t.Context(), step, Search{Links: set.Links}, Options{}))},
 		"a variable nowhere":      {"placement is nil", errOf(NewVariable(nil, halo.Spec{Name: "u", Element: halo.Float64}, 2))},
-		"an access to nothing":    {"no variable", (&Step{Stages: []Stage{{Writes: []Access{{}}}}}).Check()},
+		"an access to nothing":    {"no variable", (&Step{Stages: []Stage{{Writes: []Access{noVariable.At(1, nil)}}}}).Check()},
+		"norms taken twice":       {"Step.Measured twice", twice.Check()},
+		"a length of NaN":         {"Step.Length is NaN", never.Check()},
+		"unknown sums":            {`Step.Sums "fastly"`, fastly.Check()},
+		"another session":         {"of another session", errOf(New(t.Context(), session, step, Options{}))},
+		"no context":              {"context is nil", errOf(New(noContext, session, elsewhere, Options{}))},
+		"a runner by no context":  {"context is nil", errOf(NewRunner(noContext, step, plan, set.Compiler))},
+		"trials by no context":    {"context is nil", fastest(Fastest(noContext, step, Search{Compiler: set.Compiler}, Options{}))},
+		"a dry run by no context": {"context is nil", errOf(DryRun(noContext, step, plan, set.Compiler, Options{}))},
+		"a dry run of no plan":    {"plan is nil", errOf(DryRun(t.Context(), step, nil, set.Compiler, Options{}))},
+		"steps by no context":     {"context is nil", errOf(runner.Steps(noContext, 1))},
+		"steps of no runner":      {"runner is nil", errOf(noRunner.Steps(t.Context(), 1))},
+		"a run of no runner":      {"runner is nil", errOf(noRunner.Run(t.Context(), Options{Steps: 1}))},
+		"a dry run of no runner":  {"runner is nil", errOf(noRunner.DryRun(t.Context(), Options{}))},
+		"a level of no variable":  {"variable is nil", noVariable.SetNewest(1)},
+		"levels of no variable":   {"variable is nil", noVariable.SetAll()},
 	} {
 		wants(t, name, c.err, nil, c.says)
 	}
+	boundary, interior := noRunner.Boxes(0, 0)
+	outside, _ := runner.Boxes(1, 2)
+	if noRunner.Placement() != nil || noRunner.Plans() != nil || noRunner.Done() != 0 || noRunner.Tuning() != nil ||
+		boundary != nil || !interior.Empty() || outside != nil {
+		t.Error("a nil runner has something")
+	}
+	if noVariable.Levels() != 0 || noVariable.Level(1) != nil || noVariable.Newest() != 0 {
+		t.Error("a nil variable has something")
+	}
+	Ahead(noContext, step, Search{Compiler: set.Compiler}, Options{}).Stop()
+	succeeds(t, errors.Join(noRunner.Close(), noVariable.Close()))
 }
 
 // When the context has ended nothing is made ready.

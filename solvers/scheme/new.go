@@ -28,7 +28,7 @@ func New(ctx context.Context, s *halo.Session, step *Step, o Options) (*Runner, 
 	}
 	place := step.placement()
 	if err := agree(place, "begin to make a step ready",
-		errors.Join(ctx.Err(), s.Usable(), o.checkNorms(step))); err != nil {
+		errors.Join(live(ctx), s.Suits(place), o.checkNorms(step))); err != nil {
 		return nil, err
 	}
 	if o.Path == p2p.Auto {
@@ -116,6 +116,9 @@ func tryCopy(ctx context.Context, s Search, step *Step, o Options) (trials []Tri
 
 // Steps runs so many steps with the options that New was given, see Run.
 func (r *Runner) Steps(ctx context.Context, n int64) (Result, error) {
+	if r == nil {
+		return Result{}, errNoRunner
+	}
 	o := r.options
 	o.Steps = n
 	return r.Run(ctx, o)

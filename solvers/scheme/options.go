@@ -176,7 +176,7 @@ type Result struct {
 	Check                 // of the last step
 	History []Check       // of every check, see Options.History
 	Loop    time.Duration // from the first step queued to the last one done
-	Bytes   int64         // sent from device to device
+	Bytes   int64         // sent from device to device in steps, and before them of what is only read
 
 	// UpdatesPerSecond is how many points of the grid were stepped in a second of Loop.
 	UpdatesPerSecond float64

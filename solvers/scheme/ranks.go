@@ -54,7 +54,7 @@ func unranked(r *Runner) error {
 	}
 	st := &r.step.Stages[0]
 	if len(st.Point.Reductions) > 0 {
-		return fmt.Errorf("takes no reductions, and stage 0 %q has some", st.Name)
+		return fmt.Errorf("takes no reductions, and stage 0 %q has some", st.title())
 	}
 	for _, v := range r.step.Measured {
 		arrays, _ := v.Spec.Arrays()

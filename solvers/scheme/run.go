@@ -168,7 +168,19 @@ func NewRunner(ctx context.Context, step *Step, plan *Plan, c *kernels.Compiler)
 			r, err = nil, errors.Join(err, r.Close())
 		}
 	}()
-	if err := agree(r.place, "make a step ready", r.begin(plan)); err != nil {
+	var open uses
+	for _, v := range step.variables() {
+		for _, f := range v.levels {
+			if err == nil {
+				err = open.add(f.KeepOpen())
+			}
+		}
+	}
+	if err == nil {
+		defer open.release()
+		err = r.begin(ctx, plan)
+	}
+	if err := agree(r.place, "make a step ready", err); err != nil {
 		return r, err
 	}
 	if err := r.addExchanges(ctx); err != nil {
@@ -181,8 +193,10 @@ func NewRunner(ctx context.Context, step *Step, plan *Plan, c *kernels.Compiler)
 }
 
 // begin makes all ready that takes no other process.
-func (r *Runner) begin(plan *Plan) error {
+func (r *Runner) begin(ctx context.Context, plan *Plan) error {
 	switch {
+	case ctx == nil:
+		return errNoContext
 	case plan == nil:
 		return errors.New("scheme: the plan is nil: see Step.Plan")
 	case r.compiler == nil:

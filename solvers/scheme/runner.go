@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync/atomic"
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
 	"github.com/halox/halox/halo/boundary"
+	"github.com/halox/halox/internal/guard"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/kernels/sweep"
 	"github.com/halox/halox/streams"
@@ -111,6 +111,9 @@ func (s *subdomain) Close() error { return s.resources.Close() }
 
 // Runner is a step made ready on its devices. It steps the variables any number of times. Several runners may step
 // the same variables in turn: each run begins at the newest level that these have.
+//
+// Its methods may be called from any goroutine. While one runs, Run, Steps and Close of it are errors, as are Close of
+// its variables and of its session, and runs of others that step the same variables.
 type Runner struct {
 	resources  streams.Resources
 	step       *Step
@@ -124,11 +127,13 @@ type Runner struct {
 	compiler   *kernels.Compiler
 	period     int
 	options    Options // of Steps
+	once       int64   // bytes that a run sends before its steps, of what is only read
 	done       int64   // the level at which the run began that was made last
 	broken     error   // of a run that ended in the middle of a step
-	closed     bool
-	running    atomic.Bool // within Run
+	guard      guard.Guard
 }
+
+var errNoRunner = errors.New("scheme: the runner is nil: see New")
 
 // checkPlan returns an error unless the plan has the exchanges of the step.
 func (r *Runner) checkPlan(plan *Plan) error {
@@ -189,6 +194,7 @@ func (r *Runner) addOnce(plan *halo.Plan) error {
 		if _, err := r.addExchange(plan, fields); err != nil {
 			return err
 		}
+		r.once += plan.Bytes()
 	}
 	return nil
 }
@@ -273,23 +279,38 @@ func (r *Runner) bytes() (n int64) {
 	return n
 }
 
-// Placement returns where the variables lie.
-func (r *Runner) Placement() *halo.Placement { return r.place }
-
-// Plans returns the messages of a step, by stage.
-func (r *Runner) Plans() []*halo.Plan { return r.plans }
-
-// Done returns the newest level of the variables: how many steps were made, by this runner and others.
-func (r *Runner) Done() int64 {
-	if level, err := r.step.newest(1); err == nil {
-		return level
+// Placement returns where the variables lie, nil of a nil runner.
+func (r *Runner) Placement() *halo.Placement {
+	if r == nil {
+		return nil
 	}
-	return r.done
+	return r.place
+}
+
+// Plans returns the messages of a step, by stage; none of a nil runner.
+func (r *Runner) Plans() []*halo.Plan {
+	if r == nil {
+		return nil
+	}
+	return r.plans
+}
+
+// Done returns the newest level of the variables: how many steps were made, by this runner and others. It is 0 of a nil
+// runner, and where the variables are at different levels.
+func (r *Runner) Done() int64 {
+	if r == nil {
+		return 0
+	}
+	level, _ := r.step.newest(1)
+	return level
 }
 
 // Boxes returns what a subdomain of this process sweeps in a stage: its boundary region, up to six boxes that do not
-// overlap, and its interior.
+// overlap, and its interior; nothing where there is no such subdomain or stage.
 func (r *Runner) Boxes(stage, rank int) (boundary []domain.Box, interior domain.Box) {
+	if r == nil || stage < 0 || stage >= len(r.step.Stages) || !slices.Contains(r.local, rank) {
+		return nil, domain.Box{}
+	}
 	b := r.subdomains[rank].stages[0][stage].boxes
 	return b.boundary, b.interior
 }
@@ -297,6 +318,9 @@ func (r *Runner) Boxes(stage, rank int) (boundary []domain.Box, interior domain.
 // Tuning returns those of the stages that were tuned, in order, by the first device that tuned them.
 // CPU devices tune nothing, nor does a stage of user kernels.
 func (r *Runner) Tuning() (all []Tuning) {
+	if r == nil {
+		return nil
+	}
 	for stage := range r.step.Stages {
 		var found Tuning
 		for _, rank := range r.local {
@@ -321,9 +345,18 @@ func (r *Runner) shared() bool { return isShared(r.place) }
 // workerOf returns which of the process's subdomains that of a rank is: the number of its worker where each has one.
 func (r *Runner) workerOf(rank int) int { return slices.Index(r.local, rank) }
 
-// Close frees what it holds: it runs no more. Closing twice is no error.
+// Close frees what it holds: it runs no more. Closing twice is no error, nor is closing nil. During a run it is an
+// error, and the runner stays open.
 func (r *Runner) Close() error {
-	r.closed = true
+	if r == nil {
+		return nil
+	}
+	switch err := r.guard.Close(); {
+	case errors.Is(err, guard.ErrClosed):
+		return nil
+	case err != nil:
+		return fmt.Errorf("scheme: a run of this runner is under way: %w: close it after that", err)
+	}
 	return r.resources.Close()
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
@@ -20,13 +21,15 @@ import (
 //
 // A variable keeps the newest level that was computed, and every run goes on from there, whatever runner made the
 // steps before. At first that is 0.
+//
+// One run at a time steps a variable, or reads it around points: a second one returns an error, and so do Close,
+// SetNewest and SetAll during a run. The other methods may be called from any goroutine.
 type Variable struct {
-	resources streams.Resources
-	Spec      halo.Spec
-	Boundary  boundary.Faces // what lies behind the physical faces of the grid
-	levels    []*halo.Field
-	newest    int64
-	computed  bool // newest was computed by a run, or set
+	Spec     halo.Spec
+	Boundary boundary.Faces // what lies behind the physical faces of the grid
+	levels   []*halo.Field
+	newest   atomic.Int64
+	computed atomic.Bool // newest was computed by a run, or set
 }
 
 // NewVariable allocates a variable. Its content is undefined. Close frees it. Where a device, or the host,
@@ -39,21 +42,27 @@ func NewVariable(p *halo.Placement, s halo.Spec, levels int) (*Variable, error) 
 	if err != nil {
 		return nil, err
 	}
-	v := &Variable{Spec: fields[0].Spec, levels: fields} // its width is that of the widest component
-	for _, f := range fields {
-		v.resources.Add(f)
-	}
-	return v, nil
+	return &Variable{Spec: fields[0].Spec, levels: fields}, nil // its width is that of the widest component
 }
 
 // maxLevels is how many time levels a variable may have.
 const maxLevels = 16
 
-// Levels returns how many time levels the variable has.
-func (v *Variable) Levels() int { return len(v.levels) }
+// Levels returns how many time levels the variable has, 0 of nil.
+func (v *Variable) Levels() int {
+	if v == nil {
+		return 0
+	}
+	return len(v.levels)
+}
 
-// Level returns the field that holds the level of a step, 0 before the first.
-func (v *Variable) Level(step int64) *halo.Field { return v.levels[v.slot(step)] }
+// Level returns the field that holds the level of a step, 0 before the first. It is nil if the variable is.
+func (v *Variable) Level(step int64) *halo.Field {
+	if v == nil {
+		return nil
+	}
+	return v.levels[v.slot(step)]
+}
 
 // slot returns the place of a level, which may be negative, among the fields.
 func (v *Variable) slot(step int64) int {
@@ -61,22 +70,43 @@ func (v *Variable) slot(step int64) int {
 	return int(((step % n) + n) % n)
 }
 
-// Newest returns the newest level: that of the last step which computed the variable, or what SetNewest has said.
-func (v *Variable) Newest() int64 { return v.newest }
+// Newest returns the newest level: that of the last step which computed the variable, or what SetNewest has said. It is
+// 0 of nil.
+func (v *Variable) Newest() int64 {
+	if v == nil {
+		return 0
+	}
+	return v.newest.Load()
+}
 
 // SetNewest says which level is the newest, where levels were filled by hand: Level(level), and as many before it as
 // steps read. Steps go on from there. SetNewest(0) begins anew, with what was filled into Level(0).
 func (v *Variable) SetNewest(level int64) error {
+	release, err := v.hold(true)
+	if err != nil {
+		return err
+	}
+	defer release()
 	if level < 0 {
 		return fmt.Errorf("scheme: variable %q at level %d: the first is 0", v.Spec.Name, level)
 	}
-	v.newest, v.computed = level, true
+	v.setNewest(level, true)
 	return nil
+}
+
+func (v *Variable) setNewest(level int64, computed bool) {
+	v.newest.Store(level)
+	v.computed.Store(computed)
 }
 
 // SetAll copies the level of step 0 to all others, and begins anew with it: it is the newest.
 func (v *Variable) SetAll() error {
-	v.newest = 0
+	release, err := v.hold(true)
+	if err != nil {
+		return err
+	}
+	defer release()
+	v.newest.Store(0)
 	for _, f := range v.levels[1:] {
 		if err := halo.CopyTo(f, v.levels[0]); err != nil {
 			return err
@@ -85,10 +115,47 @@ func (v *Variable) SetAll() error {
 	return nil
 }
 
+// hold holds all levels, until release is called.
+func (v *Variable) hold(alone bool) (release func(), err error) {
+	if v == nil {
+		return nil, errors.New("scheme: the variable is nil: see NewVariable")
+	}
+	var held uses
+	for _, f := range v.levels {
+		if err := held.add(f.Hold(alone)); err != nil {
+			return nil, err
+		}
+	}
+	return held.release, nil
+}
+
+// uses are held together.
+type uses []func()
+
+// add adds one that was begun, or releases all if it was not.
+func (u *uses) add(release func(), err error) error {
+	if err != nil {
+		u.release()
+		return err
+	}
+	*u = append(*u, release)
+	return nil
+}
+
+func (u *uses) release() {
+	for _, release := range *u {
+		release()
+	}
+}
+
 // At is an access to a level of the variable, counted from the newest that is known when a step
 // begins: +1 is what the step computes, 0 the newest, -1 the one before. reads is what is read
-// around a point; nil is the point itself, or nothing of what is only written.
+// around a point; nil is the point itself, or nothing of what is only written. Of a nil variable it is an access that
+// Step.Check rejects.
 func (v *Variable) At(level int, reads stencil.Footprint) Access {
+	if v == nil {
+		return Access{Level: level, Reads: reads}
+	}
 	return Access{Variable: v, Level: level, Reads: reads, Name: v.Spec.Name}
 }
 
@@ -169,8 +236,17 @@ func (v *Variable) real() (r kernels.Real, ok bool) {
 	return r, r.Size() > 0
 }
 
-// Close frees its memory. Closing twice is not an error.
-func (v *Variable) Close() error { return v.resources.Close() }
+// Close frees its memory. Closing twice is not an error, nor is closing nil. During a run it is an error, and the
+// variable stays open.
+func (v *Variable) Close() (err error) {
+	if v == nil {
+		return nil
+	}
+	for _, f := range v.levels {
+		err = errors.Join(err, f.Close())
+	}
+	return err
+}
 
 // Step is what one time step computes: its stages in order.
 type Step struct {
@@ -418,20 +494,20 @@ func (s *Step) newest(steps int64) (level int64, err error) {
 		switch {
 		case v.Levels() == 1:
 			if first == nil && written {
-				level = max(level, v.newest)
+				level = max(level, v.Newest())
 			}
-		case !written && !v.computed:
+		case !written && !v.computed.Load():
 		case first == nil:
-			first, level = v, v.newest
-		case v.newest != level:
+			first, level = v, v.Newest()
+		case v.Newest() != level:
 			return 0, fmt.Errorf("scheme: variable %q is at level %d, and %q at %d: step them together, "+
 				"or fill one of them at the level of the other and say so by SetNewest",
-				first.Spec.Name, level, v.Spec.Name, v.newest)
+				first.Spec.Name, level, v.Spec.Name, v.Newest())
 		}
-		if v.Levels() > 1 && !written && v.computed && steps > 1 {
+		if v.Levels() > 1 && !written && v.computed.Load() && steps > 1 {
 			return 0, fmt.Errorf("scheme: %d steps that read variable %q, of %d levels, which another run has "+
 				"computed up to level %d, and do not write it: run one step at a time, or compute it in the same step",
-				steps, v.Spec.Name, v.Levels(), v.newest)
+				steps, v.Spec.Name, v.Levels(), v.Newest())
 		}
 	}
 	return level, nil
@@ -441,7 +517,7 @@ func (s *Step) newest(steps int64) (level int64, err error) {
 func (s *Step) advance(level int64) {
 	for _, v := range s.variables() {
 		if s.writes(v) {
-			v.newest, v.computed = level, true
+			v.setNewest(level, true)
 		}
 	}
 }
@@ -450,8 +526,8 @@ func (s *Step) advance(level int64) {
 func (s *Step) keepLevels() (restore func()) {
 	var undo []func()
 	for _, v := range s.variables() {
-		newest, computed := v.newest, v.computed
-		undo = append(undo, func() { v.newest, v.computed = newest, computed })
+		newest, computed := v.Newest(), v.computed.Load()
+		undo = append(undo, func() { v.setNewest(newest, computed) })
 	}
 	return func() {
 		for _, f := range undo {
