@@ -27,9 +27,11 @@ func New(c *kernels.Compiler, f *halo.Field, faces Faces) (*Ghosts, error) {
 // steps do. Ghosts behind faces follow the points beside them, those of neighbours too, and none lie deeper than the
 // reach. Such a field has no Custom faces.
 func NewWithin(c *kernels.Compiler, f *halo.Field, faces Faces, reach Reach) (*Ghosts, error) {
-	if err := f.Usable(); err != nil {
+	release, err := f.KeepOpen()
+	if err != nil {
 		return nil, err
 	}
+	defer release()
 	g := &Ghosts{field: f, faces: faces, reach: reach}
 	for _, side := range g.sides(nil) {
 		if err := faces.At(side).check(f, side, reach); err != nil {
