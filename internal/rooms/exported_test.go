@@ -48,7 +48,7 @@ var public = map[string][]string{
 	"results/field":  {"Writer.Abort", "Writer.Write"},
 	"results/output": {"Run.Chunks"}, // for new formats
 	"results/plot":   {"Panels"},
-	"results/trace":  {"Trace.Hidden"},
+	"results/trace":  {"Trace.Hidden", "Trace.Write"},
 	"solvers":        {"WallKind", "Solver.Field", "Solver.Read"},
 	"solvers/scheme": {"Runner.Placement", "Runner.Boxes", "Step.Reductions", "Step.Plan", "Variable.Levels"},
 	"stencil":        {"Evaluator.At", "Group.Offsets", "ParseError", "StarWeights.Stencil"},
