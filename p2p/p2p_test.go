@@ -3,6 +3,7 @@ package p2p
 import (
 	"bytes"
 	"errors"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -88,7 +89,7 @@ func moveBytes(t *testing.T, d []*streams.Device, moved func(path Path)) {
 		receiver, err6 := d[1].NewStream(streams.Normal)
 		r, err7 := NewRoute(path, dst.Span(2*at, n), src.Span(at, n))
 		test.Check(t, errors.Join(err1, err2, err3, err4, err5, err6, err7))
-		fillPattern(in.Bytes(), 7)
+		rand.NewChaCha8([32]byte{7}).Read(in.Bytes())
 		clear(out.Bytes())
 		if err := errors.Join(
 			receiver.Copy(dst.All(), out.All()), receiver.Sync(limit),
@@ -109,7 +110,7 @@ func moveBytes(t *testing.T, d []*streams.Device, moved func(path Path)) {
 func TestCompareNamesTheLink(t *testing.T) {
 	d := hostDevices(t, 2)
 	sent := make([]byte, 64)
-	fillPattern(sent, 1)
+	rand.NewChaCha8([32]byte{1}).Read(sent)
 	got := bytes.Clone(sent)
 	test.Check(t, Compare(d[0], d[1], sent, got))
 	got[9]++

@@ -2,8 +2,8 @@ package p2p
 
 import (
 	"bytes"
-	"encoding/binary"
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	"github.com/halox/halox/streams"
@@ -36,9 +36,14 @@ const (
 // what arrived. The receiving memory holds zeros before. The error names the
 // link, and is a *Fault if the data is wrong.
 func Probe(from, to *streams.Device) error {
-	var p probe
-	defer p.close()
-	err := p.open(from, to)
+	var open streams.Resources
+	defer open.Close()
+	p := probe{
+		src: open.Alloc(from, probeBytes), dst: open.Alloc(to, probeBytes),
+		in: open.AllocPinned(from, probeBytes), out: open.AllocPinned(to, probeBytes),
+		here: open.NewStream(from, streams.Normal), there: open.NewStream(to, streams.Normal),
+	}
+	err := open.Err()
 	if err == nil {
 		err = p.send(from, to)
 	}
@@ -51,7 +56,7 @@ func Probe(from, to *streams.Device) error {
 // send fills in, and carries it to out over the link.
 func (p *probe) send(from, to *streams.Device) error {
 	sent, got := p.in.Bytes(), p.out.Bytes()
-	fillPattern(sent, uint64(from.ID)<<32|uint64(to.ID))
+	rand.NewChaCha8([32]byte{byte(from.ID), byte(to.ID)}).Read(sent) // differs by link
 	clear(got)
 	steps := []struct {
 		on       *streams.Stream
@@ -74,46 +79,6 @@ func (p *probe) send(from, to *streams.Device) error {
 type probe struct {
 	src, dst, in, out *streams.Memory
 	here, there       *streams.Stream
-}
-
-func (p *probe) open(from, to *streams.Device) (err error) {
-	for _, m := range []struct {
-		to   **streams.Memory
-		make func(int64) (*streams.Memory, error)
-	}{{&p.src, from.Alloc}, {&p.in, from.AllocPinned}, {&p.dst, to.Alloc}, {&p.out, to.AllocPinned}} {
-		if *m.to, err = m.make(probeBytes); err != nil {
-			return err
-		}
-	}
-	if p.here, err = from.NewStream(streams.Normal); err != nil {
-		return err
-	}
-	p.there, err = to.NewStream(streams.Normal)
-	return err
-}
-
-func (p *probe) close() {
-	for _, s := range []*streams.Stream{p.here, p.there} {
-		if s != nil {
-			s.Close()
-		}
-	}
-	for _, m := range []*streams.Memory{p.src, p.dst, p.in, p.out} {
-		if m != nil {
-			m.Close()
-		}
-	}
-}
-
-// fillPattern writes numbers that repeat nowhere and differ by link
-// (SplitMix64, Steele et al. 2014).
-func fillPattern(b []byte, seed uint64) {
-	for i := 0; i+8 <= len(b); i += 8 {
-		seed += 0x9e3779b97f4a7c15
-		z := (seed ^ seed>>30) * 0xbf58476d1ce4e5b9
-		z = (z ^ z>>27) * 0x94d049bb133111eb
-		binary.LittleEndian.PutUint64(b[i:], z^z>>31)
-	}
 }
 
 // Compare returns a *Fault if what arrived is not what one device sent to another. Both are

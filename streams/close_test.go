@@ -16,7 +16,8 @@ func TestCloseFreesNothingWhileStreamsRun(t *testing.T) {
 	for name, closeAll := range map[string]func(d []*Device, s *Stream, m *Memory) error{
 		"devices": func(d []*Device, _ *Stream, _ *Memory) error { return CloseAll(d) },
 		"resources": func(d []*Device, s *Stream, m *Memory) error {
-			made := Resources{s, m}
+			var made Resources
+			made.Add(s, m)
 			return errors.Join(made.Close(), CloseAll(d))
 		},
 	} {
@@ -163,11 +164,11 @@ func TestWhatIsHeldStaysOpen(t *testing.T) {
 // However many streams wait for a kernel that never ends, on its device and on others, closing the
 // devices or Resources of their streams takes one grace.
 func TestCloseOfWhatHangsTakesOneGrace(t *testing.T) {
-	t.Run("devices", func(t *testing.T) { closeWhatHangs(t, func(d []*Device, _ Resources) error { return CloseAll(d) }) })
-	t.Run("resources", func(t *testing.T) { closeWhatHangs(t, func(_ []*Device, r Resources) error { return r.Close() }) })
+	t.Run("devices", func(t *testing.T) { closeWhatHangs(t, func(d []*Device, _ *Resources) error { return CloseAll(d) }) })
+	t.Run("resources", func(t *testing.T) { closeWhatHangs(t, func(_ []*Device, r *Resources) error { return r.Close() }) })
 }
 
-func closeWhatHangs(t *testing.T, closeAll func(d []*Device, r Resources) error) {
+func closeWhatHangs(t *testing.T, closeAll func(d []*Device, r *Resources) error) {
 	t.Parallel()
 	const grace, devices = 3 * time.Second, 12 // a grace a device takes longer than the limit
 	var made Resources
@@ -189,7 +190,7 @@ func closeWhatHangs(t *testing.T, closeAll func(d []*Device, r Resources) error)
 		}
 	}
 	begin := time.Now()
-	err := closeAll(d, made)
+	err := closeAll(d, &made)
 	if took := time.Since(begin); took > (devices-1)*grace || !errors.Is(err, errHangs) {
 		t.Errorf("it took %v: %v", took, err)
 	}

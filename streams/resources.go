@@ -15,17 +15,75 @@ import (
 
 // Resources are closed together, the last one first, but streams before all else: what is still
 // queued on them after an error may use the rest. What is in use stays, to be closed by another Close.
-type Resources []io.Closer
+//
+// They keep the first error of what they make, so that it is checked once, by Err or Done, before anything made is
+// used. After an error they make nothing more and return nil.
+type Resources struct {
+	closers []io.Closer
+	err     error
+}
 
 // Add remembers what has to be closed.
-func (r *Resources) Add(closers ...io.Closer) { *r = append(*r, closers...) }
+func (r *Resources) Add(closers ...io.Closer) { r.closers = append(r.closers, closers...) }
+
+// Err returns the first error of what was to be made.
+func (r *Resources) Err() error { return r.err }
+
+// Done returns the first error of what was to be made. If there is one, everything is closed.
+func (r *Resources) Done() error {
+	if r.err == nil {
+		return nil
+	}
+	return errors.Join(r.err, r.Close())
+}
+
+// Alloc allocates memory of a device.
+func (r *Resources) Alloc(d *Device, bytes int64) *Memory {
+	return made(r, func() (*Memory, error) { return d.Alloc(bytes) })
+}
+
+// AllocPinned allocates pinned host memory of a device.
+func (r *Resources) AllocPinned(d *Device, bytes int64) *Memory {
+	return made(r, func() (*Memory, error) { return d.AllocPinned(bytes) })
+}
+
+// NewStream creates a stream.
+func (r *Resources) NewStream(d *Device, p Priority) *Stream {
+	return made(r, func() (*Stream, error) { return d.NewStream(p) })
+}
+
+// NewEvent creates an event.
+func (r *Resources) NewEvent(d *Device) *Event { return made(r, d.NewEvent) }
+
+// NewTimedEvent creates an event that takes the time.
+func (r *Resources) NewTimedEvent(d *Device) *Event { return made(r, d.NewTimedEvent) }
+
+func made[T io.Closer](r *Resources, create func() (T, error)) (x T) {
+	if r.err == nil {
+		Into(r, &x)(create())
+	}
+	return x
+}
+
+// Into returns a function that takes what a call has made, and its error, as the methods of Resources do:
+// Into(&r, &x)(New(y)). The call is made in any case.
+func Into[T io.Closer](r *Resources, to *T) func(T, error) {
+	return func(x T, err error) {
+		if err == nil {
+			*to = x
+			r.Add(x)
+		} else if r.err == nil {
+			r.err = err
+		}
+	}
+}
 
 // Close closes everything, see Resources. Streams of several devices are waited for together.
 // Closing twice is no error.
 func (r *Resources) Close() error {
 	streams := map[*Device][]*Stream{}
 	var errs []error
-	for _, x := range slices.Backward(*r) {
+	for _, x := range slices.Backward(r.closers) {
 		if s, ok := x.(*Stream); ok && s != nil {
 			streams[s.device] = append(streams[s.device], s)
 		}
@@ -36,8 +94,8 @@ func (r *Resources) Close() error {
 		}
 		return err
 	}))
-	var busy Resources
-	for _, x := range slices.Backward(*r) {
+	var busy []io.Closer
+	for _, x := range slices.Backward(r.closers) {
 		if _, ok := x.(*Stream); ok {
 			continue
 		}
@@ -47,7 +105,7 @@ func (r *Resources) Close() error {
 		}
 	}
 	slices.Reverse(busy)
-	*r = busy
+	r.closers = busy
 	return errors.Join(errs...)
 }
 
@@ -63,17 +121,11 @@ func Upload[T any](d *Device, values []T) (m *Memory, err error) {
 	bytes := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(values))), len(values)*int(unsafe.Sizeof(values[0])))
 	var open Resources
 	defer func() { err = errors.Join(err, open.Close()) }()
-	host, err := d.AllocPinned(int64(len(bytes)))
-	if err != nil {
+	host, s := open.AllocPinned(d, int64(len(bytes))), open.NewStream(d, Normal)
+	if err := open.Err(); err != nil {
 		return nil, err
 	}
-	open.Add(host)
 	copy(host.Bytes(), bytes)
-	s, err := d.NewStream(Normal)
-	if err != nil {
-		return nil, err
-	}
-	open.Add(s)
 	if m, err = d.Alloc(int64(len(bytes))); err != nil {
 		return nil, err
 	}

@@ -238,14 +238,9 @@ func (p *Packer) trial(t *task, open *streams.Resources) (*task, error) {
 
 // alike allocates memory of the same kind as that of a span.
 func alike(s streams.Span, bytes int64, open *streams.Resources) (*streams.Memory, error) {
-	alloc := s.Memory.Device().Alloc
+	alloc := open.Alloc
 	if s.Memory.Pinned() {
-		alloc = s.Memory.Device().AllocPinned
+		alloc = open.AllocPinned
 	}
-	m, err := alloc(bytes)
-	if err != nil {
-		return nil, err
-	}
-	open.Add(m)
-	return m, nil
+	return alloc(s.Memory.Device(), bytes), open.Err()
 }

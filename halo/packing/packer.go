@@ -1,6 +1,7 @@
 package packing
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -47,33 +48,23 @@ type Packer struct {
 var errNoDevice = errors.New("packing: the device is nil")
 
 // newPacker makes a packer that has these engines.
-func newPacker(c *kernels.Compiler, d *streams.Device, o Options, engines []engine) (p *Packer, err error) {
+func newPacker(c *kernels.Compiler, d *streams.Device, o Options, engines []engine) (*Packer, error) {
 	switch {
 	case c == nil:
 		return nil, errors.New("packing: the compiler is nil: see kernels.NewCompiler")
 	case d == nil:
 		return nil, errNoDevice
 	}
-	made := &Packer{engines: engines, device: d, options: o, compiler: c}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, made.Close())
-		}
-	}()
-	if made.copier, err = pack.NewBoxCopier(c, d); err != nil {
+	p := &Packer{engines: engines, device: d, options: o, compiler: c}
+	var errs [3]error
+	p.copier, errs[0] = pack.NewBoxCopier(c, d)
+	p.blocks, errs[1] = pack.NewBlockPacker(c, d)
+	p.trees, errs[2] = pack.NewTreePacker(c, d)
+	if err := cmp.Or(errs[:]...); err != nil {
 		return nil, err
 	}
-	if made.blocks, err = pack.NewBlockPacker(c, d); err != nil {
-		return nil, err
-	}
-	if made.units, err = pack.NewUnitPacker(c, d); err != nil {
-		return nil, err
-	}
-	made.resources.Add(made.units)
-	if made.trees, err = pack.NewTreePacker(c, d); err != nil {
-		return nil, err
-	}
-	return made, nil
+	streams.Into(&p.resources, &p.units)(pack.NewUnitPacker(c, d))
+	return p, p.resources.Done()
 }
 
 // Close frees its memory. Closing twice is not an error.

@@ -173,28 +173,13 @@ type maker struct {
 }
 
 // events makes the ring's events and the stream of the link.
-func (m *maker) events() (err error) {
-	from, to := m.src.Packer.device, m.dst.Packer.device
-	if m.link, err = from.NewStream(streams.Urgent); err != nil {
-		return err
+func (m *maker) events() error {
+	from, to, r := m.src.Packer.device, m.dst.Packer.device, &m.resources
+	m.link, m.ready, m.done = r.NewStream(from, streams.Urgent), r.NewEvent(to), r.NewEvent(to)
+	for range m.o.Ring {
+		m.ring = append(m.ring, slot{packed: r.NewEvent(from), sent: r.NewEvent(from), taken: r.NewEvent(to)})
 	}
-	m.resources.Add(m.link)
-	event := func(d *streams.Device, e **streams.Event) {
-		if err == nil {
-			if *e, err = d.NewEvent(); err == nil {
-				m.resources.Add(*e)
-			}
-		}
-	}
-	event(to, &m.ready)
-	event(to, &m.done)
-	m.ring = make([]slot, m.o.Ring)
-	for i := range m.ring {
-		event(from, &m.ring[i].packed)
-		event(from, &m.ring[i].sent)
-		event(to, &m.ring[i].taken)
-	}
-	return err
+	return r.Err()
 }
 
 // makeFragments makes the fragments, with as few copies as the two layouts allow.
@@ -264,32 +249,25 @@ type buffer struct{ out, in *streams.Memory }
 // from the sender's.
 func (m *maker) buffers(bytes int64) (all []buffer, err error) {
 	traits, from, to := m.o.Path.Traits(), m.src.Packer.device, m.dst.Packer.device
-	alloc := func(of func(bytes int64) (*streams.Memory, error)) (made *streams.Memory) {
-		if err == nil {
-			if made, err = of(bytes); err == nil {
-				m.resources.Add(made)
-			}
-		}
-		return made
-	}
+	r := &m.resources
 	for range m.ring {
 		var b buffer
 		switch {
 		case traits.Stored:
-			b.in = alloc(to.Alloc)
+			b.in = r.Alloc(to, bytes)
 			b.out = b.in
 		case traits.Pinned == 1: // between the kernels of both ends
-			b.in = alloc(from.AllocPinned)
+			b.in = r.AllocPinned(from, bytes)
 			b.out = b.in
 		case m.o.Remote && traits.Access:
-			b.out = alloc(from.Alloc)
+			b.out = r.Alloc(from, bytes)
 			b.in = b.out
 		default:
-			b.out, b.in = alloc(from.Alloc), alloc(to.Alloc)
+			b.out, b.in = r.Alloc(from, bytes), r.Alloc(to, bytes)
 		}
 		all = append(all, b)
 	}
-	return all, err
+	return all, r.Err()
 }
 
 // fragment makes a fragment of the packed bytes from lo on.

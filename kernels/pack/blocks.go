@@ -1,7 +1,6 @@
 package pack
 
 import (
-	"errors"
 	"fmt"
 	"unsafe"
 
@@ -183,14 +182,11 @@ func (b *BlockPacker) Table(list []Block, o BlockOptions) (t *BlockTable, err er
 	t.chunk = o.chunkFor(b.device, t.extent.size)
 	list = withBytes(list)
 	if o.Equal {
-		err = t.fillEqual(list)
-	} else {
-		err = t.fill(list)
+		return t, t.fillEqual(list)
 	}
-	if err != nil {
-		return nil, errors.Join(err, t.Close())
-	}
-	return t, nil
+	chunks := chunksOf(list, t.chunk)
+	t.count, t.list, t.chunks = int64(len(chunks))-1, listMemory(t, list), listMemory(t, chunks)
+	return t, t.resources.Done()
 }
 
 // withBytes returns the blocks that have any.
@@ -204,19 +200,8 @@ func withBytes(list []Block) []Block {
 	return some
 }
 
-// fill makes the table of a list of any blocks.
-func (t *BlockTable) fill(list []Block) (err error) {
-	chunks := chunksOf(list, t.chunk)
-	t.count = int64(len(chunks)) - 1
-	if t.list, err = listMemory(t, list); err != nil {
-		return err
-	}
-	t.chunks, err = listMemory(t, chunks)
-	return err
-}
-
 // fillEqual makes the table of blocks of one length.
-func (t *BlockTable) fillEqual(list []Block) (err error) {
+func (t *BlockTable) fillEqual(list []Block) error {
 	displacements := make([]int64, len(list))
 	for i, b := range list {
 		if b.Length != list[0].Length {
@@ -226,27 +211,25 @@ func (t *BlockTable) fillEqual(list []Block) (err error) {
 		displacements[i], t.length = b.Displacement, b.Length
 	}
 	t.count = (t.extent.size + t.chunk - 1) / t.chunk
-	t.list, err = listMemory(t, displacements)
-	return err
+	t.list = listMemory(t, displacements)
+	return t.resources.Done()
 }
 
 // listMemory puts values where the table's options say. There is memory for one at
 // least.
-func listMemory[T any](t *BlockTable, values []T) (m *streams.Memory, err error) {
+func listMemory[T any](t *BlockTable, values []T) (m *streams.Memory) {
 	if len(values) == 0 {
 		values = make([]T, 1)
 	}
-	if t.options.Pinned {
-		if m, err = t.packer.device.AllocPinned(int64(len(values)) * int64(unsafe.Sizeof(values[0]))); err == nil {
-			copy(streams.View[T](m.Bytes()), values)
-		}
-	} else {
-		m, err = streams.Upload(t.packer.device, values)
+	if !t.options.Pinned {
+		streams.Into(&t.resources, &m)(streams.Upload(t.packer.device, values))
+		return m
 	}
-	if err == nil {
-		t.resources.Add(m)
+	m = t.resources.AllocPinned(t.packer.device, int64(len(values))*int64(unsafe.Sizeof(values[0])))
+	if m != nil {
+		copy(streams.View[T](m.Bytes()), values)
 	}
-	return m, err
+	return m
 }
 
 // Close frees its memory. Closing twice is not an error.

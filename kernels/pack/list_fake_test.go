@@ -58,7 +58,7 @@ func fakeUnitPacker(t *testing.T) (*cudafake.Fake, *UnitPacker) {
 	t.Helper()
 	fake, device := kerneltest.FakeGPU(t)
 	units := fakeFunctions(t, device, int(unsafe.Sizeof(unitsArgs{})), "units")[0]
-	p := test.Must((&UnitPacker{device: device, units: units}).withStages())(t)
+	p := test.Must(newUnitPacker(device, units))(t)
 	t.Cleanup(func() { p.Close() })
 	return fake, p
 }

@@ -279,24 +279,20 @@ func (m *TreePacker) Table(t Tree) (*TreeTable, error) {
 	if m.device.GoKernels || t.Primitives == 0 { // there Go walks the tree itself
 		return table, nil
 	}
-	if err := errors.Join(put(table, 0, table.nodes), put(table, 1, table.lookAside)); err != nil {
-		return nil, errors.Join(err, table.Close())
-	}
-	return table, nil
+	put(table, 0, table.nodes)
+	put(table, 1, table.lookAside)
+	return table, table.memory.Done()
 }
 
 // put uploads a part of the table, unless it is empty.
-func put[T any](t *TreeTable, part int, values []T) error {
-	if len(values) == 0 {
-		return nil
+func put[T any](t *TreeTable, part int, values []T) {
+	var memory *streams.Memory
+	if len(values) > 0 {
+		streams.Into(&t.memory, &memory)(streams.Upload(t.packer.device, values))
 	}
-	memory, err := streams.Upload(t.packer.device, values)
-	if err != nil {
-		return err
+	if memory != nil {
+		t.onDevice[part] = memory.All()
 	}
-	t.memory.Add(memory)
-	t.onDevice[part] = memory.All()
-	return nil
 }
 
 // Close frees the table. Closing twice is no error.

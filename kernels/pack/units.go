@@ -159,36 +159,21 @@ func unitsProgram() kernels.Program {
 }
 
 // NewUnitPacker compiles for the device.
-func NewUnitPacker(c *kernels.Compiler, d *streams.Device) (p *UnitPacker, err error) {
-	p = &UnitPacker{device: d}
+func NewUnitPacker(c *kernels.Compiler, d *streams.Device) (*UnitPacker, error) {
 	found, err := c.Load(d, unitsProgram(), "units")
 	if err != nil {
 		return nil, err
 	}
-	p.units = found[0]
-	return p.withStages()
+	return newUnitPacker(d, found[0])
 }
 
-// withStages gives the packer its stages.
-func (u *UnitPacker) withStages() (*UnitPacker, error) {
+func newUnitPacker(d *streams.Device, units streams.Function) (*UnitPacker, error) {
+	u := &UnitPacker{device: d, units: units}
 	for i := range u.stages {
-		if err := u.addStage(&u.stages[i]); err != nil {
-			return nil, errors.Join(err, u.Close())
-		}
+		memory := u.resources.AllocPinned(d, maxUnits*(unitBytes+bundled*shortBytes))
+		u.stages[i] = stage{memory, u.resources.NewEvent(d)}
 	}
-	return u, nil
-}
-
-func (u *UnitPacker) addStage(s *stage) (err error) {
-	if s.memory, err = u.device.AllocPinned(maxUnits * (unitBytes + bundled*shortBytes)); err != nil {
-		return err
-	}
-	u.resources.Add(s.memory)
-	if s.copied, err = u.device.NewEvent(); err != nil {
-		return err
-	}
-	u.resources.Add(s.copied)
-	return nil
+	return u, u.resources.Done()
 }
 
 // room returns the stage as slices for some units and the blocks of their bundles.
@@ -283,10 +268,10 @@ func (u *UnitPacker) Scatter(to []int64, list []Block, o UnitOptions) (t *UnitTa
 	if err := t.measure(); err != nil {
 		return nil, err
 	}
-	if err := t.allocate(); err != nil {
-		return nil, errors.Join(err, t.Close())
-	}
-	return t, nil
+	t.units = t.resources.Alloc(u.device, max(1, t.count)*unitBytes)
+	t.shorts = t.resources.Alloc(u.device, max(1, t.countShorts)*shortBytes)
+	t.ready = t.resources.NewEvent(u.device)
+	return t, t.resources.Done()
 }
 
 // cutter returns what cuts the list from its start.
@@ -326,23 +311,6 @@ func (t *UnitTable) measure() error {
 	return nil
 }
 
-// allocate makes room on the device.
-func (t *UnitTable) allocate() (err error) {
-	if t.units, err = t.packer.device.Alloc(max(1, t.count) * unitBytes); err != nil {
-		return err
-	}
-	t.resources.Add(t.units)
-	if t.shorts, err = t.packer.device.Alloc(max(1, t.countShorts) * shortBytes); err != nil {
-		return err
-	}
-	t.resources.Add(t.shorts)
-	if t.ready, err = t.packer.device.NewEvent(); err != nil {
-		return err
-	}
-	t.resources.Add(t.ready)
-	return nil
-}
-
 // UnitCopy is a prepared copy of the blocks of a table.
 type UnitCopy struct {
 	resources   streams.Resources
@@ -368,14 +336,9 @@ func (t *UnitTable) Copy(p Passage) (*UnitCopy, error) {
 	} {
 		spec := t.spec(p, l.count)
 		spec.Run = l.run
-		k, err := launch.New(t.packer.device, spec)
-		if err != nil {
-			return nil, errors.Join(err, u.Close())
-		}
-		u.resources.Add(k)
-		*l.to = k
+		streams.Into(&u.resources, l.to)(launch.New(t.packer.device, spec))
 	}
-	return u, nil
+	return u, u.resources.Done()
 }
 
 // spec returns the launch of the first units.

@@ -65,21 +65,18 @@ func NewTileGroup(
 }
 
 // open allocates what tiles send each other, and begins to compile the programs.
-func (g *TileGroup) open() (err error) {
+func (g *TileGroup) open() error {
 	for i, rank := range g.ranks {
 		if err := g.flags.Open(i, &g.resources); err != nil {
 			return err
 		}
-		if g.inbox[i], err = streams.Upload(rank.Device, g.tiles.emptyInbox(i)); err != nil {
-			return err
-		}
-		g.resources.Add(g.inbox[i])
+		streams.Into(&g.resources, &g.inbox[i])(streams.Upload(rank.Device, g.tiles.emptyInbox(i)))
 		g.compiler.BeginSteps(rank.Device, g.tiles.program(i, onlySteps), g.tiles.program(i, lastNorms))
 	}
-	if w, ok := g.tiles.(*wideTiles); ok {
+	if w, ok := g.tiles.(*wideTiles); ok && g.resources.Err() == nil {
 		return w.upload()
 	}
-	return nil
+	return g.resources.Err()
 }
 
 // Tiles returns how many thread blocks a rank has, one per tile.

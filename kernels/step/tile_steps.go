@@ -406,35 +406,26 @@ func (f *faceTiles) canCheck(i int) bool {
 }
 
 // makeChecks makes what the checks of all ranks leave, which have so many tiles.
-func (t *tileRanks) makeChecks(tiles func(rank int) int64) (err error) {
+func (t *tileRanks) makeChecks(tiles func(rank int) int64) error {
 	ranks := int64(len(t.ranks))
 	addresses, checks := make([]uint64, ranks), make([]checkRoom, ranks)
 	for i, rank := range t.ranks {
 		votes := make([]byte, checkSlots*ranks*checkPacketBytes)
-		if checks[i].votes, err = streams.Upload(rank.Device, votes); err != nil {
+		streams.Into(&t.resources, &checks[i].votes)(streams.Upload(rank.Device, votes))
+		if err := t.resources.Err(); err != nil {
 			return err
 		}
-		t.resources.Add(checks[i].votes)
 		addresses[i] = checks[i].votes.Address()
 	}
 	for i, rank := range t.ranks {
 		c := &checks[i]
 		packets := make([]byte, checkSlots*tiles(i)*normsBytes/8*checkPacketBytes)
-		if c.tiles, err = streams.Upload(rank.Device, packets); err != nil {
-			return err
-		}
-		t.resources.Add(c.tiles)
-		if c.voted, err = streams.Upload(rank.Device, addresses); err != nil {
-			return err
-		}
-		t.resources.Add(c.voted)
-		if c.host, err = rank.Device.AllocPinned(MaxChecks*normsBytes + reportBytes); err != nil {
-			return err
-		}
-		t.resources.Add(c.host)
+		streams.Into(&t.resources, &c.tiles)(streams.Upload(rank.Device, packets))
+		streams.Into(&t.resources, &c.voted)(streams.Upload(rank.Device, addresses))
+		c.host = t.resources.AllocPinned(rank.Device, MaxChecks*normsBytes+reportBytes)
 	}
 	t.checks = checks
-	return nil
+	return t.resources.Err()
 }
 
 // checkArgs returns where the checks of a rank leave what, and adds that to what a launch uses.

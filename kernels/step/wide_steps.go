@@ -1,7 +1,6 @@
 package step
 
 import (
-	"errors"
 	"fmt"
 	"unsafe"
 
@@ -63,17 +62,15 @@ func (w *wideTiles) emptyInbox(int) []uint64 {
 }
 
 // upload puts the lists of all ranks on their devices, which have inboxes.
-func (w *wideTiles) upload() (err error) {
+func (w *wideTiles) upload() error {
 	w.tables = make([]wideTables, len(w.ranks))
 	for i := range w.ranks {
-		if err := w.uploadRank(i); err != nil {
-			return err
-		}
+		w.uploadRank(i)
 	}
-	return nil
+	return w.resources.Err()
 }
 
-func (w *wideTiles) uploadRank(i int) (err error) {
+func (w *wideTiles) uploadRank(i int) {
 	var copies []ghostCopy
 	for _, c := range w.copies(i) {
 		one := ghostCopy{lo: c.lo, hi: c.hi, strides: launch.StridesOf(w.ranks[c.to].Fields[0].Layout)}
@@ -90,23 +87,17 @@ func (w *wideTiles) uploadRank(i int) (err error) {
 		neighbours = append(neighbours, w.flags.Counts(i, at, 0, w.tilesNear(other, i)))
 	}
 	t, l, d := &w.tables[i], &w.lists[i], w.ranks[i].Device
-	return errors.Join(
-		put(&t.tiles, w, d, l.tiles), put(&t.items, w, d, l.items), put(&t.senders, w, d, l.senders),
-		put(&t.copies, w, d, copies), put(&t.inboxes, w, d, inboxes), put(&t.neighbours, w, d, neighbours),
-	)
+	t.tiles, t.items, t.senders = put(w, d, l.tiles), put(w, d, l.items), put(w, d, l.senders)
+	t.copies, t.inboxes, t.neighbours = put(w, d, copies), put(w, d, inboxes), put(w, d, neighbours)
 }
 
 // put uploads a table, of one entry at least.
-func put[T any](to **streams.Memory, w *wideTiles, d *streams.Device, table []T) error {
+func put[T any](w *wideTiles, d *streams.Device, table []T) (m *streams.Memory) {
 	if len(table) == 0 {
 		table = make([]T, 1)
 	}
-	m, err := streams.Upload(d, table)
-	if err == nil {
-		*to = m
-		w.resources.Add(m)
-	}
-	return err
+	streams.Into(&w.resources, &m)(streams.Upload(d, table))
+	return m
 }
 
 // tilesNear returns how many tiles of a rank deal with another.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -132,11 +133,12 @@ func TestChoiceOfGraphs(t *testing.T) {
 // A runner keeps nothing of runs that have ended well, however many there are.
 func TestRunsLeaveNothing(t *testing.T) {
 	x := newRunner(t, testdevices.Host(t, 2), 2, func(int) {})
-	before := len(x.resources)
+	count := func() int { return reflect.ValueOf(x.resources).FieldByName("closers").Len() }
+	before := count()
 	for range testdevices.Again(5, testdevices.Numbers(20)) {
 		must(x.Run(t.Context(), Options{Scheme: Assisted, Steps: 2}))(t)
 	}
-	if after := len(x.resources); after != before {
+	if after := count(); after != before {
 		t.Errorf("%d resources after 20 runs, %d before", after, before)
 	}
 }
