@@ -25,11 +25,9 @@ func (m *Machine) All() (n int) {
 	return n
 }
 
-// ErrOthers is the error for a number of devices that is not the sum of the devices of the first processes.
-var ErrOthers = errors.New("processes take part with all of their devices")
-
 // First returns the machine of the first n devices: of rank 0 alone where it has as many, else of the first processes.
-// On processes that take no part it is nil. All processes call it, and close on all what it returns.
+// On processes that take no part it is nil. All processes call it, and close on all what it returns. Processes take
+// part with all of their devices: another number of devices is left out.
 func (m *Machine) First(ctx context.Context, n int) (first *Machine, err error) {
 	if m.Processes.IsAlone() || n == m.All() {
 		return m, nil
@@ -47,7 +45,8 @@ func (m *Machine) First(ctx context.Context, n int) (first *Machine, err error) 
 		sum, some = sum+counts[some], some+1
 	}
 	if sum != n {
-		return nil, fmt.Errorf("%d devices: of these processes %w, %v", n, ErrOthers, counts)
+		return nil, LeaveOut(fmt.Errorf("%d devices: of these, processes take part with all of their devices, %v", n,
+			counts))
 	}
 	processes, err := m.Processes.First(ctx, some)
 	if err != nil || processes == nil {

@@ -82,7 +82,36 @@ func checkLeftOut(r *results.Record) error {
 // or none.
 type Task struct {
 	Labels  results.Row // what its rows have: a row that has them is one of its own
-	Measure func(ctx context.Context) ([]results.Row, error)
+	Measure func(ctx context.Context, open *streams.Resources) ([]results.Row, error)
+}
+
+// OneRow returns a task of one row. What measure opens is closed after it.
+func OneRow(
+	labels results.Row, measure func(ctx context.Context, open *streams.Resources) (results.Row, error),
+) Task {
+	return Task{labels, func(ctx context.Context, open *streams.Resources) ([]results.Row, error) {
+		row, err := measure(ctx, open)
+		return []results.Row{row}, err
+	}}
+}
+
+// ErrLeftOut is wrapped by the error of what cannot be measured here, which is not a failure: the record gets a row
+// that says why. See LeaveOut.
+var ErrLeftOut = errors.New("left out")
+
+type leftOut struct{ error }
+
+func (leftOut) Is(target error) bool { return target == ErrLeftOut }
+
+func (l leftOut) Unwrap() error { return l.error }
+
+// LeaveOut has an error wrap ErrLeftOut if it is one of some kinds, or of any kind where none are given.
+func LeaveOut(err error, kinds ...error) error {
+	is := func(kind error) bool { return errors.Is(err, kind) }
+	if err == nil || len(kinds) > 0 && !slices.ContainsFunc(kinds, is) {
+		return err
+	}
+	return leftOut{err}
 }
 
 // Recorder writes, draws and resumes the record of a benchmark. Who runs a benchmark calls Check
@@ -213,17 +242,21 @@ func (r *Recorder) Measure(ctx context.Context, tasks []Task) error {
 const saveEvery = 10 * time.Second
 
 // measure measures one task, and writes the record where that was a while ago. As long as the
-// benchmark goes on, what is in the file is of one that was interrupted. Where one process measures,
-// a task that does not fit into memory leaves a row that says so.
+// benchmark goes on, what is in the file is of one that was interrupted. A task that does not fit into memory, or is
+// left out, leaves a row that says so.
 func (r *Recorder) measure(ctx context.Context, t Task) error {
-	rows, err := t.Measure(ctx)
+	var open streams.Resources
+	rows, err := t.Measure(ctx, &open)
+	err = errors.Join(err, open.Close())
 	if !r.Processes.IsAlone() {
 		err = AgreeToGoOn(ctx, r.Processes, err)
 	}
-	if errors.Is(err, streams.ErrOutOfMemory) { // other tasks may fit
+	if errors.Is(err, streams.ErrOutOfMemory) || errors.Is(err, ErrLeftOut) { // others may fit
 		without := t.Labels
 		without.Note = err.Error()
 		rows, err = []results.Row{without}, nil
+	} else if err != nil {
+		err = fmt.Errorf("%s: %w", NameOf(t.Labels), err)
 	}
 	if err == nil { // rows of other processes may lack numbers
 		rows, err = mpi.Broadcast(context.Background(), r.Processes, "what was measured", rows, 0)

@@ -24,7 +24,7 @@ func TestKeptFromTimeToTime(t *testing.T) {
 		var tasks []Task
 		for i := range 5 {
 			labels := results.NewRow().Label("points", i)
-			tasks = append(tasks, Task{labels, func(context.Context) ([]results.Row, error) {
+			tasks = append(tasks, Task{labels, func(context.Context, *streams.Resources) ([]results.Row, error) {
 				time.Sleep(saveEvery/2 + time.Second)
 				if i == 4 {
 					return nil, io.EOF
@@ -32,7 +32,7 @@ func TestKeptFromTimeToTime(t *testing.T) {
 				return []results.Row{labels.Number(results.Time, 1)}, nil
 			}})
 		}
-		if err := k.Measure(t.Context(), tasks); err != io.EOF || r.Failure != "EOF" || len(r.Rows) != 4 {
+		if err := k.Measure(t.Context(), tasks); !errors.Is(err, io.EOF) || r.Failure != "EOF" || len(r.Rows) != 4 {
 			t.Errorf("%v: %+v", err, r)
 		}
 		kept, err := results.Read(file)
@@ -48,8 +48,11 @@ func TestInterrupted(t *testing.T) {
 	r := &results.Record{Kind: results.KindSweep}
 	row := results.NewRow().Label("points", 1)
 	tasks := []Task{
-		{row, func(context.Context) ([]results.Row, error) { return []results.Row{row}, nil }},
-		{row.Label("points", 2), func(ctx context.Context) ([]results.Row, error) { cancel(); return nil, ctx.Err() }},
+		{row, func(context.Context, *streams.Resources) ([]results.Row, error) { return []results.Row{row}, nil }},
+		{row.Label("points", 2), func(ctx context.Context, _ *streams.Resources) ([]results.Row, error) {
+			cancel()
+			return nil, ctx.Err()
+		}},
 		{row.Label("points", 3), nil},
 	}
 	if err := (&Recorder{Record: r}).Measure(ctx, tasks); !errors.Is(err, context.Canceled) || len(r.Rows) != 1 || !r.Interrupted || r.Failure != "" {
@@ -62,10 +65,10 @@ func TestTasksThatDoNotFit(t *testing.T) {
 	r := &results.Record{Kind: results.KindExchange}
 	row := results.NewRow()
 	tasks := []Task{
-		{row.Label("points", 9), func(context.Context) ([]results.Row, error) {
+		{row.Label("points", 9), func(context.Context, *streams.Resources) ([]results.Row, error) {
 			return nil, fmt.Errorf("field: %w: too large", streams.ErrOutOfMemory)
 		}},
-		{row.Label("points", 1), func(context.Context) ([]results.Row, error) {
+		{row.Label("points", 1), func(context.Context, *streams.Resources) ([]results.Row, error) {
 			return []results.Row{row.Label("points", 1).Number(results.Time, 1)}, nil
 		}},
 	}

@@ -87,10 +87,10 @@ func together(ctx context.Context, p *mpi.Processes, batch Batch, n int) (slowes
 }
 
 // AgreeToGoOn returns an error on all processes if one has an error or its context has ended: one that wraps
-// context.Canceled, or streams.ErrOutOfMemory, does so on all. All call it.
+// context.Canceled, streams.ErrOutOfMemory or ErrLeftOut does so on all. All call it.
 func AgreeToGoOn(ctx context.Context, p *mpi.Processes, mine error) error {
 	if mine == nil {
 		mine = ctx.Err()
 	}
-	return p.Agree(context.Background(), "go on measuring", mine, streams.ErrOutOfMemory)
+	return p.Agree(context.Background(), "go on measuring", mine, streams.ErrOutOfMemory, ErrLeftOut)
 }

@@ -1,6 +1,7 @@
 package datatypes
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -69,54 +70,43 @@ type busyArgument struct {
 }
 
 // newBusy makes the occupants ready and measures what they do alone.
-func newBusy(ctx context.Context, c *kernels.Compiler, devices []*streams.Device,
-	fraction float64) (b *busy, err error) {
-	made := &busy{fraction: fraction}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, made.Close())
-		}
-	}()
+func newBusy(ctx context.Context, c *kernels.Compiler, devices []*streams.Device, fraction float64) (*busy, error) {
+	b := &busy{fraction: fraction}
+	err := b.measureAlone(ctx, c, devices)
+	if err != nil {
+		return nil, errors.Join(err, b.Close())
+	}
+	return b, nil
+}
+
+func (b *busy) measureAlone(ctx context.Context, c *kernels.Compiler, devices []*streams.Device) error {
 	for _, d := range devices {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		if err := made.add(c, d); err != nil {
-			return nil, err
+		if err := cmp.Or(ctx.Err(), b.add(c, d)); err != nil {
+			return err
 		}
 	}
-	rates, err := made.rates(func() error {
+	rates, err := b.rates(func() error {
 		time.Sleep(100 * stint)
 		return nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	for i, o := range made.occupants {
+	for i, o := range b.occupants {
 		o.alone = rates[i]
 	}
-	return made, nil
+	return err
 }
 
 // add makes the occupant of a device, with launches that take a stint.
 func (b *busy) add(c *kernels.Compiler, d *streams.Device) (err error) {
 	o := &occupant{blocks: b.blocks(d.Info)}
 	o.finished.Name = fmt.Sprintf("the kernel that keeps device %v busy", d)
-	if o.stream, err = d.NewStream(streams.Normal); err != nil {
-		return err
-	}
-	b.resources.Add(o.stream)
+	o.stream = b.resources.NewStream(d, streams.Normal)
 	for i := range o.done {
-		if o.done[i], err = d.NewTimedEvent(); err != nil {
-			return err
-		}
-		b.resources.Add(o.done[i])
+		o.done[i] = b.resources.NewTimedEvent(d)
 	}
-	values, err := d.Alloc(8 * busyValues)
-	if err != nil {
+	values := b.resources.Alloc(d, 8*busyValues)
+	if err := b.resources.Err(); err != nil {
 		return err
 	}
-	b.resources.Add(values)
 	functions, err := c.Functions(d, busySource, "busy")
 	if err != nil {
 		return err

@@ -6,7 +6,6 @@ package datatypes
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -32,6 +31,9 @@ type layouts struct {
 	Budget      time.Duration
 	NoCheck     bool // what is written is not compared with the host's
 	Listed      bool // the layouts are listed, and not measured
+
+	figure *figure
+	work   []workloads.Workload // that the options choose and the figure shows
 }
 
 func (l *layouts) flags() []option.Flag {
@@ -66,71 +68,81 @@ func (l *layouts) check() error {
 	return nil
 }
 
-// generalAxes fills in what was left open, and returns the axes of a plot of bandwidth over packed
-// size, or another parameter.
-func (l *layouts) generalAxes(title string) axes {
+// setGeneral fills in what was left open, and takes a figure of bandwidth over packed size, or another parameter.
+func (l *layouts) setGeneral(kind results.Kind, title string, curves ...curve) {
 	l.Over = cmp.Or(l.Over, packedBytes)
 	if l.Suites == nil {
 		l.Suites = suiteNames()
 	}
-	a := axes{title: title, x: l.Over, xLabel: l.Over}
+	f := &figure{axes: axes{title: title, x: l.Over, xLabel: l.Over}, kind: kind, shown: byteRate, curves: curves}
 	if l.Match != "" {
-		a.title += " of " + l.Match
+		f.title += " of " + l.Match
 	}
 	if l.Over == packedBytes {
-		a.xLabel = "packed bytes"
+		f.xLabel = "packed bytes"
 	}
-	return a
+	l.figure = f
 }
 
-// take takes the suite and the parameter of a figure, and refuses those that it has of its own.
-func (l *layouts) take(a *axes) error {
-	if l.Suites != nil {
-		return ownOption(a, "suites")
+// setFigure finds the figure that is asked for, and takes its suite and its parameter.
+func (l *layouts) setFigure(kind results.Kind) (err error) {
+	if l.figure, err = named(kind, l.Figure); err != nil {
+		return err
 	}
-	if l.Over != "" {
-		return ownOption(a, "over")
-	}
-	l.Suites, l.Over = []string{a.suite}, a.x
-	return nil
+	err = cmp.Or(l.reject("suites", l.Suites != nil), l.reject("over", l.Over != ""))
+	l.Suites, l.Over = []string{l.figure.suite}, l.figure.x
+	return err
 }
 
-// ownOption is the error of an option that a figure has of its own.
-func ownOption(a *axes, name string) error {
-	return fmt.Errorf("--figure %s has its own --%s: leave --%s out", a.name, name, name)
+// reject returns an error if an option was given that the figure has of its own.
+func (l *layouts) reject(name string, given bool) error {
+	if !given {
+		return nil
+	}
+	return fmt.Errorf("--figure %s has its own --%s: leave --%s out", l.Figure, name, name)
 }
 
-// choose returns the layouts that the options choose and the figure shows. No layout is an error.
-func (l *layouts) choose(shows func(workload string) bool) (chosen []workloads.Workload, err error) {
+// chooseWork chooses layouts. None is an error.
+func (l *layouts) chooseWork() error {
 	wanted, err := regexp.Compile(l.Match)
 	if err != nil {
-		return nil, fmt.Errorf("--match: %w", err)
+		return fmt.Errorf("--match: %w", err)
 	}
+	l.work = nil
 	for _, s := range suites() {
 		if !slices.Contains(l.Suites, s.name) {
 			continue
 		}
 		all, err := s.make()
 		if err != nil {
-			return nil, err
+			return err
 		}
 		for _, w := range all {
-			if wanted.MatchString(w.String()) && shows(w.String()) && w.Bytes >= max(1, l.Least) &&
+			if wanted.MatchString(w.String()) && l.figure.shows(w.String()) && w.Bytes >= max(1, l.Least) &&
 				(l.Most == 0 || w.Bytes <= l.Most) {
-				chosen = append(chosen, w)
+				l.work = append(l.work, w)
 			}
 		}
 	}
-	if len(chosen) == 0 {
-		return nil, fmt.Errorf("no layout of %s fits --match, --least and --most: --list prints them all",
+	if len(l.work) == 0 {
+		return fmt.Errorf("no layout of %s fits --match, --least and --most: --list prints them all",
 			strings.Join(l.Suites, ", "))
 	}
-	return chosen, nil
+	return nil
+}
+
+// draw draws the figure of a record. It is plot.ErrNothing where the record has nothing of it.
+func (l *layouts) draw(r *results.Record) (plot.Chart, error) {
+	c := l.figure.draw(r)
+	if len(c.Curves) == 0 {
+		return nil, fmt.Errorf("%w of what it shows", plot.ErrNothing)
+	}
+	return c, nil
 }
 
 // checkAxis returns an error unless one of the layouts has the parameter to be drawn over.
-func (l *layouts) checkAxis(a *axes, work []workloads.Workload) error {
-	if slices.ContainsFunc(work, a.has) {
+func (l *layouts) checkAxis() error {
+	if slices.ContainsFunc(l.work, l.figure.has) {
 		return nil
 	}
 	return fmt.Errorf("--over %s: the layouts have no such parameter: --list prints them", l.Over)
@@ -228,84 +240,3 @@ const (
 
 // packedBytes is the parameter that every layout has.
 const packedBytes = "bytes"
-
-// axes is what all figures have in common: curves over a parameter of the layouts.
-type axes struct {
-	name, title string
-	suite       string // that all its layouts are of; "" for any
-	x           string // the parameter, or packedBytes
-	xLabel      string
-}
-
-// matrixAxes is time or rate over the edge of Wu's matrices.
-func matrixAxes(name, title string) axes { return axes{name, title, "wu", "n", "matrix size"} }
-
-// bytesAxes is time or rate over packed bytes.
-func bytesAxes(name, suite, title string) axes {
-	return axes{name, title, suite, packedBytes, "packed bytes"}
-}
-
-// has reports whether the workload has the parameter that the figure is over, above 0.
-func (a *axes) has(w workloads.Workload) bool {
-	x, ok := layoutOf(w).Float(a.x)
-	return ok && x > 0
-}
-
-// medians gathers numbers over places on the axis of a figure.
-type medians map[float64][]float64
-
-// add adds a number at the place of the row's layout; one without a place is left out.
-func (m medians) add(a *axes, row results.Row, y float64) {
-	if x, ok := row.Float(a.x); ok && x > 0 && y > 0 {
-		m[x] = append(m[x], y)
-	}
-}
-
-// draw gives the curve the median of each place.
-func (m medians) draw(c plot.Curve) plot.Curve {
-	for _, x := range slices.SortedFunc(maps.Keys(m), cmp.Compare) {
-		ys := slices.Sorted(slices.Values(m[x]))
-		c.X, c.Y = append(c.X, x), append(c.Y, ys[len(ys)/2])
-	}
-	return c
-}
-
-// withPoints returns the curves that have points. One whose twin has none stands alone.
-func withPoints(all []plot.Curve) (some []plot.Curve) {
-	alone := false
-	for _, c := range all {
-		if c.Twin = c.Twin && !alone; len(c.X) > 0 {
-			some = append(some, c)
-		}
-		alone = len(c.X) == 0
-	}
-	return some
-}
-
-// named returns the figure of that name.
-func named[F interface{ head() *axes }](all []F, name string) (f F, err error) {
-	var names []string
-	for _, f := range all {
-		if f.head().name == name {
-			return f, nil
-		}
-		names = append(names, f.head().name)
-	}
-	return f, fmt.Errorf("--figure: there is no %q: take %s, or list", name, strings.Join(names, ", "))
-}
-
-// nothingShown is the error of a figure without curves.
-type nothingShown struct{}
-
-func (nothingShown) Error() string { return "nothing that it shows was measured" }
-
-// Is reports that nothingShown is plot.ErrNothing.
-func (nothingShown) Is(target error) bool { return target == plot.ErrNothing }
-
-// chartOf is a chart of curves; without any it is an error, plot.ErrNothing.
-func chartOf(c plot.Curves) (plot.Chart, error) {
-	if len(c.Curves) == 0 {
-		return nil, nothingShown{}
-	}
-	return c, nil
-}

@@ -17,7 +17,6 @@ import (
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/p2p/mpi"
 	"github.com/halox/halox/results"
-	"github.com/halox/halox/results/plot"
 	"github.com/halox/halox/streams"
 )
 
@@ -28,9 +27,6 @@ type packOptions struct {
 	Engines []string // nil for all and auto; the driver's copies are always among them
 	To      string   // where the packed bytes go and come from, ToDevice or ToPinned; "" for the figure's, or ToDevice
 	Unpack  bool     // unpacking is measured too
-
-	figure *packFigure
-	work   []workloads.Workload
 }
 
 // PackCommand returns halox bench pack.
@@ -78,64 +74,50 @@ func (p *packOptions) Wants(*mpi.Processes) (bench.Wanted, error) {
 	return bench.Wanted{IDs: []int{p.Device}}, nil
 }
 
-// choose fills in what was left open and returns the layouts that the options choose.
-func (p *packOptions) choose() ([]workloads.Workload, error) {
-	if err := cmp.Or(p.check(), p.setFigure()); err != nil {
-		return nil, err
+// choose fills in what was left open and chooses the layouts.
+func (p *packOptions) choose() error {
+	if err := cmp.Or(p.check(), p.complete()); err != nil {
+		return err
 	}
-	var err error
-	p.work, err = p.layouts.choose(p.figure.shows)
-	return p.work, err
+	return p.chooseWork()
 }
 
-// setFigure finds the figure, and takes what it has of its own.
-func (p *packOptions) setFigure() (err error) {
+// complete finds the figure, and takes what it has of its own.
+func (p *packOptions) complete() error {
 	if p.Figure == "" {
 		p.To = cmp.Or(p.To, ToDevice)
 		if p.Engines == nil {
 			p.Engines = []string{allEngines, string(packing.Auto)}
 		}
-		p.figure = generalPackFigure(p.generalAxes("Packing"), p.contenders())
+		var curves []curve
+		for _, e := range chosenEngines(append([]string{string(packing.Copies)}, p.Engines...)) {
+			c := contender{engine: e}
+			curves = append(curves, curve{name: c.String(), by: c})
+		}
+		p.setGeneral(results.KindPack, "Packing", append(curves, curve{name: "contiguous copy", dashed: true})...)
 		return nil
 	}
-	if p.figure, err = named(packFigures(), p.Figure); err != nil {
+	err := cmp.Or(p.setFigure(results.KindPack), p.reject("engines", p.Engines != nil), p.reject("unpack", p.Unpack))
+	if err != nil {
 		return err
 	}
-	f := p.figure
-	switch {
-	case p.Engines != nil:
-		return ownOption(&f.axes, "engines")
-	case p.Unpack:
-		return ownOption(&f.axes, "unpack")
-	case p.To == "" && f.pinned:
-		p.To = ToPinned
+	if p.figure.pinned {
+		p.To = cmp.Or(p.To, ToPinned)
 	}
-	p.To, p.Unpack = cmp.Or(p.To, ToDevice), f.roundTrip
-	return p.take(&f.axes)
-}
-
-// contenders returns the engines that are asked for, the driver's copies always.
-func (p *packOptions) contenders() (all []contender) {
-	for _, e := range chosenEngines(append([]string{string(packing.Copies)}, p.Engines...)) {
-		all = append(all, contender{engine: e})
-	}
-	return all
+	p.To, p.Unpack = cmp.Or(p.To, ToDevice), p.figure.roundTrip
+	return nil
 }
 
 // Check refuses options that make no sense, and fills in those that were left open.
 func (p *packOptions) Check() error {
-	work, err := p.choose()
-	if err != nil {
+	if err := p.choose(); err != nil {
 		return err
 	}
-	return p.checkAxis(&p.figure.axes, work)
+	return p.checkAxis()
 }
 
 // contenderNames returns what is measured, as results name it.
 func (p *packOptions) contenderNames() []string { return namesOf(p.figure.contenders()) }
-
-// draw draws the figure of a record. It is plot.ErrNothing where the record has nothing of it.
-func (p *packOptions) draw(r *results.Record) (plot.Chart, error) { return chartOf(p.figure.draw(r)) }
 
 // Run measures packing on the first device.
 func (p *packOptions) Run(ctx context.Context, on *bench.Machine, to *bench.Recorder) error {
@@ -160,23 +142,21 @@ func (p *packRun) tasks(work []workloads.Workload, unpack bool) (all []bench.Tas
 	for _, w := range work {
 		for _, direction := range directions {
 			all = append(all, bench.Task{Labels: layoutOf(w).Label("direction", direction),
-				Measure: func(ctx context.Context) ([]results.Row, error) {
-					rows, err := p.measure(ctx, w, direction)
-					if err != nil {
-						err = fmt.Errorf("%s %v: %w", direction, w, err)
-					}
-					return rows, err
+				Measure: func(ctx context.Context, open *streams.Resources) ([]results.Row, error) {
+					return p.measure(ctx, w, direction, open)
 				}})
 		}
 	}
 	return all
 }
 
-// measure returns a row for each contender that suits the workload. It frees what it
-// made.
-func (p *packRun) measure(ctx context.Context, w workloads.Workload, direction string) (rows []results.Row, err error) {
-	c := &packCase{packRun: p, unpack: direction == results.Unpacked, packers: map[packing.Options]*packing.Packer{}}
-	defer func() { err = errors.Join(err, c.Close()) }()
+// measure returns a row for each contender that suits the workload.
+func (p *packRun) measure(
+	ctx context.Context, w workloads.Workload, direction string, open *streams.Resources,
+) (rows []results.Row, err error) {
+	c := &packCase{
+		packRun: p, open: open, unpack: direction == results.Unpacked, packers: map[packing.Options]*packing.Packer{},
+	}
 	if err := c.prepare(w); err != nil {
 		return nil, err
 	}
@@ -207,15 +187,15 @@ type packRun struct {
 // packCase is one workload in one direction, with its memory.
 type packCase struct {
 	*packRun
-	resources streams.Resources
-	unpack    bool
-	message   *packing.MessageLayout
-	place     packing.Place // in an array of the size that the workload says
-	packed    streams.Span
-	packers   map[packing.Options]*packing.Packer
-	trial     *trial.Trial // nil where nothing is compared
-	jobs      []*packing.Job
-	rows      []results.Row // of the jobs, without their times
+	open    *streams.Resources
+	unpack  bool
+	message *packing.MessageLayout
+	place   packing.Place // in an array of the size that the workload says
+	packed  streams.Span
+	packers map[packing.Options]*packing.Packer
+	trial   *trial.Trial // nil where nothing is compared
+	jobs    []*packing.Job
+	rows    []results.Row // of the jobs, without their times
 }
 
 // prepare commits the layout and makes its memory.
@@ -227,20 +207,14 @@ func (c *packCase) prepare(w workloads.Workload) (err error) {
 	if c.message, err = packing.NewMessageLayout(side.Type, side.Count); err != nil {
 		return err
 	}
-	array, err := c.device.Alloc(max(side.Array, w.Bytes))
-	if err != nil {
-		return err
-	}
-	c.resources.Add(array)
-	alloc := c.device.Alloc
+	alloc := c.open.Alloc
 	if c.pinned {
-		alloc = c.device.AllocPinned
+		alloc = c.open.AllocPinned
 	}
-	packed, err := alloc(w.Bytes)
-	if err != nil {
+	array, packed := c.open.Alloc(c.device, max(side.Array, w.Bytes)), alloc(c.device, w.Bytes)
+	if err := c.open.Err(); err != nil {
 		return err
 	}
-	c.resources.Add(packed)
 	c.place, c.packed = packing.Place{Data: array.All(), Origin: side.Origin}, packed.All()
 	if c.check {
 		c.trial, err = c.newTrial()
@@ -255,12 +229,11 @@ func (c *packCase) packer(o packing.Options) (*packing.Packer, error) {
 		return p, nil
 	}
 	p, err := packing.New(c.compiler, c.device, o)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		c.open.Add(p)
+		c.packers[o] = p
 	}
-	c.resources.Add(p)
-	c.packers[o] = p
-	return p, nil
+	return p, err
 }
 
 // job makes a job in the direction of the case.
@@ -306,7 +279,7 @@ func (c *packCase) enter(by contender) error {
 	if err != nil {
 		return err
 	}
-	c.resources.Add(j)
+	c.open.Add(j)
 	row := by.row()
 	if by.engine == packing.Auto {
 		row = row.Label("took", j.Engine)
@@ -327,16 +300,13 @@ func (c *packCase) enter(by contender) error {
 // engine, as auto's is of the one that it took, each is timed by itself: what they differ
 // by is how well it can be measured.
 func (c *packCase) race(bytes int64, head results.Row) (rows []results.Row, err error) {
-	contiguous, err := c.contiguous(bytes)
-	if err != nil {
+	var contiguous *packing.Job
+	var clock *packing.Clock
+	streams.Into(c.open, &contiguous)(c.contiguous(bytes))
+	streams.Into(c.open, &clock)(packing.NewClock(c.compiler, c.device))
+	if err := c.open.Err(); err != nil {
 		return nil, err
 	}
-	c.resources.Add(contiguous)
-	clock, err := packing.NewClock(c.compiler, c.device)
-	if err != nil {
-		return nil, err
-	}
-	c.resources.Add(clock)
 	took, err := clock.Batches(c.budget, append(c.jobs, contiguous)...)
 	if err != nil {
 		return nil, err
@@ -356,24 +326,20 @@ func inMicroseconds(all []time.Duration) results.Sample {
 	return measure.NewSample(us)
 }
 
-// Close frees its memory. Closing twice is not an error.
-func (c *packCase) Close() error { return c.resources.Close() }
-
 // newTrial returns what the case's engines should write. It is nil for a layout that
 // spans too much.
 func (c *packCase) newTrial() (*trial.Trial, error) {
 	l := c.message.Layout
 	user, packed := c.place.Data, c.packed
 	user.Offset, user.Length = c.place.Origin+l.TrueLB(), l.TrueUB()-l.TrueLB()
-	s, err := c.device.NewStream(streams.Normal)
-	if err != nil {
+	s := c.open.NewStream(c.device, streams.Normal)
+	if err := c.open.Err(); err != nil {
 		return nil, err
 	}
-	c.resources.Add(s)
 	if c.unpack {
-		return trial.New(s, s, user, packed, &c.resources,
+		return trial.New(s, s, user, packed, c.open,
 			func(dst, src []byte) error { return l.Unpack(dst, -l.TrueLB(), src) })
 	}
-	return trial.New(s, s, packed, user, &c.resources,
+	return trial.New(s, s, packed, user, c.open,
 		func(dst, src []byte) error { return l.Pack(dst, src, -l.TrueLB()) })
 }

@@ -39,14 +39,9 @@ func TestFiguresHaveLayouts(t *testing.T) {
 			t.Errorf("figure %s, curve %q has %d points", f.name, curve, len(seen))
 		}
 	}
-	for _, f := range packFigures() {
+	for _, f := range figures() {
 		for _, c := range f.curves {
 			check(f.axes, c.name, c.shows)
-		}
-	}
-	for _, f := range pingFigures() {
-		for _, l := range f.layouts {
-			check(f.axes, l.name, l.has)
 		}
 	}
 }
@@ -67,7 +62,7 @@ func TestFigureValues(t *testing.T) {
 		"wu-6": {Name: "V, targeted", X: []float64{1000, 2000, 3000}, Y: []float64{160, 80, 80}},
 		"wu-7": {Name: "V, targeted", X: []float64{1000, 2000}, Y: []float64{70, 160}},
 	} {
-		f := test.Must(named(packFigures(), name))(t)
+		f := test.Must(named(results.KindPack, name))(t)
 		c := f.draw(p)
 		if len(c.Curves) != 2 || c.Curves[0].Name != want.Name || !slices.Equal(c.Curves[0].X, want.X) || !slices.Equal(c.Curves[0].Y, want.Y) {
 			t.Errorf("figure %s: %+v, want %+v first", name, c.Curves, want)
@@ -96,8 +91,8 @@ func TestTrialFindsWrongBytes(t *testing.T) {
 		for _, unpack := range []bool{false, true} {
 			r := newPackRun(t)
 			r.pinned = pinned
-			c := &packCase{packRun: r, unpack: unpack, packers: map[packing.Options]*packing.Packer{}}
-			t.Cleanup(func() { c.Close() })
+			c := &packCase{packRun: r, open: &streams.Resources{}, unpack: unpack, packers: map[packing.Options]*packing.Packer{}}
+			t.Cleanup(func() { c.open.Close() })
 			all := test.Must(workloads.SHOC())(t)
 			test.Check(t, c.prepare(all[2]))
 			if err := c.trial.Do(idle); err == nil || !strings.Contains(err.Error(), "byte 0 of ") {

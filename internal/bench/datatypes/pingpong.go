@@ -1,6 +1,7 @@
 package datatypes
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,7 +22,6 @@ import (
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/p2p/mpi"
 	"github.com/halox/halox/results"
-	"github.com/halox/halox/results/plot"
 	"github.com/halox/halox/streams"
 )
 
@@ -35,9 +35,6 @@ type pingPongOptions struct {
 	Ring     int      // fragments under way at once; 0 for what suits
 	Remote   bool     // by path peer, unpack from the sender's memory
 	Busy     float64  // the fraction of each device that something else keeps busy
-
-	figure *pingFigure
-	work   []workloads.Workload
 }
 
 // PingPongCommand returns halox bench pingpong.
@@ -98,8 +95,8 @@ func (p *pingPongOptions) Wants(*mpi.Processes) (bench.Wanted, error) {
 	return bench.Wanted{IDs: p.Devices}, nil
 }
 
-// choose fills in what was left open and returns the layouts that the options choose.
-func (p *pingPongOptions) choose() ([]workloads.Workload, error) {
+// choose fills in what was left open and chooses the layouts.
+func (p *pingPongOptions) choose() error {
 	err := p.check()
 	switch {
 	case err != nil:
@@ -108,31 +105,29 @@ func (p *pingPongOptions) choose() ([]workloads.Workload, error) {
 	case !(p.Busy >= 0 && p.Busy <= 1):
 		err = fmt.Errorf("--busy %v: give a fraction from 0 to 1", p.Busy)
 	default:
-		err = p.setFigure()
+		err = p.complete()
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if p.Remote && !slices.Contains(p.Paths, string(p2p.Peer)) {
-		return nil, errors.New("--remote is for path peer, which is not among --paths")
+		return errors.New("--remote is for path peer, which is not among --paths")
 	}
-	p.work, err = p.layouts.choose(p.figure.shows)
-	return p.work, err
+	return p.chooseWork()
 }
 
-// setFigure finds the figure, and takes what it has of its own and what its paper did where the
+// complete finds the figure, and takes what it has of its own and what its paper did where the
 // options say nothing.
-func (p *pingPongOptions) setFigure() (err error) {
+func (p *pingPongOptions) complete() error {
 	if p.Figure == "" {
-		p.figure = generalPingFigure(p.generalAxes("Ping-pong"))
+		p.setGeneral(results.KindPingPong, "Ping-pong", curve{})
+		p.figure.contiguous = "contiguous message"
 	} else {
-		if p.figure, err = named(pingFigures(), p.Figure); err != nil {
-			return err
+		err := p.setFigure(results.KindPingPong)
+		if err == nil {
+			err = p.reject("engine", p.Engines != nil && p.figure.engines != nil)
 		}
-		if p.Engines != nil && p.figure.engines != nil {
-			return ownOption(&p.figure.axes, "engine")
-		}
-		if err := p.take(&p.figure.axes); err != nil {
+		if err != nil {
 			return err
 		}
 	}
@@ -151,20 +146,14 @@ func (p *pingPongOptions) Check() error {
 	if len(p.Devices) != 2 || slices.Min(p.Devices) < 0 {
 		return fmt.Errorf("--devices %s: name two devices, counted from 0, such as 0,1", option.List(p.Devices))
 	}
-	work, err := p.choose()
-	if err != nil {
+	if err := p.choose(); err != nil {
 		return err
 	}
-	return p.checkAxis(&p.figure.axes, work)
+	return p.checkAxis()
 }
 
 // channels returns those to be measured.
 func (p *pingPongOptions) channels() []channel { return channelsOf(p.Paths, p.Engines, p.Remote) }
-
-// draw draws the figure of a record. It is plot.ErrNothing where the record has nothing of it.
-func (p *pingPongOptions) draw(r *results.Record) (plot.Chart, error) {
-	return chartOf(p.figure.draw(r))
-}
 
 // Run measures messages from the first device to the last, which may be the same, and back.
 func (p *pingPongOptions) Run(ctx context.Context, on *bench.Machine, to *bench.Recorder) error {
@@ -240,23 +229,18 @@ func noteWhole(to *bench.Recorder) {
 func (p *pingRun) tasks(work []workloads.Workload) (all []bench.Task) {
 	for _, w := range work {
 		labels := layoutOf(w).Join(p.route).Join(p.load)
-		all = append(all, bench.Task{Labels: labels, Measure: func(ctx context.Context) ([]results.Row, error) {
-			rows, err := p.measure(ctx, w, labels)
-			if err != nil {
-				err = fmt.Errorf("%v: %w", w, err)
-			}
-			return rows, err
-		}})
+		all = append(all, bench.Task{Labels: labels,
+			Measure: func(ctx context.Context, open *streams.Resources) ([]results.Row, error) {
+				return p.measure(ctx, w, open)
+			}})
 	}
 	return all
 }
 
-// measure returns a row for each channel whose engine suits the workload; where none does, one with
-// these labels that says why. It frees what it made.
-func (p *pingRun) measure(ctx context.Context, w workloads.Workload,
-	labels results.Row) (rows []results.Row, err error) {
-	c := &pingCase{pingRun: p}
-	defer func() { err = errors.Join(err, c.Close()) }()
+// measure returns a row for each channel whose engine suits the workload, which is left out if none does.
+func (p *pingRun) measure(ctx context.Context, w workloads.Workload, open *streams.Resources) (rows []results.Row,
+	err error) {
+	c := &pingCase{pingRun: p, open: open}
 	if err := c.prepare(w); err != nil {
 		return nil, err
 	}
@@ -280,8 +264,7 @@ func (p *pingRun) measure(ctx context.Context, w workloads.Workload,
 		rows = append(rows, layoutOf(w).Join(row).Transfer(w.Bytes, us, contiguous))
 	}
 	if len(rows) == 0 {
-		labels.Note = strings.Join(unsuited, "; ")
-		rows = append(rows, labels)
+		return nil, bench.LeaveOut(errors.New(strings.Join(unsuited, "; ")))
 	}
 	return rows, nil
 }
@@ -304,7 +287,7 @@ type pingRun struct {
 // pingCase is one workload with its memory on both devices.
 type pingCase struct {
 	*pingRun
-	resources   streams.Resources
+	open        *streams.Resources
 	here, there *pingEnd
 	ping, pong  *trial.Trial // what arrives there, and here; nil where nothing is compared
 }
@@ -339,19 +322,9 @@ func (c *pingCase) end(d *streams.Device, shape workloads.Side, bytes int64) (e 
 	if e.message, err = packing.NewMessageLayout(shape.Type, shape.Count); err != nil {
 		return nil, err
 	}
-	if e.array, err = d.Alloc(max(shape.Array, bytes)); err != nil {
-		return nil, err
-	}
-	c.resources.Add(e.array)
-	if e.stream, err = d.NewStream(streams.Urgent); err != nil {
-		return nil, err
-	}
-	c.resources.Add(e.stream)
-	if e.packer, err = packing.New(c.compiler, d, c.packing); err != nil {
-		return nil, err
-	}
-	c.resources.Add(e.packer)
-	return e, nil
+	e.array, e.stream = c.open.Alloc(d, max(shape.Array, bytes)), c.open.NewStream(d, streams.Urgent)
+	streams.Into(c.open, &e.packer)(packing.New(c.compiler, d, c.packing))
+	return e, c.open.Err()
 }
 
 // side returns the end for a transfer.
@@ -374,7 +347,7 @@ func (p *pingEnd) window() streams.Span {
 // other. It returns nil for a layout that spans too much.
 func (c *pingCase) newTrial(to, from *pingEnd) (*trial.Trial, error) {
 	written, read := to.window(), from.window()
-	return trial.New(to.stream, from.stream, written, read, &c.resources, func(dst, src []byte) error {
+	return trial.New(to.stream, from.stream, written, read, c.open, func(dst, src []byte) error {
 		packed := make([]byte, from.message.Layout.Size())
 		if err := datatype.Pack(packed, src, from.shape.Origin-read.Offset, from.shape.Type,
 			from.shape.Count); err != nil {
@@ -418,10 +391,10 @@ func (c *pingCase) measure(ctx context.Context, l channel) (row results.Row, us 
 		row.Note = note
 	}
 	if c.ping != nil && c.pong != nil {
-		if err := c.ping.Do(r.queuePing); err != nil {
+		if err := c.ping.Do(func(there *streams.Stream) error { return r.ping.Queue(there, r.here) }); err != nil {
 			return row, us, fmt.Errorf("there: %w", err)
 		}
-		if err := c.pong.Do(r.queuePong); err != nil {
+		if err := c.pong.Do(func(here *streams.Stream) error { return r.pong.Queue(here, r.there) }); err != nil {
 			return row, us, fmt.Errorf("back: %w", err)
 		}
 		row.Checked = true
@@ -461,9 +434,6 @@ func (c *pingCase) time(ctx context.Context, r *roundTrip) (us results.Sample, l
 	})
 	return us.Scale(0.5), lost, err
 }
-
-// Close frees its memory. Closing twice is not an error.
-func (c *pingCase) Close() error { return c.resources.Close() }
 
 // channel is how a message travels: what contends in a ping-pong.
 type channel struct {
@@ -517,41 +487,23 @@ type roundTrip struct {
 }
 
 // newRoundTrip makes it between two sides, which queue on streams of their devices.
-func newRoundTrip(here, there tripEnd, o packing.TransferOptions) (r *roundTrip, err error) {
-	made := &roundTrip{here: here.stream, there: there.stream}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, made.Close())
-		}
-	}()
-	if made.ping, err = packing.NewTransfer(there.side, here.side, o); err != nil {
-		return nil, err
-	}
-	made.resources.Add(made.ping)
-	if made.pong, err = packing.NewTransfer(here.side, there.side, o); err != nil {
-		return nil, err
-	}
-	made.resources.Add(made.pong)
-	if made.home, err = here.stream.Device().NewEvent(); err != nil {
-		return nil, err
-	}
-	made.resources.Add(made.home)
-	return made, nil
+func newRoundTrip(here, there tripEnd, o packing.TransferOptions) (*roundTrip, error) {
+	r := &roundTrip{here: here.stream, there: there.stream}
+	r.home = r.resources.NewEvent(here.stream.Device())
+	streams.Into(&r.resources, &r.ping)(packing.NewTransfer(there.side, here.side, o))
+	streams.Into(&r.resources, &r.pong)(packing.NewTransfer(here.side, there.side, o))
+	return r, r.resources.Done()
 }
 
 // batch queues n round trips, each after the one before, and waits for the last. It
 // returns the time of one in microseconds.
 func (r *roundTrip) batch(n int) (float64, error) {
 	start := time.Now()
-	for range n {
-		if err := errors.Join(r.ping.Queue(r.there, r.here), r.pong.Queue(r.here, r.there)); err != nil {
-			return 0, err
-		}
-	}
-	if err := errors.Join(r.here.Record(r.home), timing.Await(r.home, start)); err != nil {
-		return 0, err
-	}
-	return time.Since(start).Seconds() * 1e6 / float64(n), nil
+	err := timing.Times(n, func() error {
+		return errors.Join(r.ping.Queue(r.there, r.here), r.pong.Queue(r.here, r.there))
+	})
+	err = cmp.Or(err, r.here.Record(r.home), timing.Await(r.home, start))
+	return time.Since(start).Seconds() * 1e6 / float64(n), err
 }
 
 // Close frees its memory. Closing twice is not an error.
@@ -559,7 +511,3 @@ func (r *roundTrip) Close() error { return r.resources.Close() }
 
 // inFragments reports whether the messages go in fragments, and not as one job of the sender.
 func (r *roundTrip) inFragments() bool { return r.ping.InFragments() || r.pong.InFragments() }
-
-// queuePing queues the message there, to a stream of its receiver; queuePong the one back.
-func (r *roundTrip) queuePing(there *streams.Stream) error { return r.ping.Queue(there, r.here) }
-func (r *roundTrip) queuePong(here *streams.Stream) error  { return r.pong.Queue(here, r.there) }

@@ -19,6 +19,7 @@ import (
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/results"
 	"github.com/halox/halox/results/plot"
+	"github.com/halox/halox/streams"
 )
 
 // Figure 9 of Wu et al. shows shares, figure 10 times, with a curve for each matrix and
@@ -32,8 +33,8 @@ func TestPingFigureValues(t *testing.T) {
 		row("V", "n=2000", "direct", "auto", 100), row("V", "n=2000", "direct", "copies", 160),
 		row("T", "n=2000", "direct", "auto", 50), row("V", "n=1000", "direct", "auto", 80),
 	}}
-	general := generalPingFigure((&layouts{Over: "n"}).generalAxes("Ping-pong"))
-	figures := append(pingFigures(), general)
+	general := pingPongOptions{layouts: layouts{Over: "n"}}
+	test.Check(t, general.complete())
 	for name, want := range map[string][]plot.Curve{
 		"wu-9": {
 			{Name: "V, direct", X: []float64{1000, 2000}, Y: []float64{50, 40}},
@@ -52,7 +53,10 @@ func TestPingFigureValues(t *testing.T) {
 			{Name: "contiguous message", X: []float64{1000, 2000}, Y: []float64{200, 200}, Dashed: true},
 		},
 	} {
-		f := test.Must(named(figures, name))(t)
+		f := general.figure
+		if name != "" {
+			f = test.Must(named(results.KindPingPong, name))(t)
+		}
 		c := f.draw(p)
 		if !slices.EqualFunc(c.Curves, want, sameCurve) || !strings.HasSuffix(c.Title, "\na GPU 0 and a GPU 1, a ring of 2") {
 			t.Errorf("figure %q: %+v, want %+v", name, c, want)
@@ -69,11 +73,11 @@ func sameCurve(a, b plot.Curve) bool {
 func newPingCase(t *testing.T, w workloads.Workload) *pingCase {
 	t.Helper()
 	set := testdevices.Host(t, 2)
-	c := &pingCase{pingRun: &pingRun{
+	c := &pingCase{open: &streams.Resources{}, pingRun: &pingRun{
 		from: set.Devices[0], to: set.Devices[1], check: true, budget: 10 * time.Microsecond,
 		compiler: kernels.NewCompiler(kernels.Options{Cache: t.TempDir()}),
 	}}
-	t.Cleanup(func() { test.Report(t, c.Close()) })
+	t.Cleanup(func() { test.Report(t, c.open.Close()) })
 	test.Check(t, c.prepare(w))
 	return c
 }

@@ -98,18 +98,16 @@ func (o *Options) Run(ctx context.Context, on *bench.Machine, to *bench.Recorder
 	r := &run{on}
 	var tasks []bench.Task
 	for _, c := range r.distinct(o.combinations()) {
-		tasks = append(tasks, bench.Task{Labels: c.labels(), Measure: func(ctx context.Context) ([]results.Row, error) {
-			row, err := r.measure(ctx, c)
-			return []results.Row{row}, err
-		}})
+		tasks = append(tasks, bench.OneRow(c.labels(),
+			func(ctx context.Context, open *streams.Resources) (results.Row, error) {
+				return r.measure(ctx, c, open)
+			}))
 	}
 	return to.Measure(ctx, tasks)
 }
 
 // measure times one combination: a periodic grid of cubes, one per device.
-func (r *run) measure(ctx context.Context, c combination) (row results.Row, err error) {
-	var open streams.Resources
-	defer func() { err = errors.Join(err, open.Close()) }()
+func (r *run) measure(ctx context.Context, c combination, open *streams.Resources) (row results.Row, err error) {
 	place, err := r.place(ctx, c)
 	if err != nil {
 		return row, err
@@ -117,7 +115,7 @@ func (r *run) measure(ctx context.Context, c combination) (row results.Row, err 
 	if err := place.Agree(ctx, "see whether the fields fit", r.fits(ctx, c, place)); err != nil {
 		return row, err
 	}
-	x, plan, err := r.exchanger(ctx, c, place, &open)
+	x, plan, err := r.exchanger(ctx, c, place, open)
 	if err != nil {
 		return row, err
 	}
@@ -134,7 +132,7 @@ func (r *run) measure(ctx context.Context, c combination) (row results.Row, err 
 	if !r.Processes.IsAlone() {
 		return row.Value(results.Rate, best.Under(float64(sent.device)/1e3)), nil
 	}
-	plain, err := r.copies(ctx, sent.message)
+	plain, err := r.copies(ctx, sent.message, open)
 	return sent.compare(row, best, plain), err
 }
 
@@ -144,12 +142,7 @@ func (r *run) drive(ctx context.Context, row results.Row, x *halo.Exchanger,
 	at []*streams.Stream) (results.Row, results.Sample, error) {
 	batch := func(n int) (float64, error) {
 		return timing.Batch(at, func(n int) error {
-			for range n {
-				if err := x.Exchange(at); err != nil {
-					return err
-				}
-			}
-			return nil
+			return timing.Times(n, func() error { return x.Exchange(at) })
 		}, n)
 	}
 	best, err := bench.Together(ctx, r.Processes, batch, func(batch bench.Batch) (results.Sample, error) {
@@ -221,32 +214,14 @@ func (r *run) exchanger(ctx context.Context, c combination, place *halo.Placemen
 }
 
 // copies times plain copies of so many bytes between the first two devices.
-func (r *run) copies(ctx context.Context, bytes int64) (plain results.Sample, err error) {
+func (r *run) copies(ctx context.Context, bytes int64, open *streams.Resources) (plain results.Sample, err error) {
 	from, to := r.Devices[0], r.Devices[1]
-	var open streams.Resources
-	defer func() { err = errors.Join(err, open.Close()) }()
-	src, err := from.Alloc(bytes)
-	if err != nil {
+	src, dst, s := open.Alloc(from, bytes), open.Alloc(to, bytes), open.NewStream(from, streams.Normal)
+	if err := open.Err(); err != nil {
 		return plain, err
 	}
-	open.Add(src)
-	dst, err := to.Alloc(bytes)
-	if err != nil {
-		return plain, err
-	}
-	open.Add(dst)
-	s, err := from.NewStream(streams.Normal)
-	if err != nil {
-		return plain, err
-	}
-	open.Add(s)
 	return timing.Queued(ctx, []*streams.Stream{s}, func(n int) error {
-		for range n {
-			if err := s.Copy(dst.All(), src.All()); err != nil {
-				return err
-			}
-		}
-		return nil
+		return timing.Times(n, func() error { return s.Copy(dst.All(), src.All()) })
 	})
 }
 
@@ -299,12 +274,7 @@ func byThreads(x *halo.Exchanger, at []*streams.Stream, n int) error {
 	group := streams.NewWorkerGroup(min(len(at), runtime.GOMAXPROCS(0)), timing.Limit)
 	for rank, s := range at {
 		group.Go(fmt.Sprintf("thread of %v", s.Device()), func() error {
-			for range n {
-				if err := x.ExchangeRank(rank, s); err != nil {
-					return err
-				}
-			}
-			return nil
+			return timing.Times(n, func() error { return x.ExchangeRank(rank, s) })
 		})
 	}
 	return group.Wait()

@@ -87,27 +87,18 @@ func (r *latencyRun) pair(p *pair, paths []string) (all []bench.Task) {
 	return all
 }
 
-// task measures what is prepared; a hop that carries nothing has a row that says so.
+// task measures what is prepared; a hop that carries nothing is left out.
 func (r *latencyRun) task(labels results.Row, prepare preparation) bench.Task {
-	return bench.Task{Labels: labels, Measure: func(ctx context.Context) (rows []results.Row, err error) {
-		var open streams.Resources
-		defer func() { err = errors.Join(err, open.Close()) }()
-		once, err := prepare(&open)
-		if fault, ok := errors.AsType[*impassable](err); ok {
-			labels.Note = fault.Error()
-			return []results.Row{labels}, nil
-		}
+	return bench.OneRow(labels, func(ctx context.Context, open *streams.Resources) (results.Row, error) {
+		once, err := prepare(open)
 		if err != nil {
-			return nil, err
+			return labels, err
 		}
 		budget := measure.Budget{Warm: 2, Min: measure.MinBatches, Max: measure.MaxBatches, Time: r.budget,
 			Within: measure.Within}
 		us, err := measure.Repeat(ctx, budget, once)
-		if err != nil {
-			return nil, err
-		}
-		return []results.Row{labels.Value(results.Latency, us)}, nil
-	}}
+		return labels.Value(results.Latency, us), err
+	})
 }
 
 // A preparation makes ready what once measures, in microseconds.
@@ -130,27 +121,12 @@ func timeTrips(p *timing.Probe, others []*streams.Stream, trip func() error) (fu
 		err = errors.Join(err, o.Sync(timing.Limit))
 	}
 	return func() (float64, error) {
-		return p.Gated(2*maxTrips, func() error {
-			for range maxTrips {
-				if err := trip(); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
+		return p.Gated(2*maxTrips, func() error { return timing.Times(maxTrips, trip) })
 	}, err
 }
 
 // handover makes one stream wait for another.
 type handover struct{ event *streams.Event }
-
-func newHandover(d *streams.Device, open *streams.Resources) (handover, error) {
-	e, err := d.NewEvent()
-	if err == nil {
-		open.Add(e)
-	}
-	return handover{e}, err
-}
 
 func (h handover) pass(from, to *streams.Stream) error {
 	return errors.Join(from.Record(h.event), to.Wait(h.event))
@@ -158,23 +134,18 @@ func (h handover) pass(from, to *streams.Stream) error {
 
 // handovers returns a probe of the first device, and what hands over there and back.
 func (p *pair) handovers(open *streams.Resources) (probe *timing.Probe, there, back handover, err error) {
-	probe, err1 := timing.NewProbe(p.compiler, p.a, open)
-	there, err2 := newHandover(p.a, open)
-	back, err3 := newHandover(p.b, open)
-	return probe, there, back, errors.Join(err1, err2, err3)
+	there, back = handover{open.NewEvent(p.a)}, handover{open.NewEvent(p.b)}
+	probe, err = timing.NewProbe(p.compiler, p.a, open)
+	return probe, there, back, err
 }
 
 // events hands over from one device to the other and back.
 func (p *pair) events(open *streams.Resources) (func() (float64, error), error) {
+	other := open.NewStream(p.b, streams.Normal)
 	probe, there, back, err := p.handovers(open)
 	if err != nil {
 		return nil, err
 	}
-	other, err := p.b.NewStream(streams.Normal)
-	if err != nil {
-		return nil, err
-	}
-	open.Add(other)
 	return timeTrips(probe, []*streams.Stream{other}, func() error {
 		return errors.Join(there.pass(probe.Stream, other), back.pass(other, probe.Stream))
 	})

@@ -4,7 +4,6 @@ package links
 
 import (
 	"context"
-	"errors"
 	"slices"
 
 	"github.com/halox/halox/internal/bench"
@@ -90,10 +89,10 @@ func (r *run) between(path, mode string) (all []bench.Task) {
 // task measures messages of all sizes, by all hops at once.
 func (r *run) task(mode string, hops ...hop) bench.Task {
 	labels := r.labels(mode, hops)
-	return bench.Task{Labels: labels, Measure: func(ctx context.Context) ([]results.Row,
-		error) {
-		return r.measure(ctx, mode, labels, hops)
-	}}
+	return bench.Task{Labels: labels,
+		Measure: func(ctx context.Context, open *streams.Resources) ([]results.Row, error) {
+			return r.measure(ctx, mode, labels, hops, open)
+		}}
 }
 
 // labels begins the rows of a task. A ring begins and ends nowhere.
@@ -107,17 +106,11 @@ func (r *run) labels(mode string, hops []hop) results.Row {
 	return row.Label("link", r.kind(hops...)).Label("path", hops[0].path).Label("mode", mode)
 }
 
-// measure returns a row for each size; where a hop is not passable, or lies, one row that
-// says so.
-func (r *run) measure(ctx context.Context, mode string, labels results.Row, hops []hop) (rows []results.Row,
-	err error) {
-	var open streams.Resources
-	defer func() { err = errors.Join(err, open.Close()) }()
-	t, err := r.newSenderGroup(hops, &open)
-	if fault, ok := errors.AsType[*impassable](err); ok {
-		labels.Note = fault.Error()
-		return []results.Row{labels}, nil
-	}
+// measure returns a row for each size. It is left out where a hop is not passable, or corrupts data.
+func (r *run) measure(
+	ctx context.Context, mode string, labels results.Row, hops []hop, open *streams.Resources,
+) (rows []results.Row, err error) {
+	t, err := r.newSenderGroup(hops, open)
 	if err != nil {
 		return nil, err
 	}

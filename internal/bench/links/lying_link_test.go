@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/halox/halox/internal/bench"
 	"github.com/halox/halox/internal/cuda/cudafake"
 	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/p2p"
@@ -23,7 +24,9 @@ func TestLinksAreTried(t *testing.T) {
 	links := test.Must(p2p.Discover(t.Context(), devices, nil))(t)
 	cudafake.Inspect(t, library).SetLink(1, 0, cudafake.LinkLying)
 	r := &run{fabric: newFabric(links, nil, 1000), devices: devices, sizes: []int64{1000}, record: &results.Record{}}
-	rows, err := r.task(oneWayMode, between(p2p.Peer, devices[1], devices[0])).Measure(t.Context())
+	to := &bench.Recorder{Record: r.record}
+	err := to.Measure(t.Context(), []bench.Task{r.task(oneWayMode, between(p2p.Peer, devices[1], devices[0]))})
+	rows := to.Record.Rows
 	if err != nil || len(rows) != 1 || len(rows[0].Values) != 0 ||
 		!strings.Contains(rows[0].Note, "path peer from 1 to 0: the link from device cuda 1 to cuda 0 corrupts data: of 1000 bytes sent, 1 arrived wrong, the first at 500") {
 		t.Errorf("%+v, %v", rows, err)

@@ -67,16 +67,17 @@ func (o *Options) among(ctx context.Context, on *bench.Machine, to *bench.Record
 // task measures messages of all sizes from one process to another, or between both.
 func (r *network) task(path, mode string, from, to int, sizes []int64) bench.Task {
 	labels := r.labels(path, mode, from, to)
-	return bench.Task{Labels: labels, Measure: func(ctx context.Context) (rows []results.Row, err error) {
+	measure := func(ctx context.Context, _ *streams.Resources) (rows []results.Row, err error) {
 		for _, bytes := range sizes {
 			row, err := r.measure(ctx, path, mode, from, to, bytes)
 			if err != nil {
-				return nil, fmt.Errorf("%s: %w", bench.NameOf(row), err)
+				return nil, fmt.Errorf("bytes %d: %w", bytes, err)
 			}
 			rows = append(rows, row)
 		}
 		return rows, nil
-	}}
+	}
+	return bench.Task{Labels: labels, Measure: measure}
 }
 
 // labels begins the rows of a task.
@@ -173,16 +174,10 @@ func (r *network) end(path string, sends bool, other int, bytes int64, tag int, 
 // device makes the end of messages between the memories of devices.
 func (r *network) device(sends bool, other int, bytes int64, tag int, open *streams.Resources) (t traffic, err error) {
 	d, p := r.Devices[0], r.Processes
-	memory, err := d.Alloc(bytes)
-	if err != nil {
+	memory, s := open.Alloc(d, bytes), open.NewStream(d, streams.Normal)
+	if err := open.Err(); err != nil {
 		return t, err
 	}
-	open.Add(memory)
-	s, err := d.NewStream(streams.Normal)
-	if err != nil {
-		return t, err
-	}
-	open.Add(s)
 	mirror, err := trial.NewMirror(d, memory.All(), open)
 	if err != nil {
 		return t, err
@@ -238,21 +233,12 @@ func compare(got []byte, p *mpi.Processes, from int) error {
 func play(mode string, there, back traffic, n int) error {
 	switch mode {
 	case oneWayMode:
-		return errors.Join(repeat(there.one, n), there.rest())
+		return errors.Join(timing.Times(n, there.one), there.rest())
 	case pingPongMode:
 		turn := func() error { return errors.Join(there.one(), there.rest(), back.one(), back.rest()) }
-		return errors.Join(repeat(turn, n), there.rest(), back.rest())
+		return errors.Join(timing.Times(n, turn), there.rest(), back.rest())
 	}
 	done := make(chan error, 1)
-	go func() { done <- errors.Join(repeat(back.one, n), back.rest()) }()
-	return errors.Join(repeat(there.one, n), there.rest(), <-done)
-}
-
-func repeat(one func() error, n int) error {
-	for range n {
-		if err := one(); err != nil {
-			return err
-		}
-	}
-	return nil
+	go func() { done <- errors.Join(timing.Times(n, back.one), back.rest()) }()
+	return errors.Join(timing.Times(n, there.one), there.rest(), <-done)
 }

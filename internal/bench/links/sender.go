@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/halox/halox/domain"
+	"github.com/halox/halox/internal/bench"
 	"github.com/halox/halox/internal/bench/option"
 	"github.com/halox/halox/internal/bench/timing"
 	"github.com/halox/halox/internal/bench/trial"
@@ -36,11 +37,11 @@ func (e end) label() any {
 	return e.device.ID
 }
 
-func (e end) alloc(bytes int64) (*streams.Memory, error) {
+func (e end) alloc(bytes int64, open *streams.Resources) *streams.Memory {
 	if e.pinned {
-		return e.device.AllocPinned(bytes)
+		return open.AllocPinned(e.device, bytes)
 	}
-	return e.device.Alloc(bytes)
+	return open.Alloc(e.device, bytes)
 }
 
 // The paths that are no links: their rates are what bounds the others.
@@ -63,9 +64,6 @@ func between(path p2p.Path, from, to *streams.Device) hop {
 // back returns the hop the other way.
 func (h hop) back() hop { return hop{h.path, h.to, h.from} }
 
-// impassable is the error of a hop that cannot be used.
-type impassable struct{ error }
-
 // fabric is the links that are measured.
 type fabric struct {
 	links    *p2p.Links
@@ -84,7 +82,7 @@ func (f *fabric) passable(h hop) error {
 		return nil
 	}
 	if _, _, err := f.links.Choose(p2p.Path(h.path), h.from.device, h.to.device, p2p.MessageShape{}); err != nil {
-		return &impassable{err}
+		return bench.LeaveOut(err)
 	}
 	return nil
 }
@@ -132,31 +130,12 @@ type sender struct {
 }
 
 // newSender makes memory for the largest size.
-func (f *fabric) newSender(h hop, open *streams.Resources) (c *sender, err error) {
-	c = &sender{hop: h, compiler: f.compiler}
-	if c.src, err = h.from.alloc(f.largest); err != nil {
-		return nil, err
-	}
-	open.Add(c.src)
-	if c.dst, err = h.to.alloc(f.largest); err != nil {
-		return nil, err
-	}
-	open.Add(c.dst)
-	if c.home, err = h.from.device.NewStream(streams.Normal); err != nil {
-		return nil, err
-	}
-	open.Add(c.home)
-	if c.there, err = h.to.device.NewStream(streams.Normal); err != nil {
-		return nil, err
-	}
-	open.Add(c.there)
-	for _, e := range []**streams.Event{&c.start, &c.end} {
-		if *e, err = h.from.device.NewTimedEvent(); err != nil {
-			return nil, err
-		}
-		open.Add(*e)
-	}
-	return c, nil
+func (f *fabric) newSender(h hop, open *streams.Resources) (*sender, error) {
+	return &sender{
+		hop: h, compiler: f.compiler, src: h.from.alloc(f.largest, open), dst: h.to.alloc(f.largest, open),
+		home: open.NewStream(h.from.device, streams.Normal), there: open.NewStream(h.to.device, streams.Normal),
+		start: open.NewTimedEvent(h.from.device), end: open.NewTimedEvent(h.from.device),
+	}, open.Err()
 }
 
 // load makes messages of a size ready.
@@ -204,22 +183,13 @@ func (c *sender) loadRoute(dst, src streams.Span, open *streams.Resources) error
 		c.send = func() error { return route.Push(c.home) }
 		return nil
 	}
-	sent, err := c.from.device.NewEvent()
-	if err != nil {
-		return err
-	}
-	open.Add(sent)
-	arrived, err := c.to.device.NewEvent()
-	if err != nil {
-		return err
-	}
-	open.Add(arrived)
+	sent, arrived := open.NewEvent(c.from.device), open.NewEvent(c.to.device)
 	c.operations = 2 + max(push, pull)
 	c.send = func() error {
 		return errors.Join(route.Push(c.home), c.home.Record(sent), c.there.Wait(sent),
 			route.Pull(c.there), c.there.Record(arrived), c.home.Wait(arrived))
 	}
-	return nil
+	return open.Err()
 }
 
 // maxTried is how many bytes a hop is tried with.
@@ -256,7 +226,7 @@ func (c *sender) try() (err error) {
 		}
 	}
 	if err := p2p.Compare(c.from.device, c.to.device, want, target.Bytes()); err != nil {
-		return &impassable{fmt.Errorf("path %s from %v to %v: %w", c.path, c.from.label(), c.to.label(), err)}
+		return bench.LeaveOut(fmt.Errorf("path %s from %v to %v: %w", c.path, c.from.label(), c.to.label(), err))
 	}
 	return nil
 }
@@ -291,11 +261,8 @@ func (f *fabric) newSenderGroup(hops []hop, open *streams.Resources) (t *senderG
 		}
 		t.senders = append(t.senders, c)
 	}
-	if t.gate, err = flags.NewGate(f.compiler, hops[0].from.device, timing.GateLimit); err != nil {
-		return nil, err
-	}
-	open.Add(t.gate)
-	return t, nil
+	streams.Into(open, &t.gate)(flags.NewGate(f.compiler, hops[0].from.device, timing.GateLimit))
+	return t, open.Err()
 }
 
 // time returns the time of one message of that size by each of the senders, all at once, in

@@ -3,7 +3,6 @@ package ranks
 import (
 	"context"
 	_ "embed"
-	"errors"
 	"math"
 	"time"
 
@@ -173,18 +172,15 @@ type comparison struct {
 	threads int
 	parts   []part
 	memory  []*streams.Memory // by device
-	streams.Resources
+	*streams.Resources
 }
 
 // newComparison allocates the fields and sets them to what they hold before the first step, with the rows that
 // neighbors copy. Blocks, up to blocks of a device, share them.
-func (r *run) newComparison(p problem, devices, blocks int) (c *comparison, err error) {
-	c = &comparison{problem: p, run: r, devices: r.Devices[:devices], threads: min(r.options.Threads, 512)}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, c.Close())
-		}
-	}()
+func (r *run) newComparison(p problem, devices, blocks int, open *streams.Resources) (*comparison, error) {
+	c := &comparison{
+		problem: p, run: r, devices: r.Devices[:devices], threads: min(r.options.Threads, 512), Resources: open,
+	}
 	size := p.size
 	if c.devices[0].GoKernels {
 		size = p.small
@@ -333,17 +329,10 @@ func (c *comparison) newQueue() (*queue, error) {
 	q := &queue{comparison: c, kernels: make([][2][]*streams.Kernel, len(c.devices))}
 	for i, d := range c.devices {
 		for range 3 {
-			s, err := d.NewStream(streams.Normal)
-			if err != nil {
-				return nil, err
-			}
-			c.Add(s)
-			e, err := d.NewEvent()
-			if err != nil {
-				return nil, err
-			}
-			c.Add(e)
-			q.all, q.events = append(q.all, s), append(q.events, e)
+			q.all, q.events = append(q.all, c.NewStream(d, streams.Normal)), append(q.events, c.NewEvent(d))
+		}
+		if err := c.Err(); err != nil {
+			return nil, err
 		}
 		f, err := c.Compiler.Functions(d, c.source(), c.name+"_phase")
 		if err != nil {
@@ -441,25 +430,24 @@ func (r *run) compareTasks(devices int) (all []bench.Task) {
 	for _, p := range problems {
 		for _, by := range []string{byRanks, byStreams, byGraph} {
 			labels := results.NewRow().Label("what", p.name).Label("by", by).Label("devices", devices)
-			all = append(all, bench.Task{Labels: labels, Measure: func(ctx context.Context) ([]results.Row, error) {
-				us, err := r.compare(ctx, p, by, devices)
-				if errors.Is(err, haloranks.ErrNoRoom) {
-					return []results.Row{leftOut(labels, err)}, nil
-				}
-				return []results.Row{labels.Value(results.Step, us)}, err
-			}})
+			measure := func(ctx context.Context, open *streams.Resources) (results.Row, error) {
+				us, err := r.compare(ctx, p, by, devices, open)
+				return labels.Value(results.Step, us), bench.LeaveOut(err, haloranks.ErrNoRoom)
+			}
+			all = append(all, bench.OneRow(labels, measure))
 		}
 	}
 	return all
 }
 
 // compare returns what a step takes, in microseconds.
-func (r *run) compare(ctx context.Context, p problem, by string, devices int) (us results.Sample, err error) {
-	c, err := r.newComparison(p, devices, compareBlocks*r.Devices[0].Cores)
+func (r *run) compare(
+	ctx context.Context, p problem, by string, devices int, open *streams.Resources,
+) (us results.Sample, err error) {
+	c, err := r.newComparison(p, devices, compareBlocks*r.Devices[0].Cores, open)
 	if err != nil {
 		return us, err
 	}
-	defer func() { err = errors.Join(err, c.Close()) }()
 	steps, err := c.stepper(ctx, by)
 	if err != nil {
 		return us, err

@@ -25,8 +25,9 @@ func TestCompare(t *testing.T) {
 						t.Run(fmt.Sprintf("%s/%s/devices=%d/blocks=%d", p.name, by, devices, blocks), func(t *testing.T) {
 							p.size = p.small
 							want := plainLoops(p, devices, 6)
-							c := test.Must(r.newComparison(p, devices, blocks))(t)
-							defer c.Close()
+							var open streams.Resources
+							defer open.Close()
+							c := test.Must(r.newComparison(p, devices, blocks, &open))(t)
 							steps := test.Must(c.stepper(t.Context(), by))(t)
 							for _, n := range []int{1, 2} { // of two steps each
 								test.Must(steps(n))(t)
@@ -93,10 +94,13 @@ func TestCompareTasks(t *testing.T) {
 	if len(tasks) != 2*2*3 {
 		t.Fatalf("%d tasks", len(tasks))
 	}
-	for _, task := range tasks {
-		rows, err := task.Measure(t.Context())
-		if err != nil || len(rows) != 1 || rows[0].Median(results.Step) <= 0 || rows[0].Text("by") == "" {
-			t.Errorf("%v: %v, %v", task.Labels.Labels, rows, err)
+	to := &bench.Recorder{Record: &results.Record{}}
+	if err := to.Measure(t.Context(), tasks); err != nil || len(to.Record.Rows) != len(tasks) {
+		t.Fatalf("%d rows, %v", len(to.Record.Rows), err)
+	}
+	for _, row := range to.Record.Rows {
+		if row.Median(results.Step) <= 0 || row.Text("by") == "" {
+			t.Errorf("%+v", row)
 		}
 	}
 }

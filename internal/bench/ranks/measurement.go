@@ -2,7 +2,6 @@ package ranks
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	haloranks "github.com/halox/halox/halo/ranks"
@@ -44,18 +43,10 @@ func (m measurement) labels() results.Row {
 }
 
 func (m measurement) task() bench.Task {
-	return bench.Task{Labels: m.labels(), Measure: func(ctx context.Context) (rows []results.Row, err error) {
-		var open streams.Resources
-		defer func() { err = errors.Join(err, open.Close()) }()
-		us, ranks, err := m.round(ctx, m.lap, &open)
-		if errors.Is(err, haloranks.ErrNoRoom) {
-			return []results.Row{leftOut(m.labels(), err)}, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		return []results.Row{m.value(m.labels().Label("ranks", ranks), us, ranks)}, nil
-	}}
+	return bench.OneRow(m.labels(), func(ctx context.Context, open *streams.Resources) (results.Row, error) {
+		us, ranks, err := m.round(ctx, m.lap, open)
+		return m.value(m.labels().Label("ranks", ranks), us, ranks), bench.LeaveOut(err, haloranks.ErrNoRoom)
+	})
 }
 
 // threads of a rank: fewer where many ranks share a multiprocessor, whose registers would not do for more.
@@ -69,12 +60,6 @@ func (m measurement) threads() int {
 		return m.options.Threads
 	}
 	return min(m.options.Threads, max(32, most/each/32*32))
-}
-
-// leftOut is a row without numbers, which says why.
-func leftOut(row results.Row, why error) results.Row {
-	row.Note = why.Error()
-	return row
 }
 
 // round returns what a round takes, and how many ranks a device has.
@@ -99,10 +84,10 @@ func (m measurement) round(
 		}
 	}
 	for i, d := range devices {
-		if memory[i], err = d.Alloc(max(16, l.area()*int64(w.Ranks()))); err != nil {
-			return us, 0, err
-		}
-		open.Add(memory[i])
+		memory[i] = open.Alloc(d, max(16, l.area()*int64(w.Ranks())))
+	}
+	if err := open.Err(); err != nil {
+		return us, 0, err
 	}
 	first := int64(0)
 	us, err = m.pace.Measure(ctx, func(n int) (float64, error) {

@@ -82,16 +82,13 @@ func (r *run) overlapTask(each int, total load, apart int) bench.Task {
 		Label("multiprocessor_work", total.work).Label("apart", apart)
 	compute, exchange := both, both
 	compute.Bytes, exchange.Work, both.Apart = 0, 0, int64(apart*each)
-	return bench.Task{Labels: labels, Measure: func(ctx context.Context) (rows []results.Row, err error) {
+	return bench.OneRow(labels, func(ctx context.Context, _ *streams.Resources) (row results.Row, err error) {
 		var took [3]results.Sample
-		row := labels
+		row = labels
 		for i, l := range []lap{compute, exchange, both} {
 			us, ranks, err := m.alone(ctx, l)
-			if errors.Is(err, haloranks.ErrNoRoom) {
-				return []results.Row{leftOut(labels, err)}, nil
-			}
 			if err != nil {
-				return nil, err
+				return row, bench.LeaveOut(err, haloranks.ErrNoRoom)
 			}
 			if took[i] = us; i == 0 {
 				row = row.Label("ranks", ranks)
@@ -100,8 +97,8 @@ func (r *run) overlapTask(each int, total load, apart int) bench.Task {
 		compute, exchange, both := took[0].Median, took[1].Median, took[2].Median
 		hidden := (compute + exchange - both) / min(compute, exchange)
 		row = row.Value(results.Compute, took[0]).Value(results.Time, took[1]).Value(results.Step, took[2])
-		return []results.Row{row.Value(results.Hidden, measure.Exact(hidden))}, nil
-	}}
+		return row.Value(results.Hidden, measure.Exact(hidden)), nil
+	})
 }
 
 // alone is round, and gives back what it had: the memory of copies is much.

@@ -88,7 +88,8 @@ const maxPoints = 1 << 48
 // everywhere.
 func (c stepCase) problem() (*solvers.Problem, error) {
 	if c.points() > maxPoints {
-		return nil, leftOut{fmt.Errorf("a grid of %.3g points; must be at most %.3g", c.points(), float64(maxPoints))}
+		return nil, bench.LeaveOut(fmt.Errorf("a grid of %.3g points; must be at most %.3g", c.points(),
+			float64(maxPoints)))
 	}
 	grid, err := domain.NewGrid(c.size, [3]bool{})
 	if err != nil {
@@ -111,15 +112,6 @@ func (c stepCase) problem() (*solvers.Problem, error) {
 	return p, err
 }
 
-// leftOut is why something cannot be measured here, which is not a failure: it wraps errLeftOut, also on other
-// processes that agree on it.
-type leftOut struct{ error }
-
-var errLeftOut = errors.New("left out")
-
-// Is reports whether the target is errLeftOut.
-func (leftOut) Is(target error) bool { return target == errLeftOut }
-
 // takes reports whether a scheme can exchange over a path.
 func takes(s scheme.Scheme, path p2p.Path) bool { return s.Needs().CheckPath(s, path) == nil }
 
@@ -129,7 +121,7 @@ type setup struct {
 	stepCase
 }
 
-// newSetup opens a case. The error is leftOut where the grid, the links or the memory do not suit it.
+// newSetup opens a case. It is left out where the grid, the links or the memory do not suit it.
 func newSetup(ctx context.Context, on *bench.Machine, c stepCase, slabs bool) (*setup, error) {
 	problem, err := c.problem()
 	if err != nil {
@@ -151,7 +143,7 @@ func newSetup(ctx context.Context, on *bench.Machine, c stepCase, slabs bool) (*
 	opened, err := solvers.Open(ctx, on.Session, problem, o)
 	_, noPath := errors.AsType[*solvers.PlanError](err)
 	if _, refused := errors.AsType[*halo.OptionError](err); refused || noPath {
-		return nil, leftOut{err}
+		return nil, bench.LeaveOut(err)
 	}
 	if err != nil {
 		return nil, err
@@ -159,13 +151,8 @@ func newSetup(ctx context.Context, on *bench.Machine, c stepCase, slabs bool) (*
 	return &setup{opened, c}, left(solvers.Fit(opened.Problem, opened.Place))
 }
 
-// left makes leftOut of the error of a case that does not fit into memory, or that its scheme cannot run.
-func left(err error) error {
-	if errors.Is(err, streams.ErrOutOfMemory) || errors.Is(err, scheme.ErrUnsuited) {
-		return leftOut{err}
-	}
-	return err
-}
+// left leaves out a case that does not fit into memory, or that its scheme cannot run.
+func left(err error) error { return bench.LeaveOut(err, streams.ErrOutOfMemory, scheme.ErrUnsuited) }
 
 // note names the scheme and the path that auto stands for.
 func (s *setup) note() string {

@@ -1,6 +1,7 @@
 package steps
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -127,13 +128,10 @@ func (t *stepTimer) pace() (int64, error) {
 func follow(ctx context.Context, s *solvers.Solver, o scheme.Options) error {
 	o.Interval = func(int64, time.Duration) int64 { return 1 } // what rank 0 says counts
 	result, err := s.Run(ctx, o)
-	switch {
-	case errors.Is(err, scheme.ErrUnsuited):
-		return leftOut{err}
-	case err == nil && result.Stopped == scheme.StoppedInterrupted:
+	if err == nil && result.Stopped == scheme.StoppedInterrupted {
 		return context.Canceled
 	}
-	return err
+	return left(err)
 }
 
 // run is the devices on which steps are timed.
@@ -170,28 +168,13 @@ func (r *run) measureCeiling(ctx context.Context) (err error) {
 	if d.HostMemory {
 		bytes = 1 << 24
 	}
-	var arrays [2]*streams.Memory
-	for i := range arrays {
-		if arrays[i], err = d.Alloc(bytes); err != nil {
-			return err
-		}
-		open.Add(arrays[i])
-	}
-	s, err := d.NewStream(streams.Normal)
-	if err != nil {
+	dst, src := open.Alloc(d, bytes), open.Alloc(d, bytes)
+	s, end := open.NewStream(d, streams.Normal), open.NewEvent(d)
+	if err := open.Err(); err != nil {
 		return err
 	}
-	open.Add(s)
-	end, err := d.NewEvent()
-	if err != nil {
-		return err
-	}
-	open.Add(end)
 	pace := measure.Pace{First: 1, Max: 400, Batch: 8 * time.Millisecond}
-	took, err := pace.Measure(ctx, func(n int) (float64,
-		error) {
-		return copies(s, end, arrays[1].All(), arrays[0].All(), n)
-	})
+	took, err := pace.Measure(ctx, func(n int) (float64, error) { return copies(s, end, dst.All(), src.All(), n) })
 	r.ceiling = took.Under(2 * float64(bytes) / 1e3)
 	return err
 }
@@ -199,30 +182,20 @@ func (r *run) measureCeiling(ctx context.Context) (err error) {
 // copies makes n copies and returns the time of one in microseconds.
 func copies(s *streams.Stream, end *streams.Event, dst, src streams.Span, n int) (float64, error) {
 	start := time.Now()
-	for range n {
-		if err := s.Copy(dst, src); err != nil {
-			return 0, err
-		}
-	}
-	err := errors.Join(s.Record(end), timing.Await(end, start))
+	err := cmp.Or(timing.Times(n, func() error { return s.Copy(dst, src) }), s.Record(end), timing.Await(end, start))
 	return time.Since(start).Seconds() * 1e6 / float64(n), err
 }
 
 // task is a case whose row begins with these labels.
 func (r *run) task(labels results.Row, c stepCase) bench.Task {
-	return bench.Task{Labels: labels, Measure: func(ctx context.Context) ([]results.Row, error) {
-		row, err := r.byFirst(ctx, labels, c)
-		return []results.Row{row}, err
-	}}
+	return bench.OneRow(labels, func(ctx context.Context, _ *streams.Resources) (results.Row, error) {
+		return r.byFirst(ctx, labels, c)
+	})
 }
 
 // byFirst measures a case on its number of devices: the first of this process, or those of the first of several.
 func (r *run) byFirst(ctx context.Context, row results.Row, c stepCase) (results.Row, error) {
 	on, err := r.First(ctx, c.devices)
-	if errors.Is(err, bench.ErrOthers) {
-		row.Note = err.Error()
-		return row, nil
-	}
 	if err != nil || on == nil {
 		return row, err
 	}
@@ -232,16 +205,12 @@ func (r *run) byFirst(ctx context.Context, row results.Row, c stepCase) (results
 	return row, errors.Join(err, on.LeaveTo(r.Machine))
 }
 
-// measure adds to a row what the steps of a case take. Where the scheme, a link or the
-// memory does not suit the case, the row has a note that says so and no numbers.
+// measure adds to a row what the steps of a case take. It is left out where the scheme, a link or the memory does not
+// suit the case.
 func (r *run) measure(ctx context.Context, row results.Row, c stepCase) (results.Row, error) {
 	step, s, err := r.step(ctx, c)
-	if errors.Is(err, errLeftOut) {
-		row.Note = err.Error()
-		return row, nil
-	}
 	if err != nil {
-		return row, fmt.Errorf("%s: %w", bench.NameOf(row), err)
+		return row, err
 	}
 	row = row.Label("parts", domain.Times(s.Place.Parts[:len(c.size)]))
 	row.Note = s.note()
@@ -251,7 +220,7 @@ func (r *run) measure(ctx context.Context, row results.Row, c stepCase) (results
 // step times the steps of a case, in microseconds, and says how it was set up.
 func (r *run) step(ctx context.Context, c stepCase) (step results.Sample, s *setup, err error) {
 	agree := func(mine error) error {
-		return r.Processes.Agree(context.Background(), "run steps together", mine, errLeftOut)
+		return r.Processes.Agree(context.Background(), "run steps together", mine, bench.ErrLeftOut)
 	}
 	s, err = newSetup(ctx, r.Machine, c, r.slabs)
 	if err = agree(err); err != nil {
@@ -276,11 +245,8 @@ func (r *run) step(ctx context.Context, c stepCase) (step results.Sample, s *set
 		return step, s, follow(ctx, solver, s.Options())
 	}
 	timer, err := newStepTimer(ctx, solver, s.Options())
-	if errors.Is(err, scheme.ErrUnsuited) {
-		err = leftOut{err}
-	}
 	if err != nil {
-		return step, nil, err
+		return step, nil, left(err)
 	}
 	defer func() { err = errors.Join(err, timer.close()) }()
 	step, err = timer.step(ctx, r.budget)

@@ -14,6 +14,7 @@ import (
 	"github.com/halox/halox/results"
 	"github.com/halox/halox/solvers"
 	"github.com/halox/halox/solvers/scheme"
+	"github.com/halox/halox/streams"
 )
 
 // The modes of scaling; strong and weak are also values of label mode.
@@ -160,15 +161,17 @@ func (o *scalingOptions) task(r *run, c stepCase, points int, mode string) bench
 
 // taken makes of a task one that takes over the values of another row of the same case, where that was measured before.
 func (r *run) taken(t bench.Task, other, row results.Row) bench.Task {
-	return bench.Task{Labels: t.Labels, Measure: func(ctx context.Context) ([]results.Row, error) {
+	measure := t.Measure
+	t.Measure = func(ctx context.Context, open *streams.Resources) ([]results.Row, error) {
 		if found, ok := r.record.Find(other); ok {
 			for _, l := range row.Labels {
 				found = found.Label(l.Name, l.Value)
 			}
 			return []results.Row{found}, nil
 		}
-		return t.Measure(ctx)
-	}}
+		return measure(ctx, open)
+	}
+	return t
 }
 
 // parts returns how n cubes lie side by side.

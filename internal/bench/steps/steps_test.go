@@ -20,6 +20,7 @@ import (
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/results"
 	"github.com/halox/halox/solvers/scheme"
+	"github.com/halox/halox/streams"
 )
 
 // near fails the test unless a metric of the row is what it should be.
@@ -51,9 +52,9 @@ func TestInterruptedInARow(t *testing.T) {
 	r := test.Must(o.newRun(ctx, results.KindSchemes, on, to))(t)
 	tasks := o.tasks(r)
 	second := tasks[1].Measure
-	tasks[1].Measure = func(ctx context.Context) ([]results.Row, error) {
+	tasks[1].Measure = func(ctx context.Context, open *streams.Resources) ([]results.Row, error) {
 		cancel()
-		return second(ctx)
+		return second(ctx, open)
 	}
 	if err := to.Measure(ctx, tasks); !errors.Is(err, context.Canceled) || len(to.Record.Rows) != 1 || !to.Record.Interrupted {
 		t.Errorf("%v: %+v", err, to.Record)

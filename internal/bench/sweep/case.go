@@ -144,10 +144,10 @@ func newSwept(ctx context.Context, compiler *kernels.Compiler, d *streams.Device
 		return nil, err
 	}
 	for i := range s.sweeps {
-		if s.sweeps[i], err = plain.Sweep("sweep", s.between(i), c.box()); err != nil {
-			return nil, err
-		}
-		open.Add(s.sweeps[i])
+		streams.Into(open, &s.sweeps[i])(plain.Sweep("sweep", s.between(i), c.box()))
+	}
+	if err := open.Err(); err != nil {
+		return nil, err
 	}
 	for _, mode := range c.sums {
 		sweeper := plain
@@ -170,11 +170,10 @@ func (s *swept) allocate(ctx context.Context, d *streams.Device, c sweepCase, op
 		return err
 	}
 	for i := range s.arrays {
-		m, err := d.Alloc(layout.Bytes())
-		if err != nil {
+		m := open.Alloc(d, layout.Bytes())
+		if err := open.Err(); err != nil {
 			return err
 		}
-		open.Add(m)
 		s.arrays[i] = kernels.Array{Data: m.All(), Layout: layout}
 		if err := fillRandom(ctx, s.Stream, m, c.real); err != nil {
 			return err

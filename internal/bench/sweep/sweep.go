@@ -36,24 +36,20 @@ func (o *Options) Run(ctx context.Context, on *bench.Machine, to *bench.Recorder
 	}
 	var tasks []bench.Task
 	for _, c := range o.cases() {
-		tasks = append(tasks, bench.Task{Labels: c.labels(), Measure: func(ctx context.Context) ([]results.Row, error) {
-			return r.measure(ctx, c)
-		}})
+		tasks = append(tasks, bench.Task{Labels: c.labels(),
+			Measure: func(ctx context.Context, open *streams.Resources) ([]results.Row, error) {
+				return r.measure(ctx, c, open)
+			}})
 	}
 	return to.Measure(ctx, tasks)
 }
 
-// measure returns a row without norms and one with them, as is wanted; a row that says so
-// where the arrays do not fit into the device.
-func (r *run) measure(ctx context.Context, c sweepCase) (rows []results.Row, err error) {
-	var open streams.Resources
-	defer func() { err = errors.Join(err, open.Close()) }()
-	if why, err := r.tooLarge(c); why != "" || err != nil {
-		row := c.labels()
-		row.Note = why
-		return []results.Row{row}, err
+// measure returns a row without norms and one with them, as is wanted. What does not fit into the device is left out.
+func (r *run) measure(ctx context.Context, c sweepCase, open *streams.Resources) (rows []results.Row, err error) {
+	if err := r.fits(c); err != nil {
+		return nil, err
 	}
-	s, err := newSwept(ctx, r.compiler, r.device, c, &open)
+	s, err := newSwept(ctx, r.compiler, r.device, c, open)
 	if err != nil {
 		return nil, err
 	}
@@ -82,18 +78,19 @@ func (r *run) measure(ctx context.Context, c sweepCase) (rows []results.Row, err
 	return rows, nil
 }
 
-// tooLarge says why the arrays of a case have no room on the device, "" if they have.
-func (r *run) tooLarge(c sweepCase) (why string, err error) {
+// fits returns an error that says why the arrays of a case have no room on the device.
+func (r *run) fits(c sweepCase) error {
 	const spare = 64 << 20 // for what else a case needs
 	layout, err := c.layout()
 	if err != nil {
-		return "", err
+		return err
 	}
 	free, total, err := r.device.MemoryInfo()
 	if need := 2 * layout.Bytes(); err == nil && total > 0 && need > free-spare {
-		why = fmt.Sprintf("its arrays take %s, and %s of memory are free", streams.Size(need), streams.Size(free))
+		return bench.LeaveOut(fmt.Errorf("its arrays take %s, and %s of memory are free", streams.Size(need),
+			streams.Size(free)))
 	}
-	return why, err
+	return err
 }
 
 // time returns the time of one step. Two are made before any gate is shut.

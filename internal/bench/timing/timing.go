@@ -49,6 +49,16 @@ func Batch(at []*streams.Stream, queue func(n int) error, n int) (float64, error
 	return time.Since(start).Seconds() * 1e6 / float64(n), nil
 }
 
+// Times calls a function n times, until an error.
+func Times(n int, one func() error) error {
+	for range n {
+		if err := one(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Await waits for an event until Limit after start. It does not sleep, as [streams.Event.Sync]
 // does after a while: what is timed by it may take less than that.
 func Await(e *streams.Event, start time.Time) error {
@@ -83,14 +93,11 @@ type Probe struct {
 // NewProbe makes a probe, whose kernel has been launched once: the first launch of a kernel may wait for the gate.
 func NewProbe(c *kernels.Compiler, d *streams.Device, open *streams.Resources) (p *Probe, err error) {
 	p = &Probe{}
-	if p.Timer, err = flags.NewGatedTimer(c, d, GateLimit, Limit); err != nil {
+	streams.Into(open, &p.Timer)(flags.NewGatedTimer(c, d, GateLimit, Limit))
+	streams.Into(open, &p.nothing)(flags.NewNothing(c, d))
+	if err := open.Err(); err != nil {
 		return nil, err
 	}
-	open.Add(p.Timer)
-	if p.nothing, err = flags.NewNothing(c, d); err != nil {
-		return nil, err
-	}
-	open.Add(p.nothing)
 	return p, errors.Join(p.Stream.Launch(p.nothing), p.Stream.Sync(Limit))
 }
 
@@ -103,12 +110,7 @@ func (p *Probe) Gated(n int, queue func() error) (float64, error) {
 
 // launches queues so many kernels that do nothing.
 func (p *Probe) launches(n int) error {
-	for range n {
-		if err := p.Stream.Launch(p.nothing); err != nil {
-			return err
-		}
-	}
-	return nil
+	return Times(n, func() error { return p.Stream.Launch(p.nothing) })
 }
 
 // Issue returns the host time to queue a kernel, in microseconds.
@@ -133,12 +135,8 @@ func (p *Probe) EventAndWait() (float64, error) {
 func repeated(once func() error) (float64, error) {
 	const times = 50
 	start := time.Now()
-	for range times {
-		if err := once(); err != nil {
-			return 0, err
-		}
-	}
-	return time.Since(start).Seconds() * 1e6 / times, nil
+	err := Times(times, once)
+	return time.Since(start).Seconds() * 1e6 / times, err
 }
 
 // KernelToKernel returns the device time from one kernel to the next, in microseconds.

@@ -1,0 +1,441 @@
+package datatypes
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/halox/halox/halo/datatype/workloads"
+	"github.com/halox/halox/halo/packing"
+	"github.com/halox/halox/kernels/pack"
+	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/results"
+	"github.com/halox/halox/results/plot"
+)
+
+// figure is a plot of what halox bench pack or halox bench pingpong measures: curves over a parameter of the layouts.
+type figure struct {
+	axes
+	kind      results.Kind // of its records
+	shown     quantity
+	curves    []curve // of ping-pongs: of each as many as the record has channels
+	roundTrip bool    // the sum of packing and of unpacking
+	pinned    bool    // its paper packs into pinned host memory
+
+	// Of ping-pongs.
+	contiguous string   // what the contiguous messages of the first curve's layouts are called; "" for none
+	paths      []string // those of its paper, nil for the flags'
+	engines    []string // its own, nil for the flags'
+}
+
+// axes are what curves are drawn over.
+type axes struct {
+	name, title string
+	suite       string // that all its layouts are of; "" for any
+	x           string // the parameter, or packedBytes
+	xLabel      string
+}
+
+// matrixAxes is time or rate over the edge of Wu's matrices.
+func matrixAxes(name, title string) axes { return axes{name, title, "wu", "n", "matrix size"} }
+
+// bytesAxes is time or rate over packed bytes.
+func bytesAxes(name, suite, title string) axes {
+	return axes{name, title, suite, packedBytes, "packed bytes"}
+}
+
+// quantity is what a figure shows of a row.
+type quantity struct {
+	label string
+	of    func(r results.Row) float64
+}
+
+func timeOf(r results.Row) float64 { return r.Median(results.Time) }
+
+var (
+	packTime   = quantity{"time of packing (us)", timeOf}
+	bothTimes  = quantity{"time of packing and unpacking (us)", timeOf}
+	oneWayTime = quantity{"time of one way (us)", timeOf}
+	byteRate   = quantity{"packed bytes over time (GB/s)",
+		func(r results.Row) float64 { return r.Median(results.Rate) }}
+	linkShare = quantity{"bandwidth (% of a contiguous message's)",
+		func(r results.Row) float64 { return 100 * r.Median(results.Share) }}
+)
+
+// curve is one contender on some layouts.
+type curve struct {
+	name    string
+	layouts string    // regexp of suite/name/parameters
+	by      contender // that packs
+	channel string    // of ping-pongs, as rows name it; with no contender either, the contiguous copy
+	dashed  bool
+	twin    bool // it has the color of the curve before it
+}
+
+// shows reports whether the curve is of the workload.
+func (c *curve) shows(workload string) bool {
+	return regexp.MustCompile(c.layouts).MatchString(workload)
+}
+
+// shows reports whether a curve is of the workload.
+func (f *figure) shows(workload string) bool {
+	return slices.ContainsFunc(f.curves, func(c curve) bool { return c.shows(workload) })
+}
+
+// has reports whether the workload has the parameter that the figure is over, above 0.
+func (f *figure) has(w workloads.Workload) bool {
+	x, ok := layoutOf(w).Float(f.x)
+	return ok && x > 0
+}
+
+// contenders returns those whose curves it shows, the driver's copies always.
+func (f *figure) contenders() (all []contender) {
+	if f.name != "" {
+		all = append(all, byCopies)
+	}
+	for _, c := range f.curves {
+		if c.by.engine != "" && !slices.Contains(all, c.by) {
+			all = append(all, c.by)
+		}
+	}
+	return all
+}
+
+// draw returns the figure of what was measured, without curves that have no point.
+func (f *figure) draw(r *results.Record) plot.Curves {
+	c := plot.Curves{Title: f.title + "\n" + f.measured(r), XLabel: f.xLabel, YLabel: f.shown.label,
+		BytesX: f.x == packedBytes}
+	groups, alone := r.Groups(), false
+	for _, one := range f.drawn(r) {
+		points := f.points(one, groups)
+		drawn := plot.Curve{Name: one.name, Dashed: one.dashed, Twin: one.twin && !alone}
+		for _, x := range slices.SortedFunc(maps.Keys(points), cmp.Compare) {
+			ys := slices.Sorted(slices.Values(points[x]))
+			drawn.X, drawn.Y = append(drawn.X, x), append(drawn.Y, ys[len(ys)/2])
+		}
+		if alone = len(points) == 0; !alone {
+			c.Curves = append(c.Curves, drawn)
+		}
+	}
+	return c
+}
+
+// measured says what the record was measured on.
+func (f *figure) measured(r *results.Record) string {
+	var first results.Row
+	if len(r.Rows) > 0 {
+		first = r.Rows[0]
+	}
+	if f.kind == results.KindPingPong {
+		return strings.TrimSuffix(r.Between()+", "+first.Limits(), ", ")
+	}
+	name, memory := "", "device memory"
+	if len(r.Devices) > 0 {
+		name = r.Devices[0].Name
+	}
+	if first.Text("memory") == ToPinned {
+		memory = "pinned host memory"
+	}
+	return name + ", " + memory
+}
+
+// drawn returns the curves for a record: those of ping-pongs for each of its channels, in the order of its rows. The
+// driver's copies are dashed, next to an engine over the same path.
+func (f *figure) drawn(r *results.Record) (all []curve) {
+	if f.kind == results.KindPack {
+		return f.curves
+	}
+	for _, c := range f.curves {
+		before := results.Row{}
+		known := map[string]bool{}
+		for _, row := range r.Rows {
+			one := c
+			if one.channel = row.Contender(); one.channel == "" || known[one.channel] {
+				continue
+			}
+			one.name = strings.TrimPrefix(c.name+", "+one.channel, ", ")
+			one.dashed = row.Text("engine") == string(packing.Copies) && before.Text("path") == row.Text("path")
+			one.twin = one.dashed
+			all, before, known[one.channel] = append(all, one), row, true
+		}
+	}
+	if f.contiguous != "" {
+		all = append(all, curve{name: f.contiguous, layouts: f.curves[0].layouts, dashed: true})
+	}
+	return all
+}
+
+// points returns what a curve shows of layouts with the same parameter.
+func (f *figure) points(c curve, groups []results.Group) map[float64][]float64 {
+	all := map[float64][]float64{}
+	for i, g := range groups {
+		first := g.Rows[0]
+		x, placed := first.Float(f.x)
+		if !placed || x <= 0 || first.Text("direction") == results.Unpacked || !c.shows(first.Workload()) {
+			continue
+		}
+		y, ok := f.value(c, g)
+		if f.roundTrip && ok {
+			back := 0.0
+			if ok = i+1 < len(groups) && groups[i+1].Rows[0].Text("direction") == results.Unpacked; ok {
+				back, ok = f.value(c, groups[i+1])
+			}
+			y += back
+		}
+		if ok && y > 0 {
+			all[x] = append(all[x], y)
+		}
+	}
+	return all
+}
+
+// value returns what the figure shows of a curve's contender, or of the contiguous copy, if that was measured.
+func (f *figure) value(c curve, g results.Group) (float64, bool) {
+	by := cmp.Or(c.channel, c.by.String())
+	if by != "" {
+		row, ok := g.Of(by)
+		return f.shown.of(row), ok
+	}
+	plain, ok := g.Rows[0].Get(results.CopyTime)
+	bytes, _ := g.Rows[0].Float(packedBytes)
+	return f.shown.of(results.NewRow().Transfer(int64(bytes), plain, plain)), ok
+}
+
+// Figure is a figure of a paper, drawn of a record of one kind.
+type Figure struct {
+	Name, Title string
+	Of          results.Kind
+	Draw        func(r *results.Record) plot.Curves
+}
+
+// Figures returns those of packing, and then those of ping-pongs.
+func Figures() (all []Figure) {
+	for _, f := range figures() {
+		all = append(all, Figure{f.name, f.title, f.kind, f.draw})
+	}
+	return all
+}
+
+// named returns a figure by its name.
+func named(kind results.Kind, name string) (*figure, error) {
+	var names []string
+	for _, f := range figures() {
+		if f.kind != kind {
+			continue
+		}
+		if f.name == name {
+			return f, nil
+		}
+		names = append(names, f.name)
+	}
+	return nil, fmt.Errorf("--figure: there is no %q: take %s, or list", name, strings.Join(names, ", "))
+}
+
+// list prints the figures of a kind of record, or the layouts, if that was asked for.
+func (l *layouts) list(w io.Writer, kind results.Kind, choose func() error) (bool, error) {
+	if l.Figure == "list" {
+		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+		for _, f := range figures() {
+			if f.kind == kind {
+				fmt.Fprintf(t, "%s\t%s\n", f.name, f.title)
+			}
+		}
+		return true, t.Flush()
+	}
+	if !l.Listed {
+		return false, nil
+	}
+	err := choose()
+	for _, one := range l.work {
+		fmt.Fprintln(w, one, one.Bytes)
+	}
+	return true, err
+}
+
+// figures returns those of the papers: of packing, and then of ping-pongs.
+func figures() []*figure {
+	all := slices.Concat(wuFigures(), jenkinsFigures(), handFigures())
+	for _, f := range all {
+		if f.kind = results.KindPack; f.shown.of == nil {
+			f.shown = packTime
+		}
+	}
+	pings := pingFigures()
+	for _, f := range pings {
+		f.kind = results.KindPingPong
+	}
+	return append(all, pings...)
+}
+
+// The contenders of papers.
+var (
+	byCopies   = contender{engine: packing.Copies}
+	byTargeted = contender{engine: packing.Targeted}
+	byVectors  = contender{engine: packing.Transform}
+	byBypass   = contender{engine: packing.Bypass}
+	byUnits    = contender{engine: packing.Units}
+	byTree     = contender{engine: packing.Tree}
+
+	byPinnedList = contender{packing.Bypass, "list pinned", packing.Options{Pinned: true}}
+	bySequential = contender{packing.Bypass, "sequential scan", packing.Options{Scan: pack.Sequential}}
+	byParallel   = contender{packing.Bypass, "parallel scan", packing.Options{Scan: pack.Parallel}}
+	byStatic     = contender{packing.Bypass, "32 threads a block", packing.Options{Lanes: 32}}
+
+	byInner = contender{packing.Targeted, "inner loop", packing.Options{Loop: pack.InnerLoop}}
+	byOuter = contender{packing.Targeted, "outer loop", packing.Options{Loop: pack.OuterLoop}}
+)
+
+// wuFigures are of Wu et al., HPDC 2016.
+func wuFigures() []*figure {
+	const v, t = "^wu/V/", "^wu/T/"
+	return []*figure{{
+		axes:  matrixAxes("wu-6", "Wu et al., figure 6: bandwidth of packing a sub-matrix (V) and a triangle (T)"),
+		shown: byteRate,
+		curves: []curve{
+			{name: "V, targeted", layouts: v, by: byTargeted},
+			{name: "T, units", layouts: t, by: byUnits},
+			{name: "T in stairs of 256, units", layouts: "^wu/stairs/.*nb=256$", by: byUnits},
+			{name: "contiguous copy of V's bytes", layouts: v, dashed: true},
+		},
+	}, {
+		axes:  matrixAxes("wu-7", "Wu et al., figure 7: packing and unpacking a sub-matrix (V) and a triangle (T)"),
+		shown: bothTimes, roundTrip: true,
+		curves: []curve{
+			{name: "V, targeted", layouts: v, by: byTargeted},
+			{name: "T, units", layouts: t, by: byUnits},
+			{name: "contiguous copies of V's bytes", layouts: v, dashed: true},
+		},
+	}, {
+		axes: axes{"wu-8",
+			"Wu et al., figure 8: packing vectors, a kernel against the driver's 2-D copy",
+			"wu", "block", "block size (bytes)"},
+		curves: slices.Concat(
+			pair("1000 blocks", "^wu/vector/blocks=1000,", byTargeted),
+			pair("8000 blocks", "^wu/vector/blocks=8000,", byTargeted),
+		),
+	}}
+}
+
+// jenkinsFigures are of Jenkins et al., TPDS 2014, who pack into pinned host memory.
+func jenkinsFigures() []*figure {
+	return []*figure{{
+		axes: bytesAxes("jenkins-4",
+			"jenkins", "Jenkins et al., figure 4: packing, the type tree against the driver's copies"),
+		pinned: true,
+		curves: slices.Concat(
+			pair("vector, 8 B", "^jenkins/vector-512/.*,block=8$", byTree),
+			pair("vector, 128 B", "^jenkins/vector-512/.*,block=128$", byTree),
+			pair("subarray", "^jenkins/subarray-4d/", byTree),
+			pair("indexed, 8 B", "^jenkins/indexed/.*,block=8$", byTree),
+			pair("indexed_block, 8 B", "^jenkins/idxblock/.*,block=8$", byTree),
+			pair("struct", "^jenkins/struct/", byTree),
+		),
+	}, {
+		axes: axes{"jenkins-5",
+			"Jenkins et al., figure 5: packing 8192 blocks, the type tree against the driver's 2-D copy",
+			"jenkins", "block", "block length (bytes)"},
+		pinned: true,
+		curves: pair("vector", "^jenkins/vector/", byTree),
+	}}
+}
+
+// handFigures are of HAND, ICPP 2014.
+func handFigures() []*figure {
+	const (
+		counts    = "^hand/indexed_block/.*,block=4$"
+		lengths   = "^hand/indexed_block/blocks=32,"
+		irregular = "^hand/indexed_block/.*,block=32$"
+	)
+	extents := func(name, which, what string) *figure {
+		layouts := "^hand/subarray-4d-" + which + "/"
+		return &figure{
+			axes: axes{name, "HAND, figure " + what, "hand", "extent", which + "most extent"},
+			curves: append(pair("subarray", layouts, byTargeted),
+				curve{name: "a thread loops innermost (LoopT)", layouts: layouts, by: byInner},
+				curve{name: "a thread loops outermost (LoopX)", layouts: layouts, by: byOuter},
+				curve{name: "tree", layouts: layouts, by: byTree}),
+		}
+	}
+	return []*figure{{
+		axes: axes{"hand-4",
+			"HAND, figure 4: packing an hvector of 32 blocks", "hand", "block", "block length (bytes)"},
+		curves: append(pair("hvector", "^hand/hvector/", byTargeted),
+			curve{name: "a thread a block (1-D)", layouts: "^hand/hvector/", by: byInner}),
+	},
+		extents("hand-5a", "inner", "5 (a): packing 4-D subarrays, 8 x 8 x 8 x T/2"),
+		extents("hand-5b", "outer", "5 (b): packing 4-D subarrays, X/2 x 8 x 8 x 8"), {
+			axes: bytesAxes("hand-6", "hand", "HAND, figure 6: packing an indexed_block"),
+			curves: slices.Concat(
+				pair("blocks of 4 B", counts, byTargeted),
+				[]curve{{name: "blocks of 4 B, transform", layouts: counts, by: byVectors}},
+				pair("32 blocks", lengths, byTargeted),
+				[]curve{{name: "32 blocks, transform", layouts: lengths, by: byVectors}},
+			),
+		}, {
+			axes: bytesAxes("hand-7", "hand", "HAND, figure 7: where the list of blocks lies"),
+			curves: []curve{
+				{name: "blocks of 4 B, list copied", layouts: counts, by: byBypass},
+				{name: "blocks of 4 B, list pinned", layouts: counts, by: byPinnedList, dashed: true, twin: true},
+				{name: "32 blocks, list copied", layouts: lengths, by: byBypass},
+				{name: "32 blocks, list pinned", layouts: lengths, by: byPinnedList, dashed: true, twin: true},
+			},
+		}, {
+			axes: axes{"hand-8",
+				"HAND, figure 8: thread blocks that adapt to the blocks, and those that do not",
+				"hand", "blocks", "blocks of 32 bytes"},
+			curves: []curve{
+				{name: "adaptive", layouts: irregular, by: byBypass},
+				{name: "32 threads along a block", layouts: irregular, by: byStatic},
+			},
+		}, {
+			axes: axes{"hand-9",
+				"HAND, figure 9: how the lengths of blocks are summed up", "hand", "blocks", "blocks of 4 bytes"},
+			curves: []curve{
+				{name: "sequential scan", layouts: counts, by: bySequential},
+				{name: "parallel scan", layouts: counts, by: byParallel},
+			},
+		}}
+}
+
+// pair returns the curves of an engine and, dashed, of the driver's copies.
+func pair(name, layouts string, by contender) []curve {
+	return []curve{
+		{name: fmt.Sprintf("%s, %v", name, by), layouts: layouts, by: by},
+		{name: name + ", copies", layouts: layouts, by: byCopies, dashed: true, twin: true},
+	}
+}
+
+// pingFigures are those of Wu et al., HPDC 2016, and of Jenkins et al., TPDS 2014, who pack into pinned host memory.
+func pingFigures() []*figure {
+	matrices := []curve{{name: "V", layouts: "^wu/V/"}, {name: "T", layouts: "^wu/T/"}}
+	return []*figure{{
+		axes:  matrixAxes("wu-9", "Wu et al., figure 9: what a sub-matrix (V) and a triangle (T) get of the link"),
+		shown: linkShare, curves: matrices,
+	}, {
+		axes:  matrixAxes("wu-10", "Wu et al., figure 10: ping-pong with a sub-matrix (V) and a triangle (T)"),
+		shown: oneWayTime, curves: matrices, contiguous: "contiguous message of V's bytes",
+	}, {
+		axes:  matrixAxes("wu-11", "Wu et al., figure 11: ping-pong, a vector there and one piece here"),
+		shown: oneWayTime, curves: []curve{{layouts: "^wu/V-contiguous/"}}, contiguous: "contiguous message",
+	}, {
+		axes:  matrixAxes("wu-12", "Wu et al., figure 12: ping-pong with a matrix and its transpose"),
+		shown: oneWayTime, curves: []curve{{layouts: "^wu/transpose/"}}, contiguous: "contiguous message",
+	}, {
+		axes: bytesAxes("jenkins-6",
+			"jenkins", "Jenkins et al., figure 6: ping-pong with vectors, kernels against the driver's 2-D copy"),
+		shown: oneWayTime,
+		curves: []curve{
+			{name: "8 B", layouts: "^jenkins/vector-512/.*,block=8$"},
+			{name: "32 B", layouts: "^jenkins/vector-512/.*,block=32$"},
+			{name: "128 B", layouts: "^jenkins/vector-512/.*,block=128$"},
+		},
+		contiguous: "contiguous message",
+		paths:      []string{string(p2p.Staged)},
+		engines:    []string{string(packing.Targeted), string(packing.Tree), string(packing.Copies)},
+	}}
+}
