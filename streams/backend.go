@@ -23,6 +23,14 @@ type Kind struct {
 // ErrNoDriver.
 func (k Kind) Open(library string, devices int) (*Platform, error) { return k.open(library, devices) }
 
+// cudaKind is GPUs, through the CUDA driver.
+var cudaKind = Kind{
+	Backend: CUDA, Traits: cudaTraits, Variable: "HALOX_CUDA",
+	open: func(library string, _ int) (*Platform, error) { return CUDAPlatform(library) },
+}
+
+var cudaTraits = Traits{Noun: "GPU", Label: "GPU"}
+
 // kinds are the backends. A new one has files of its own and a line here; the tests of streams
 // add one.
 var kinds = []Kind{cudaKind, hostKind}

@@ -1,3 +1,5 @@
+//go:build linux && cgo
+
 package streams
 
 import (
@@ -10,26 +12,12 @@ import (
 	"github.com/halox/halox/internal/cuda"
 )
 
-// cudaKind is GPUs, through the CUDA driver.
-var cudaKind = Kind{
-	Backend: CUDA, Traits: cudaTraits, Variable: "HALOX_CUDA",
-	open: func(library string, _ int) (*Platform, error) { return CUDAPlatform(library) },
-}
-
-var cudaTraits = Traits{Noun: "GPU", Label: "GPU"}
-
 // CUDAPlatform opens the CUDA driver and lists its GPUs. The library is found
 // by its soname where it is "". On a machine without a driver or without a GPU
 // the error is ErrNoDriver; where the library cannot be opened, or this build cannot open
 // the one that is named, it is ErrNoLibrary too.
 func CUDAPlatform(library string) (*Platform, error) {
 	drv, err := cuda.Open(library)
-	if errors.Is(err, cuda.ErrUnsupported) && library != "" {
-		return nil, fmt.Errorf("%w: %s: %w", ErrNoLibrary, library, err)
-	}
-	if errors.Is(err, cuda.ErrUnsupported) {
-		return nil, fmt.Errorf("%w: %w", ErrNoDriver, err)
-	}
 	if err != nil {
 		return nil, err
 	}

@@ -17,6 +17,5 @@
 // CUDA's default stream, and the zero [Stream], which would name that stream,
 // is refused.
 //
-// Where cgo is off, and on other systems than Linux, Open returns
-// [ErrUnsupported].
+// The binding needs Linux and cgo; its types and errors are there without them.
 package cuda

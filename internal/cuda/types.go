@@ -189,9 +189,6 @@ var (
 
 	// ErrNoLibrary is the ErrNoDriver of a driver library that could not be opened.
 	ErrNoLibrary = fmt.Errorf("%w: cannot open its library", ErrNoDriver)
-
-	// ErrUnsupported says that this build has no CUDA binding.
-	ErrUnsupported = errors.New("CUDA needs Linux and a build with cgo")
 )
 
 // NoDevice stands in [Error.Device] when a call concerns no one device.
