@@ -14,15 +14,9 @@ import (
 // where c, xm and xp are the point and its neighbours in centre, ym is south
 // and yp is north.
 func Star5[T Float](dst, centre, south, north []T, b Band, alpha, beta T) {
-	n := b.span("Star5")
-	if n == 0 {
-		return
+	if begin("Star5", b, centre, dst, south, north) {
+		star5(assembly, dst, centre, south, north, b, alpha, beta)
 	}
-	need("Star5", "dst", len(dst), n)
-	need("Star5", "centre", len(centre), n+2)
-	need("Star5", "south", len(south), n)
-	need("Star5", "north", len(north), n)
-	star5(assembly, dst, centre, south, north, b, alpha, beta)
 }
 
 // Star7 applies the isotropic 7-point stencil of three dimensions to a band:
@@ -32,17 +26,9 @@ func Star5[T Float](dst, centre, south, north []T, b Band, alpha, beta T) {
 // where c, xm and xp are the point and its neighbours in centre, ym is south,
 // yp is north, zm is below and zp is above.
 func Star7[T Float](dst, centre, south, north, below, above []T, b Band, alpha, beta T) {
-	n := b.span("Star7")
-	if n == 0 {
-		return
+	if begin("Star7", b, centre, dst, south, north, below, above) {
+		star7(assembly, dst, centre, south, north, below, above, b, alpha, beta)
 	}
-	need("Star7", "dst", len(dst), n)
-	need("Star7", "centre", len(centre), n+2)
-	need("Star7", "south", len(south), n)
-	need("Star7", "north", len(north), n)
-	need("Star7", "below", len(below), n)
-	need("Star7", "above", len(above), n)
-	star7(assembly, dst, centre, south, north, below, above, b, alpha, beta)
 }
 
 // Star5Axes applies the 5-point stencil with a weight for each axis, as
@@ -52,15 +38,9 @@ func Star7[T Float](dst, centre, south, north, below, above []T, b Band, alpha, 
 //
 // with the names of [Star5].
 func Star5Axes[T Float](dst, centre, south, north []T, b Band, alpha, bx, by T) {
-	n := b.span("Star5Axes")
-	if n == 0 {
-		return
+	if begin("Star5Axes", b, centre, dst, south, north) {
+		star5Axes(assembly, dst, centre, south, north, b, alpha, bx, by)
 	}
-	need("Star5Axes", "dst", len(dst), n)
-	need("Star5Axes", "centre", len(centre), n+2)
-	need("Star5Axes", "south", len(south), n)
-	need("Star5Axes", "north", len(north), n)
-	star5Axes(assembly, dst, centre, south, north, b, alpha, bx, by)
 }
 
 // Star7Axes applies the 7-point stencil with a weight for each axis, as
@@ -70,17 +50,23 @@ func Star5Axes[T Float](dst, centre, south, north []T, b Band, alpha, bx, by T) 
 //
 // with the names of [Star7].
 func Star7Axes[T Float](dst, centre, south, north, below, above []T, b Band, alpha, bx, by, bz T) {
-	n := b.span("Star7Axes")
-	if n == 0 {
-		return
+	if begin("Star7Axes", b, centre, dst, south, north, below, above) {
+		star7Axes(assembly, dst, centre, south, north, below, above, b, alpha, bx, by, bz)
 	}
-	need("Star7Axes", "dst", len(dst), n)
-	need("Star7Axes", "centre", len(centre), n+2)
-	need("Star7Axes", "south", len(south), n)
-	need("Star7Axes", "north", len(north), n)
-	need("Star7Axes", "below", len(below), n)
-	need("Star7Axes", "above", len(above), n)
-	star7Axes(assembly, dst, centre, south, north, below, above, b, alpha, bx, by, bz)
+}
+
+// begin panics if a row of a star is too short, and reports whether there is a point. The others are dst, south, north,
+// below and above.
+func begin[T Float](function string, b Band, centre []T, others ...[]T) bool {
+	n := b.span(function)
+	if n == 0 {
+		return false
+	}
+	need(function, "centre", len(centre), n+2)
+	for i, row := range others {
+		need(function, [...]string{"dst", "south", "north", "below", "above"}[i], len(row), n)
+	}
+	return true
 }
 
 // Sum is a stencil of any shape: the value of a point is

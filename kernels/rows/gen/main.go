@@ -20,7 +20,7 @@ func main() {
 	// The same condition stands in select_amd64.go, and its opposite in select_go.go.
 	ConstraintExpr("amd64,!race,!purego")
 
-	for _, v := range []vector{float64s, float32s} {
+	for _, v := range []*vector{float64s, float32s} {
 		for _, s := range stencils {
 			s.write(v)
 		}
@@ -138,7 +138,7 @@ func axis(a arithmetic, p points, out, weight reg.VecVirtual, plus, minus string
 const ahead = 4096
 
 // write writes the function for one type of vector: a loop over rows.
-func (s stencil) write(v vector) {
+func (s stencil) write(v *vector) {
 	name := s.name + v.tag
 	pointers := append([]string{"dst", "centre"}, s.rows...)
 	TEXT(name, NOSPLIT, fmt.Sprintf("func(%s *%s, points, count, pitch int, %s %s)",
@@ -185,7 +185,7 @@ type row struct {
 // and the last ends with the row, so that some points are computed twice, to the same bits. Masks would do too, but
 // loads wait for masked stores on some processors: rows of one point took ten times as long. A row shorter than a
 // vector is done point by point.
-func (r row) write(v vector) {
+func (r row) write(v *vector) {
 	step, last := GP64(), GP64()
 	XORQ(r.index, r.index)
 	MOVQ(r.points, last)
@@ -203,7 +203,7 @@ func (r row) write(v vector) {
 	// The one input that is new to the cache when a grid is swept in the order of memory is the row furthest up, the
 	// last one; past its end follows the row to be swept next. What a prefetch points at need not exist.
 	PREFETCHT0(r.at(r.rows[len(r.rows)-1], ahead))
-	v.store(r.at("dst", 0), r.apply(v))
+	v.store(r.at("dst", 0), r.apply(v.arithmetic))
 	ADDQ(step, r.index)
 	MOVQ(U32(v.points()), step)
 	CMPQ(r.index, last)
@@ -214,8 +214,7 @@ func (r row) write(v vector) {
 	JMP(LabelRef("vector"))
 
 	Label("point")
-	s := scalar(v)
-	s.store(r.at("dst", 0), r.apply(s))
+	v.single.store(r.at("dst", 0), r.apply(v.single))
 	INCQ(r.index)
 	CMPQ(r.index, r.points)
 	JL(LabelRef("point"))
@@ -245,7 +244,7 @@ type part struct {
 
 // writeNorms writes the function that puts a row's points into the lanes. It does whole groups of them only: package
 // rows adds the remaining elements in Go.
-func writeNorms(e vector) {
+func writeNorms(e *vector) {
 	name := "add" + e.tag
 	TEXT(name, NOSPLIT, fmt.Sprintf("func(lanes *float64, new, old *%s, n int)", e.name))
 	Pragma("noescape")
@@ -287,7 +286,7 @@ func writeNorms(e vector) {
 }
 
 // accumulate writes maximum = max(maximum, |x|) and sum += x*x.
-func (v vector) accumulate(maximum, sum, x, magnitude reg.VecVirtual) {
+func (v *vector) accumulate(maximum, sum, x, magnitude reg.VecVirtual) {
 	VADDPD(v.mul(x, x), sum, sum)
 	size := YMM()
 	VANDPD(magnitude, x, size)
@@ -297,7 +296,7 @@ func (v vector) accumulate(maximum, sum, x, magnitude reg.VecVirtual) {
 }
 
 // magnitude is a vector of all bits but the sign.
-func (v vector) magnitude() reg.VecVirtual {
+func (v *vector) magnitude() reg.VecVirtual {
 	bits := GP64()
 	MOVQ(U64(1<<63-1), bits)
 	x := XMM()
@@ -308,145 +307,69 @@ func (v vector) magnitude() reg.VecVirtual {
 }
 
 // widen loads a vector of float64 from elements that may be narrower.
-func (v vector) widen(from Mem, e vector) reg.VecVirtual {
+func (v *vector) widen(from Mem, e *vector) reg.VecVirtual {
 	if e == float64s {
 		return v.load(from)
 	}
-	out := YMM()
-	VCVTPS2PD(from, out)
-	return out
+	return v.write(VCVTPS2PD, from)
 }
 
 // sub returns a - b.
-func (v vector) sub(a, b reg.VecVirtual) reg.VecVirtual {
-	out := YMM()
-	VSUBPD(b, a, out)
+func (v *vector) sub(a, b reg.VecVirtual) reg.VecVirtual { return v.write(VSUBPD, b, a) }
+
+// arithmetic is the instructions on points of one type: on vectors, or on single points, which use the low element of
+// the registers, so that a vector with one coefficient throughout serves as that coefficient. The expression of a stencil
+// is written once for both. All but store return a fresh register with the result.
+type arithmetic struct {
+	register           func() reg.VecVirtual
+	part               func(r reg.VecVirtual) Op // of a register, that is worked on
+	move, sum, product func(ops ...Op)
+}
+
+func (a arithmetic) load(from Op) reg.VecVirtual               { return a.write(a.move, from) }
+func (a arithmetic) store(to Op, value reg.VecVirtual)         { a.move(value, to) }
+func (a arithmetic) add(x reg.VecVirtual, y Op) reg.VecVirtual { return a.write(a.sum, y, a.part(x)) }
+func (a arithmetic) mul(x reg.VecVirtual, y Op) reg.VecVirtual {
+	return a.write(a.product, y, a.part(x))
+}
+
+func (a arithmetic) write(instruction func(ops ...Op), from ...Op) reg.VecVirtual {
+	out := a.register()
+	instruction(append(from, out)...)
 	return out
 }
 
-// arithmetic is what the expression of a stencil is written with, so that it is
-// written once and serves vectors and single points.
-type arithmetic interface {
-	load(from Op) reg.VecVirtual
-	add(a reg.VecVirtual, b Op) reg.VecVirtual
-	mul(a reg.VecVirtual, b Op) reg.VecVirtual
-}
-
-// scalar is a single point. It uses the low element of the registers, so that
-// a vector with one coefficient throughout serves as that coefficient.
-type scalar vector
-
-func (s scalar) load(from Op) reg.VecVirtual {
-	out := XMM()
-	if vector(s) == float64s {
-		VMOVSD(from, out)
-	} else {
-		VMOVSS(from, out)
-	}
-	return out
-}
-
-func (s scalar) store(to Op, value reg.VecVirtual) {
-	if vector(s) == float64s {
-		VMOVSD(value, to)
-	} else {
-		VMOVSS(value, to)
-	}
-}
-
-func (s scalar) add(a reg.VecVirtual, b Op) reg.VecVirtual {
-	out := XMM()
-	if vector(s) == float64s {
-		VADDSD(b, low(a), out)
-	} else {
-		VADDSS(b, low(a), out)
-	}
-	return out
-}
-
-func (s scalar) mul(a reg.VecVirtual, b Op) reg.VecVirtual {
-	out := XMM()
-	if vector(s) == float64s {
-		VMULSD(b, low(a), out)
-	} else {
-		VMULSS(b, low(a), out)
-	}
-	return out
-}
-
-func low(r reg.VecVirtual) Op { return r.AsX() }
+func whole(r reg.VecVirtual) Op { return r }
+func low(r reg.VecVirtual) Op   { return r.AsX() }
 
 // bytes is the size of a vector.
 const bytes = 32
 
-// vector writes instructions on vectors of one type of points. Its methods return a fresh register with the result.
+// vector writes instructions on vectors of one type of points.
 type vector struct {
-	name string // of the type in Go
-	tag  string // of it in the names of functions
-	size int    // of a point in bytes
+	arithmetic
+	name   string // of the type in Go
+	tag    string // of it in the names of functions
+	size   int    // of a point in bytes
+	spread func(ops ...Op)
+	single arithmetic // of single points
 }
 
 var (
-	float64s = vector{"float64", "F64", 8}
-	float32s = vector{"float32", "F32", 4}
+	float64s = &vector{arithmetic{YMM, whole, VMOVUPD, VADDPD, VMULPD}, "float64", "F64", 8, VBROADCASTSD,
+		arithmetic{XMM, low, VMOVSD, VADDSD, VMULSD}}
+	float32s = &vector{arithmetic{YMM, whole, VMOVUPS, VADDPS, VMULPS}, "float32", "F32", 4, VBROADCASTSS,
+		arithmetic{XMM, low, VMOVSS, VADDSS, VMULSS}}
 )
 
 // points is the number of points in a vector.
-func (v vector) points() int { return bytes / v.size }
-
-func (v vector) double() bool { return v == float64s }
+func (v *vector) points() int { return bytes / v.size }
 
 // broadcast fills a vector with the scalar argument of that name.
-func (v vector) broadcast(name string) reg.VecVirtual {
+func (v *vector) broadcast(name string) reg.VecVirtual {
 	address, err := Param(name).Resolve()
 	if err != nil {
 		panic(err)
 	}
-	out := YMM()
-	if v.double() {
-		VBROADCASTSD(address.Addr, out)
-	} else {
-		VBROADCASTSS(address.Addr, out)
-	}
-	return out
-}
-
-func (v vector) load(from Op) reg.VecVirtual {
-	out := YMM()
-	if v.double() {
-		VMOVUPD(from, out)
-	} else {
-		VMOVUPS(from, out)
-	}
-	return out
-}
-
-func (v vector) store(to Op, value reg.VecVirtual) {
-	if v.double() {
-		VMOVUPD(value, to)
-	} else {
-		VMOVUPS(value, to)
-	}
-}
-
-// add returns a + b, where b may be in memory.
-func (v vector) add(a reg.VecVirtual, b Op) reg.VecVirtual {
-	out := YMM()
-	if v.double() {
-		VADDPD(b, a, out)
-	} else {
-		VADDPS(b, a, out)
-	}
-	return out
-}
-
-// mul returns a * b, where b may be in memory.
-func (v vector) mul(a reg.VecVirtual, b Op) reg.VecVirtual {
-	out := YMM()
-	if v.double() {
-		VMULPD(b, a, out)
-	} else {
-		VMULPS(b, a, out)
-	}
-	return out
+	return v.write(v.spread, address.Addr)
 }
