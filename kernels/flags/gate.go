@@ -1,7 +1,6 @@
 package flags
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"sync/atomic"
@@ -27,24 +26,18 @@ type Gate struct {
 
 // NewGate makes a gate for streams of the device, one at a time. It opens by itself after
 // the limit; that is an error of Open.
-func NewGate(c *kernels.Compiler, d *streams.Device, limit time.Duration) (g *Gate, err error) {
-	made := &Gate{device: d, limit: limit}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, made.Close())
-		}
-	}()
-	if made.flags, err = d.AllocPinned(2 * lineBytes); err != nil {
-		return nil, err
-	}
-	made.resources.Add(made.flags)
-	clear(made.flags.Bytes())
-	made.arg = gateArgs{
-		open: made.flags.Address(), limit: limit.Nanoseconds(), failed: made.flags.Address() + lineBytes,
-	}
+func NewGate(c *kernels.Compiler, d *streams.Device, limit time.Duration) (*Gate, error) {
 	found, err := c.Load(d, latencyProgram(), "gate")
 	if err != nil {
 		return nil, err
+	}
+	made := &Gate{device: d, limit: limit}
+	if made.flags = made.resources.AllocPinned(d, 2*lineBytes); made.flags == nil {
+		return nil, made.resources.Err()
+	}
+	clear(made.flags.Bytes())
+	made.arg = gateArgs{
+		open: made.flags.Address(), limit: limit.Nanoseconds(), failed: made.flags.Address() + lineBytes,
 	}
 	spec := streams.KernelSpec{
 		Name: "gate", Work: streams.WaitWork, Uses: []streams.Span{made.flags.All()}, Function: found[0],
@@ -55,11 +48,8 @@ func NewGate(c *kernels.Compiler, d *streams.Device, limit time.Duration) (g *Ga
 			}
 		},
 	}
-	if made.kernel, err = launch.New(d, spec); err != nil {
-		return nil, err
-	}
-	made.resources.Add(made.kernel)
-	return made, nil
+	streams.Into(&made.resources, &made.kernel)(launch.New(d, spec))
+	return made, made.resources.Done()
 }
 
 // Shut has the stream wait until Open. The gate that was shut before has been opened, and

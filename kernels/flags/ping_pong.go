@@ -33,47 +33,35 @@ type player struct {
 
 // NewPingPong makes the kernels ready, and runs them once. The devices reach each other. No
 // kernel waits longer than limit.
-func NewPingPong(c *kernels.Compiler, a, b *streams.Device, limit time.Duration) (r *PingPong, err error) {
-	made := &PingPong{limit: limit}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, made.Close())
-		}
-	}()
-	for i, d := range []*streams.Device{a, b} {
-		if made.players[i], err = made.newPlayer(d); err != nil {
-			return nil, err
-		}
+func NewPingPong(c *kernels.Compiler, a, b *streams.Device, limit time.Duration) (*PingPong, error) {
+	p := &PingPong{limit: limit}
+	if err := p.open(c, [2]*streams.Device{a, b}); err != nil {
+		return nil, errors.Join(err, p.Close())
 	}
-	for i, p := range made.players {
-		if err := makePlayer(c, made, p, made.players[1-i], i == 0); err != nil {
-			return nil, err
+	return p, nil
+}
+
+func (r *PingPong) open(c *kernels.Compiler, devices [2]*streams.Device) error {
+	for i, d := range devices {
+		p := &player{device: d, took: r.resources.AllocPinned(d, 8), stream: r.resources.NewStream(d, streams.Normal)}
+		streams.Into(&r.resources, &p.flag)(streams.Upload(d, make([]byte, lineBytes)))
+		r.players[i] = p
+	}
+	if err := r.resources.Err(); err != nil {
+		return err
+	}
+	for i, p := range r.players {
+		if err := makePlayer(c, r, p, r.players[1-i], i == 0); err != nil {
+			return err
 		}
 	}
 	// What a driver does at the first launch of a kernel may wait for other kernels.
-	for _, p := range made.players {
-		if err := errors.Join(p.launch(0, 0, 0), p.stream.Sync(limit)); err != nil {
-			return nil, err
+	for _, p := range r.players {
+		if err := errors.Join(p.launch(0, 0, 0), p.stream.Sync(r.limit)); err != nil {
+			return err
 		}
 	}
-	return made, nil
-}
-
-func (r *PingPong) newPlayer(d *streams.Device) (p *player, err error) {
-	p = &player{device: d}
-	if p.flag, err = streams.Upload(d, make([]byte, lineBytes)); err != nil {
-		return nil, err
-	}
-	r.resources.Add(p.flag)
-	if p.took, err = d.AllocPinned(8); err != nil {
-		return nil, err
-	}
-	r.resources.Add(p.took)
-	if p.stream, err = d.NewStream(streams.Normal); err != nil {
-		return nil, err
-	}
-	r.resources.Add(p.stream)
-	return p, nil
+	return nil
 }
 
 // makePlayer makes the launch of one player.
@@ -94,12 +82,9 @@ func makePlayer(c *kernels.Compiler, r *PingPong, p, other *player, serves bool)
 		Grid:    [3]int{1, 1, 1}, Block: [3]int{1, 1, 1}, Argument: launch.Argument(&arg),
 		Run: func() { p.onHost(other) },
 	}
-	if p.kernel, err = launch.New(p.device, spec); err != nil {
-		return err
-	}
-	r.resources.Add(p.kernel)
+	streams.Into(&r.resources, &p.kernel)(launch.New(p.device, spec))
 	p.arg = arg
-	return nil
+	return r.resources.Err()
 }
 
 // launch queues the kernel of a player.

@@ -24,10 +24,9 @@ type Timer struct {
 // the timer.
 func NewTimer(d *streams.Device, limit time.Duration) (*Timer, error) {
 	t := &Timer{limit: limit}
-	if err := t.open(d); err != nil {
-		return nil, errors.Join(err, t.Close())
-	}
-	return t, nil
+	t.Stream = t.resources.NewStream(d, streams.Normal)
+	t.Start, t.End = t.resources.NewTimedEvent(d), t.resources.NewTimedEvent(d)
+	return t, t.resources.Done()
 }
 
 // NewGatedTimer makes a timer with a gate, which opens by itself after the gate limit.
@@ -36,25 +35,8 @@ func NewGatedTimer(c *kernels.Compiler, d *streams.Device, gateLimit, limit time
 	if err != nil {
 		return nil, err
 	}
-	if t.gate, err = NewGate(c, d, gateLimit); err != nil {
-		return nil, errors.Join(err, t.Close())
-	}
-	t.resources.Add(t.gate)
-	return t, nil
-}
-
-func (t *Timer) open(d *streams.Device) (err error) {
-	if t.Stream, err = d.NewStream(streams.Normal); err != nil {
-		return err
-	}
-	t.resources.Add(t.Stream)
-	for _, e := range []**streams.Event{&t.Start, &t.End} {
-		if *e, err = d.NewTimedEvent(); err != nil {
-			return err
-		}
-		t.resources.Add(*e)
-	}
-	return nil
+	streams.Into(&t.resources, &t.gate)(NewGate(c, d, gateLimit))
+	return t, t.resources.Done()
 }
 
 // Time returns how long the device takes for what queue queues on the stream, after what warm queues (nil for nothing).

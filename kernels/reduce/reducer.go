@@ -24,16 +24,9 @@ type launches struct {
 }
 
 // allocate allocates memory for results, and on the device also for partial results.
-func (l *launches) allocate(d *streams.Device, results, partial int64) (err error) {
-	if l.result, err = d.Alloc(results + partial); err != nil {
-		return err
-	}
-	l.resources.Add(l.result)
-	if l.host, err = d.AllocPinned(results); err != nil {
-		return err
-	}
-	l.resources.Add(l.host)
-	return nil
+func (l *launches) allocate(d *streams.Device, results, partial int64) error {
+	l.result, l.host = l.resources.Alloc(d, results+partial), l.resources.AllocPinned(d, results)
+	return l.resources.Err()
 }
 
 // prepare prepares the launches, which use memory besides their own. On CPU devices those without a Go form are left

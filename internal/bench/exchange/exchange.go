@@ -205,12 +205,9 @@ func (r *run) exchanger(ctx context.Context, c combination, place *halo.Placemen
 	if err != nil {
 		return nil, nil, err
 	}
-	x, err := halo.NewExchanger(plan, r.Compiler, fields...)
-	if err != nil {
-		return nil, nil, err
-	}
-	open.Add(x)
-	return x, plan, nil
+	var x *halo.Exchanger
+	streams.Into(open, &x)(halo.NewExchanger(plan, r.Compiler, fields...))
+	return x, plan, open.Err()
 }
 
 // copies times plain copies of so many bytes between the first two devices.

@@ -19,11 +19,10 @@ func NewMirror(d *streams.Device, span streams.Span, open *streams.Resources) (M
 	if span.Memory.Pinned() {
 		return Mirror{span, span}, nil
 	}
-	m, err := d.AllocPinned(span.Length)
-	if err != nil {
+	m := open.AllocPinned(d, span.Length)
+	if err := open.Err(); err != nil {
 		return Mirror{}, err
 	}
-	open.Add(m)
 	return Mirror{span, m.All()}, nil
 }
 

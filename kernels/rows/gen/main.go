@@ -317,9 +317,9 @@ func (v *vector) widen(from Mem, e *vector) reg.VecVirtual {
 // sub returns a - b.
 func (v *vector) sub(a, b reg.VecVirtual) reg.VecVirtual { return v.write(VSUBPD, b, a) }
 
-// arithmetic is the instructions on points of one type: on vectors, or on single points, which use the low element of
-// the registers, so that a vector with one coefficient throughout serves as that coefficient. The expression of a stencil
-// is written once for both. All but store return a fresh register with the result.
+// arithmetic is the instructions on points of one type: on vectors, or on single points, which use the low element
+// of the registers, so that a vector with one coefficient throughout serves as that coefficient. The expression of a
+// stencil is written once for both. All but store return a fresh register with the result.
 type arithmetic struct {
 	register           func() reg.VecVirtual
 	part               func(r reg.VecVirtual) Op // of a register, that is worked on
