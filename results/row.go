@@ -96,11 +96,14 @@ func (r Row) Value(m Metric, s Sample) Row {
 // Number returns the row with a number that was measured once or has no known spread.
 func (r Row) Number(m Metric, v float64) Row { return r.Value(m, measure.Exact(v)) }
 
-// Transfer returns the row with the time of a transfer of some bytes, the time of a plain copy of as many, and what
-// follows: time, rate, copy_time, copy_rate and share.
+// Transfer returns the row with the time of a transfer of some bytes, the time of a plain copy of as many if there is
+// one, and what follows: time, rate, copy_time, copy_rate and share.
 func (r Row) Transfer(bytes int64, time, plain Sample) Row {
-	return r.Value(Time, time).Value(Rate, time.Under(float64(bytes)/1e3)).
-		Value(CopyTime, plain).Value(CopyRate, plain.Under(float64(bytes)/1e3)).
+	r = r.Value(Time, time).Value(Rate, time.Under(float64(bytes)/1e3))
+	if plain.N == 0 {
+		return r
+	}
+	return r.Value(CopyTime, plain).Value(CopyRate, plain.Under(float64(bytes)/1e3)).
 		Value(Share, time.Under(plain.Median))
 }
 

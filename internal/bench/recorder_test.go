@@ -32,7 +32,7 @@ func TestKeptFromTimeToTime(t *testing.T) {
 				return []results.Row{labels.Number(results.Time, 1)}, nil
 			}})
 		}
-		if err := k.Measure(t.Context(), tasks); !errors.Is(err, io.EOF) || r.Failure != "EOF" || len(r.Rows) != 4 {
+		if err := k.Measure(t.Context(), tasks); !errors.Is(err, io.EOF) || r.Failure != "points 4: EOF" || len(r.Rows) != 4 {
 			t.Errorf("%v: %+v", err, r)
 		}
 		kept, err := results.Read(file)

@@ -138,9 +138,6 @@ func (r *run) rated(mode string, row results.Row, h hop, bytes int64, time resul
 	case ringBothMode:
 		bytes, plain = bytes*2, plain.Scale(2)
 	}
-	if plain.N == 0 {
-		return row.Value(results.Time, time).Value(results.Rate, time.Under(float64(bytes)/1e3))
-	}
 	return row.Transfer(bytes, time, plain)
 }
 

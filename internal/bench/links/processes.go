@@ -129,12 +129,12 @@ func (r *network) measure(ctx context.Context, path, mode string, from, to int, 
 	case bothWaysMode:
 		sent *= 2
 	}
-	if plain, found := r.record.Find(r.labels(wirePath, mode, from, to).Label("bytes", bytes)); found &&
-		path != wirePath {
-		alone, _ := plain.Get(results.Time)
-		return row.Transfer(sent, took, alone), nil
+	var alone results.Sample
+	if path != wirePath {
+		plain, _ := r.record.Find(r.labels(wirePath, mode, from, to).Label("bytes", bytes))
+		alone, _ = plain.Get(results.Time)
 	}
-	return row.Value(results.Time, took).Value(results.Rate, took.Under(float64(sent)/1e3)), nil
+	return row.Transfer(sent, took, alone), nil
 }
 
 // traffic is one end of messages in one direction.
