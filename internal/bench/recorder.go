@@ -95,25 +95,6 @@ func OneRow(
 	}}
 }
 
-// ErrLeftOut is wrapped by the error of what cannot be measured here, which is not a failure: the record gets a row
-// that says why. See LeaveOut.
-var ErrLeftOut = errors.New("left out")
-
-type leftOut struct{ error }
-
-func (leftOut) Is(target error) bool { return target == ErrLeftOut }
-
-func (l leftOut) Unwrap() error { return l.error }
-
-// LeaveOut has an error wrap ErrLeftOut if it is one of some kinds, or of any kind where none are given.
-func LeaveOut(err error, kinds ...error) error {
-	is := func(kind error) bool { return errors.Is(err, kind) }
-	if err == nil || len(kinds) > 0 && !slices.ContainsFunc(kinds, is) {
-		return err
-	}
-	return leftOut{err}
-}
-
 // Recorder writes, draws and resumes the record of a benchmark. Who runs a benchmark calls Check
 // before its Run and Keep after it. Run calls Begin and then Measure.
 type Recorder struct {

@@ -35,7 +35,7 @@ var public = map[string][]string{
 	"kernels/sweep": {"Number"},
 
 	// A user's own streams, memory and traces.
-	"streams": {"Device.WrapStream", "Kernel.Name", "Window.Steps", "Work.Communicates"},
+	"streams": {"Device.NewTimedEvent", "Device.WrapStream", "Kernel.Name", "Window.Steps", "Work.Communicates"},
 
 	// What goes with types that are used: to drive, to ask and to read them.
 	"halo": {

@@ -3,12 +3,10 @@ package datatypes
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"maps"
 	"regexp"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/halox/halox/halo/datatype/workloads"
 	"github.com/halox/halox/halo/packing"
@@ -17,6 +15,35 @@ import (
 	"github.com/halox/halox/results"
 	"github.com/halox/halox/results/plot"
 )
+
+// Where packed bytes lie.
+const (
+	ToDevice = "device"
+	ToPinned = "pinned" // host memory mapped into the device
+)
+
+// packedBytes is the parameter that every layout has.
+const packedBytes = "bytes"
+
+// layoutOf begins the row of a workload.
+func layoutOf(w workloads.Workload) results.Row {
+	return results.LayoutRow(w.Suite, w.Name, w.Params, w.Bytes)
+}
+
+// contender is an engine, told how to work.
+type contender struct {
+	engine  packing.Engine
+	variant string // the name of the options, if they are not the engine's own
+	options packing.Options
+}
+
+// String names it as results do.
+func (c contender) String() string { return c.row().Contender() }
+
+// row begins the row of a contender.
+func (c contender) row() results.Row {
+	return results.NewRow().Label("engine", c.engine).Label("variant", c.variant)
+}
 
 // figure is a plot of what halox bench pack or halox bench pingpong measures: curves over a parameter of the layouts.
 type figure struct {
@@ -234,27 +261,6 @@ func named(kind results.Kind, name string) (*figure, error) {
 		names = append(names, f.name)
 	}
 	return nil, fmt.Errorf("--figure: there is no %q: take %s, or list", name, strings.Join(names, ", "))
-}
-
-// list prints the figures of a kind of record, or the layouts, if that was asked for.
-func (l *layouts) list(w io.Writer, kind results.Kind, choose func() error) (bool, error) {
-	if l.Figure == "list" {
-		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-		for _, f := range figures() {
-			if f.kind == kind {
-				fmt.Fprintf(t, "%s\t%s\n", f.name, f.title)
-			}
-		}
-		return true, t.Flush()
-	}
-	if !l.Listed {
-		return false, nil
-	}
-	err := choose()
-	for _, one := range l.work {
-		fmt.Fprintln(w, one, one.Bytes)
-	}
-	return true, err
 }
 
 // figures returns those of the papers: of packing, and then of ping-pongs.

@@ -6,9 +6,11 @@ package datatypes
 import (
 	"cmp"
 	"fmt"
+	"io"
 	"regexp"
 	"slices"
 	"strings"
+	"text/tabwriter"
 	"time"
 
 	"github.com/halox/halox/halo/datatype"
@@ -169,11 +171,6 @@ func suiteNames() (names []string) {
 	return names
 }
 
-// layoutOf begins the row of a workload.
-func layoutOf(w workloads.Workload) results.Row {
-	return results.LayoutRow(w.Suite, w.Name, w.Params, w.Bytes)
-}
-
 // contiguousMessage returns the layout of so many bytes without gaps.
 func contiguousMessage(bytes int64) (*packing.MessageLayout, error) {
 	t, err := datatype.Contiguous(int(bytes), datatype.Byte)
@@ -209,21 +206,6 @@ func chosenEngines(names []string) (all []packing.Engine) {
 	return all
 }
 
-// contender is an engine, told how to work.
-type contender struct {
-	engine  packing.Engine
-	variant string // the name of the options, if they are not the engine's own
-	options packing.Options
-}
-
-// String names it as results do.
-func (c contender) String() string { return c.row().Contender() }
-
-// row begins the row of a contender.
-func (c contender) row() results.Row {
-	return results.NewRow().Label("engine", c.engine).Label("variant", c.variant)
-}
-
 // namesOf returns what contends as results name it.
 func namesOf[C fmt.Stringer](all []C) (names []string) {
 	for _, c := range all {
@@ -232,11 +214,23 @@ func namesOf[C fmt.Stringer](all []C) (names []string) {
 	return names
 }
 
-// Where packed bytes lie.
-const (
-	ToDevice = "device"
-	ToPinned = "pinned" // host memory mapped into the device
-)
-
-// packedBytes is the parameter that every layout has.
-const packedBytes = "bytes"
+// list prints the figures of a kind of record, or the layouts, if that was asked for.
+func (l *layouts) list(w io.Writer, kind results.Kind, choose func() error) (bool, error) {
+	if l.Figure == "list" {
+		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+		for _, f := range figures() {
+			if f.kind == kind {
+				fmt.Fprintf(t, "%s\t%s\n", f.name, f.title)
+			}
+		}
+		return true, t.Flush()
+	}
+	if !l.Listed {
+		return false, nil
+	}
+	err := choose()
+	for _, one := range l.work {
+		fmt.Fprintln(w, one, one.Bytes)
+	}
+	return true, err
+}
