@@ -94,7 +94,8 @@ func (o *Options) Flags() []option.Flag {
 		{Name: "compute", Value: &o.Compute, Help: "overlap: what a rank computes: {}", Choices: computes()},
 		{Name: "apart", Value: &o.Apart, Help: "overlap: whether ranks of one multiprocessor begin together, 0, or " +
 			"apart, 1", To: 1},
-		{Name: "per-multiprocessor", Value: &o.PerMultiprocessor, Help: "ranks on each multiprocessor", From: 1, To: 32},
+		{Name: "per-multiprocessor", Value: &o.PerMultiprocessor, Help: "ranks on each multiprocessor", From: 1,
+			To: 32},
 		{Name: "threads", Value: &o.Threads, Help: "threads of a rank"},
 		{Name: "budget", Value: &o.Budget, Help: "how long to take for each measurement, about"},
 	}
