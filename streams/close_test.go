@@ -2,6 +2,7 @@ package streams
 
 import (
 	"errors"
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -140,15 +141,15 @@ func TestWhatIsClosedIsRefused(t *testing.T) {
 func TestWhatIsHeldStaysOpen(t *testing.T) {
 	d := hostDevices(t, 3)
 	release := test.Must(Hold([]*Device{d[1], nil}))(t)
-	all := Resources{d[0], d[1], d[2]}
+	all := Resources{closers: []io.Closer{d[0], d[1], d[2]}}
 	for name, err := range map[string]error{"close": d[1].Close(), "close all": CloseAll(d), "idle": Idle(d)} {
 		if !errors.Is(err, guard.ErrBusy) || !strings.Contains(err.Error(), "device host 1: close it during a run") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	test.Check(t, test.Must(d[0].Alloc(8))(t).Close())
-	if err := all.Close(); !errors.Is(err, guard.ErrBusy) || len(all) != 1 || d[2].usable() == nil {
-		t.Errorf("of %d resources, one is held: %v", len(all), err)
+	if err := all.Close(); !errors.Is(err, guard.ErrBusy) || len(all.closers) != 1 || d[2].usable() == nil {
+		t.Errorf("of %d resources, one is held: %v", len(all.closers), err)
 	}
 	if _, err := Hold(d); !errors.Is(err, errClosed) {
 		t.Errorf("held though one is closed: %v", err)
