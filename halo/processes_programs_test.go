@@ -112,7 +112,7 @@ func inPieces(piece int64, limit time.Duration, program func(processes) error) f
 		if err := p.run(program); err != nil {
 			return err
 		}
-		return errors.Join(streams.CloseAll(p.devices), platform.Close())
+		return errors.Join(p.Close(), streams.CloseAll(p.devices), platform.Close())
 	})
 }
 
