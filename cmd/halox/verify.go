@@ -38,12 +38,12 @@ Verify fills fields with values that depend on the position, poisons their ghost
 them over every path that the links have, and compares every point. Then it solves the
 problem of the file for up to 20 steps with every scheme and path, and compares the result
 with that of one device, bit for bit, with the file's number of steps between two exchanges
-where a scheme takes several; scheme blocked is also checked with up to 4. Where kernels
-reach each other's memory, it also runs litmus tests of device ranks: puts, notifications
-and barriers. A large grid is made smaller first, and cut alike.
+where a scheme takes several; scheme blocked is also checked with up to 4. A large grid is
+made smaller first, and cut alike.
 
 Started by mpirun, all processes check together, with the schemes that run over several
-processes. Litmus tests of device ranks are among the devices of all.
+processes, and run litmus tests of device ranks (puts, notifications and barriers) among the
+devices of all.
 
 --ranks-for runs only litmus tests for so long, each with a random seed that chooses the
 test, the devices, the ranks and the data. The first failure ends it and names its seed:

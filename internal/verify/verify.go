@@ -316,56 +316,32 @@ func (v *Verifier) devices() (all []*streams.Device) {
 	return all
 }
 
-// ranks returns the litmus tests of ranks: on each device, between the two of each pair, and among all. There are none
-// if some device does not reach another, and none among all if these are too many. Several processes run those among all
-// devices: they end together, so that none is given up when the command is interrupted.
+// ranks returns the litmus tests of ranks among the devices of several processes, which Soak does not run. They end
+// together, so that none is given up when the command is interrupted. There are none if the devices are too many.
 func (v *Verifier) ranks() (all []check) {
-	tests := litmus.Tests{Compiler: v.Session.Compiler, Links: v.Session.Links, Limit: v.Limit}
-	puts := func(of string, some ...*streams.Device) check {
-		name := "ranks of " + of + ": puts at every alignment come whole before their notification, tags are counted " +
-			"apart"
-		return check{name, func(ctx context.Context) error {
-			return errors.Join(tests.Puts(ctx, some...), tests.Counts(ctx, some...))
-		}}
+	p, devices, n := v.processes(), v.Session.Devices, 0
+	if p.IsAlone() {
+		return nil
 	}
-	devices := v.devices()
-	n, of := len(devices), fmt.Sprintf("all %d devices", len(devices))
-	if p := v.processes(); !p.IsAlone() {
-		tests.Processes, devices, n = p, v.Session.Devices, 0
-		for _, count := range v.Session.Counts() {
-			n += count
-		}
-		of = fmt.Sprintf("%d devices of %s", n, p.Counted())
-	} else {
-		for i, to := range devices {
-			all = append(all, puts(to.String(), to))
-			for k, from := range devices {
-				if _, _, err := v.Session.Links.Choose(p2p.Direct, from, to, p2p.MessageShape{}); err != nil {
-					fmt.Fprintf(v.Out, "left out: ranks: %v\n", err)
-					return nil
-				}
-				if k < i {
-					all = append(all, puts(fmt.Sprintf("%v and %v", from, to), from, to))
-				}
-			}
-		}
+	tests := litmus.Tests{Compiler: v.Session.Compiler, Links: v.Session.Links, Limit: v.Limit, Processes: p}
+	for _, count := range v.Session.Counts() {
+		n += count
 	}
+	of := fmt.Sprintf("ranks of %d devices of %s: ", n, p.Counted())
 	if n > ranks.MaxDevices {
-		fmt.Fprintf(v.Out, "left out: ranks of %s; must be at most %d\n", of, ranks.MaxDevices)
-		return all
+		fmt.Fprintf(v.Out, "left out: %smust be at most %d\n", of, ranks.MaxDevices)
+		return nil
 	}
-	all = append(all,
-		check{"ranks of " + of + ": none leaves a barrier early, and what was stored before is seen",
-			func(ctx context.Context) error { return tests.Barriers(ctx, devices...) }},
-		check{"ranks of " + of + ": one gets what all put to it at once",
-			func(ctx context.Context) error { return tests.AllToOne(ctx, devices...) }})
-	if tests.Processes == nil {
-		return all
+	add := func(name string, run func(ctx context.Context) error) {
+		all = append(all, check{of + name, func(ctx context.Context) error { return run(context.WithoutCancel(ctx)) }})
 	}
-	all = append(all, puts(of, devices...))
-	for i, c := range all {
-		all[i].run = func(ctx context.Context) error { return c.run(context.WithoutCancel(ctx)) }
-	}
+	add("none leaves a barrier early, and what was stored before is seen",
+		func(ctx context.Context) error { return tests.Barriers(ctx, devices...) })
+	add("one gets what all put to it at once", func(ctx context.Context) error { return tests.AllToOne(ctx, devices...) })
+	add("puts at every alignment come whole before their notification, tags are counted apart",
+		func(ctx context.Context) error {
+			return errors.Join(tests.Puts(ctx, devices...), tests.Counts(ctx, devices...))
+		})
 	return all
 }
 
