@@ -17,11 +17,16 @@ import (
 var ErrDiffer = errors.New("the CUDA source and the Go twin differ")
 
 // Check runs the CUDA source and the Go twin of a point function over random data, in boxes of many shapes, and
-// compares all bits of what they leave in memory, and the norms and reductions: fast sums up to rounding, all else
-// exactly. On a GPU the source runs there; for a host device it is compiled as C++ for the CPU, which needs g++, see
-// ErrNoCompiler. Where the source reads at an offset that is no constant of the footprint, the error is ErrFootprint.
-// Reals are random between 1/2 and 3/2, whole numbers take all their values.
-func Check(c *kernels.Compiler, d *streams.Device, p Point, accesses []Access) (err error) {
+// compares what they leave in memory, and the norms and reductions. On a GPU the source runs there; for a host device
+// it is compiled as C++ for the CPU, which needs g++, see ErrNoCompiler. Where the source reads at an offset that is no
+// constant of the footprint, the error is ErrFootprint. Reals are random between 1/2 and 3/2, whole numbers take all
+// their values.
+//
+// With ulps 0 all bits must be equal, except those of fast sums. Functions such as exp and pow have other last bits on
+// other backends: reals may then differ by so many units in the last place, counted as the floating-point numbers from
+// one to the other, norms and reductions by as much of each point, and whole numbers not at all. Which functions have
+// equal bits docs/points.md lists.
+func Check(c *kernels.Compiler, d *streams.Device, p Point, accesses []Access, ulps uint64) (err error) {
 	if d == nil {
 		return errNoDevice
 	}
@@ -34,7 +39,7 @@ func Check(c *kernels.Compiler, d *streams.Device, p Point, accesses []Access) (
 	}
 	k := &checker{
 		compiler: c, device: d, plan: n, form: n.form(), random: rand.New(rand.NewPCG(1, 2)),
-		onCPU: map[string]*onCPU{},
+		onCPU: map[string]*onCPU{}, ulps: ulps,
 	}
 	defer func() { err = errors.Join(err, k.close()) }()
 	hosts, err := streams.HostPlatform(1).Open()
@@ -65,6 +70,7 @@ type checker struct {
 	random       *rand.Rand
 	onCPU        map[string]*onCPU // by the classes of arrays
 	onGPU        *onGPU
+	ulps         uint64 // by which reals may differ
 }
 
 // layoutCase is arrays of one size that lie in memory in one way.
@@ -290,7 +296,7 @@ func (k *checker) source(
 	return total, nil
 }
 
-// sameArrays returns an error that names the first point that differs.
+// sameArrays returns an error that names the first point that differs by more than is allowed.
 func (k *checker) sameArrays(arrays []kernels.Array, got, want [][]byte) error {
 	at := 0
 	for _, a := range k.plan.accesses {
@@ -301,8 +307,16 @@ func (k *checker) sameArrays(arrays []kernels.Array, got, want [][]byte) error {
 				if slices.Equal(g, w) || a.Element.isNaN(g) && a.Element.isNaN(w) {
 					continue
 				}
-				return fmt.Errorf("%w: %s[%d] at %v: source %v, twin %v", ErrDiffer, a.Name, q,
+				apart, real := a.Element.ulps(g, w)
+				if real && apart <= k.ulps {
+					continue
+				}
+				err := fmt.Errorf("%w: %s[%d] at %v: source %v, twin %v", ErrDiffer, a.Name, q,
 					pointAt(arrays[at].Layout, int64(i/size)), a.Element.show(g), a.Element.show(w))
+				if real {
+					err = fmt.Errorf("%w: %d ulps apart", err, apart)
+				}
+				return err
 			}
 			at++
 		}
@@ -317,9 +331,9 @@ func (k *checker) sameTotals(got, want []float64, boxes []domain.Box) error {
 		points += float64(b.Points())
 	}
 	for i, part := range k.plan.slot {
-		tolerance := 0.0
+		tolerance := 4 * float64(k.ulps) * k.epsilon() * (math.Abs(want[i]) + points)
 		if part.op == Sum && k.plan.point.Sums == sums.Fast {
-			tolerance = 1e-12 * (math.Abs(want[i]) + points)
+			tolerance += 1e-12 * (math.Abs(want[i]) + points)
 		}
 		if got[i] != want[i] && !(math.Abs(got[i]-want[i]) <= tolerance) && !math.IsNaN(want[i]) ||
 			math.IsNaN(got[i]) != math.IsNaN(want[i]) {
@@ -327,6 +341,39 @@ func (k *checker) sameTotals(got, want []float64, boxes []domain.Box) error {
 		}
 	}
 	return nil
+}
+
+// epsilon is the unit in the last place of 1 in the least precise array that is written.
+func (k *checker) epsilon() float64 {
+	for _, a := range k.plan.accesses {
+		if a.Write && a.Element == "float32" {
+			return 0x1p-23
+		}
+	}
+	return 0x1p-52
+}
+
+// ulps returns how many steps from one real to the next lie between two; ok is false for whole numbers and NaN.
+func (e Element) ulps(a, b []byte) (n uint64, ok bool) {
+	if e.isNaN(a) || e.isNaN(b) {
+		return 0, false
+	}
+	order := func(bits, sign uint64) int64 { // of reals; both zeros are 0
+		if bits&sign != 0 {
+			return -int64(bits &^ sign)
+		}
+		return int64(bits)
+	}
+	var x, y int64
+	switch e {
+	case "float64":
+		x, y = order(streams.View[uint64](a)[0], 1<<63), order(streams.View[uint64](b)[0], 1<<63)
+	case "float32":
+		x, y = order(uint64(streams.View[uint32](a)[0]), 1<<31), order(uint64(streams.View[uint32](b)[0]), 1<<31)
+	default:
+		return 0, false
+	}
+	return uint64(max(x, y)) - uint64(min(x, y)), true
 }
 
 func (e Element) isNaN(bytes []byte) bool {

@@ -87,7 +87,7 @@ func TestCheckFindsOffsetsThatAreNoConstants(t *testing.T) {
 				t.Errorf("got %v, want %q", err, c.says)
 			}
 			if name == "by the place" {
-				if err := Check(set.Compiler, set.Devices[0], s.point, s.accesses); !errors.Is(err, ErrFootprint) {
+				if err := Check(set.Compiler, set.Devices[0], s.point, s.accesses, 0); !errors.Is(err, ErrFootprint) {
 					t.Errorf("Check: %v", err)
 				}
 			}
@@ -121,7 +121,7 @@ func TestCheckOfATwinThatPanics(t *testing.T) {
 	set := testdevices.Host(t, 1)
 	s := waveSample()
 	s.point.Go = func(r *Row) { At[float64](r, "u", 2, 0, 0) }
-	err := Check(set.Compiler, set.Devices[0], s.point, s.accesses)
+	err := Check(set.Compiler, set.Devices[0], s.point, s.accesses, 0)
 	if errors.Is(err, ErrNoCompiler) {
 		t.Skip("SKIPPED: ", err)
 	}
@@ -136,7 +136,7 @@ func checkSample(t *testing.T, set *testdevices.Set, s sample) {
 	if !testdevices.OnGPU(set.Devices[0]) {
 		t.Parallel()
 	}
-	err := Check(set.Compiler, set.Devices[0], s.point, s.accesses)
+	err := Check(set.Compiler, set.Devices[0], s.point, s.accesses, 0)
 	if errors.Is(err, ErrNoCompiler) {
 		t.Skip("SKIPPED: ", err)
 	}

@@ -24,7 +24,7 @@ func TestWhatIsNilIsRefused(t *testing.T) {
 		err  error
 	}{
 		"sweeps of no device":          {"device is nil", of(New(set.Compiler, nil, point, accesses))},
-		"a check on no device":         {"device is nil", Check(set.Compiler, nil, point, accesses)},
+		"a check on no device":         {"device is nil", Check(set.Compiler, nil, point, accesses, 0)},
 		"fused stages by no sweeper":   {"no sweeper", of(NewFusedStages(empty, time.Second))},
 		"resident steps by no sweeper": {"no sweeper", of(NewResidentSteps(empty, 1, time.Second, false))},
 	} {

@@ -285,7 +285,7 @@ func TestFastSumsOfSourceAndTwin(t *testing.T) {
 	testdevices.EachKernel(t, 1, func(t *testing.T, set *testdevices.Set) {
 		s := waveSample()
 		s.point.Sums = sums.Fast
-		test.Report(t, Check(set.Compiler, set.Devices[0], s.point, s.accesses))
+		test.Report(t, Check(set.Compiler, set.Devices[0], s.point, s.accesses, 0))
 	})
 }
 

@@ -2,10 +2,12 @@ package scheme
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
 	"github.com/halox/halox/domain"
+	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/kernels/sweep"
 	"github.com/halox/halox/streams"
 )
@@ -55,6 +57,26 @@ func (s *Step) pointOf(st *Stage) sweep.Point {
 		}
 	}
 	return p
+}
+
+// CheckPoints runs the CUDA source and the Go twin of the point function of each stage over random data, with the
+// accesses that the step declares, and compares what they compute, up to so many units in the last place, see
+// sweep.Check. It leaves out stages of user kernels. The variables do not change, and Stage.Parameters is not called:
+// Point.Parameters says what the parameters are.
+func (s *Step) CheckPoints(c *kernels.Compiler, d *streams.Device, ulps uint64) error {
+	if err := s.Check(); err != nil {
+		return err
+	}
+	for i := range s.Stages {
+		st := &s.Stages[i]
+		if st.Point == nil {
+			continue
+		}
+		if err := sweep.Check(c, d, s.pointOf(st), st.sweepAccesses(s.Measured), ulps); err != nil {
+			return fmt.Errorf("scheme: stage %d %q: %w", i, st.title(), err)
+		}
+	}
+	return nil
 }
 
 // tune finds the fastest shape for sweeps of the interior. It sweeps into fields that the first step
