@@ -579,7 +579,7 @@ func (p *Plan) fits(fields []*Field) error {
 		if f.Placement != p.Placement {
 			return fmt.Errorf("halo: field %q has another placement than the plan", f.Spec.Name)
 		}
-		if !f.Spec.alike(p.Specs[i]) {
+		if !f.Spec.Covers(p.Specs[i]) {
 			return fmt.Errorf("halo: field %q is %+v, the plan is for %+v", f.Spec.Name, f.Spec, p.Specs[i])
 		}
 		if j := slices.IndexFunc(fields[:i], f.shares); j >= 0 {

@@ -154,7 +154,7 @@ func TestSessionRefusals(t *testing.T) {
 		"no element":        {halo.Cutting{Size: []int{9, 9}, Fields: []halo.Spec{oneLayer, {Name: "x"}}}, "Cutting.Fields", `field 1, "x": "" is no element`},
 		"a negative width":  {halo.Cutting{Size: []int{9, 9}, Fields: []halo.Spec{{Name: "x", Element: halo.Float64, Width: domain.UniformRadius(2, -1)}}}, "Cutting.Fields", `field 0, "x": a ghost width of`},
 		"a width along z":   {halo.Cutting{Size: []int{9, 9}, Fields: []halo.Spec{{Name: "x", Element: halo.Float64, Width: domain.UniformRadius(3, 1)}}}, "Cutting.Fields", "along z, which a grid of 2 dimensions has not"},
-		"too many widths":   {halo.Cutting{Size: []int{9, 9}, Fields: []halo.Spec{{Name: "x", Element: halo.Float64, Widths: make([]domain.Radius, 2)}}}, "Cutting.Fields", "2 widths for 1 components"},
+		"too many widths":   {halo.Cutting{Size: []int{9, 9}, Fields: []halo.Spec{{Name: "x", Element: halo.Float64, Widths: make([]domain.Radius, 2)}}}, "Cutting.Fields", "2 widths for 1 arrays"},
 		"too many devices":  {halo.Cutting{Size: []int{9, 9}, Devices: 8}, "Cutting.Devices", "8 are to take part; 7 host devices are open"},
 	} {
 		_, err := session.Cut(t.Context(), c.cutting)

@@ -72,10 +72,9 @@ type Spec struct {
 	Components int  // values a point; 0 counts as 1
 	SoA        bool // every component is an array of its own; else those of a point lie together
 	Width      domain.Radius
-	// Widths, where a struct of arrays has them, are the ghosts of each component that an
-	// exchange brings, as where each is read on one side only; nil for those of Width. The
-	// arrays have equal layouts nevertheless: Width is at least the widest of Widths, and
-	// fields and plans have that where it is less.
+	// Widths are the ghosts of each array (each component of a struct of arrays, or all values together) that an
+	// exchange brings, as where each is read on one side only; nil for those of Width. The arrays have equal layouts
+	// nevertheless: Width is at least the widest of Widths, and fields and plans have that where it is less.
 	Widths       []domain.Radius
 	Connectivity Connectivity
 
@@ -86,12 +85,26 @@ type Spec struct {
 	Stagger [3]bool
 }
 
-// WidthOf returns the width of the ghosts that an exchange brings of a component.
-func (s Spec) WidthOf(component int) domain.Radius {
+// WidthOf returns the width of the ghosts that an exchange brings of an array.
+func (s Spec) WidthOf(array int) domain.Radius {
 	if s.Widths == nil {
 		return s.Width
 	}
-	return s.Widths[component]
+	return s.Widths[array]
+}
+
+// Covers reports whether the specs differ at most in their names, and in Widths of s that are wider than those of t: an
+// exchange planned for s brings all ghosts that one for t brings.
+func (s Spec) Covers(t Spec) bool {
+	s, t = s.filled(), t.filled()
+	arrays, _ := s.Arrays()
+	for i := range arrays {
+		if w := s.WidthOf(i); wider(w, t.WidthOf(i)) != w {
+			return false
+		}
+	}
+	s.Widths = t.Widths
+	return s.alike(t)
 }
 
 // IsTyped reports whether the values are of a Type: only a caller's own kernels know what they
@@ -118,9 +131,6 @@ func (s Spec) moved() int64 {
 	}
 	return int64(n) * int64(max(1, s.Components))
 }
-
-// Equal reports whether two specs are the same, and of the same name.
-func (s Spec) Equal(t Spec) bool { return s.Name == t.Name && s.alike(t) }
 
 // alike reports whether two specs differ in their names at most.
 func (s Spec) alike(t Spec) bool {
@@ -212,9 +222,9 @@ func (s Spec) checkElements() error {
 
 // checkWidths checks the ghosts.
 func (s Spec) checkWidths(g domain.Grid) error {
-	if s.Widths != nil && (!s.SoA || len(s.Widths) != max(1, s.Components)) {
-		return fmt.Errorf("%d widths for %d components: a struct of arrays (SoA) can have one for each", len(s.Widths),
-			max(1, s.Components))
+	if arrays, _ := s.Arrays(); s.Widths != nil && len(s.Widths) != arrays {
+		return fmt.Errorf("%d widths for %d arrays: a field has one, or one per component (SoA)", len(s.Widths),
+			arrays)
 	}
 	for _, w := range append(slices.Clone(s.Widths), s.Width) {
 		if err := checkWidth(g, w, s.Stagger); err != nil {

@@ -57,7 +57,7 @@ func TestSpecsWithWidths(t *testing.T) {
 	other, filled := d3q19(), d3q19()
 	other.Widths, filled.Width = nil, domain.UniformRadius(3, 1)
 	other.Width = filled.Width
-	if !f.Spec.Equal(d3q19()) || !d3q19().Equal(filled) || f.Spec.Equal(other) {
+	if !f.Spec.Covers(d3q19()) || !d3q19().Covers(filled) || f.Spec.Covers(other) || !other.Covers(f.Spec) {
 		t.Error("specs are compared otherwise than by what they mean")
 	}
 	if _, err := halo.NewExchanger(must(halo.NewPlan(p, set.Links, p2p.Auto, other))(t), set.Compiler, f); err == nil {
@@ -87,7 +87,7 @@ func TestSpecsThatCannotBe(t *testing.T) {
 		"negative width":             {"width", halo.Spec{Width: domain.Radius{Minus: domain.Vec{-1}}}},
 		"a negative width":           {"width", halo.Spec{SoA: true, Components: 2, Widths: []domain.Radius{wide, {Plus: domain.Vec{0, -1}}}}},
 		"too few widths":             {"1 widths for 2", halo.Spec{SoA: true, Components: 2, Widths: []domain.Radius{wide}}},
-		"widths of what lies closer": {"SoA", halo.Spec{Components: 1, Widths: []domain.Radius{wide}}},
+		"widths of what lies closer": {"SoA", halo.Spec{Components: 2, Widths: []domain.Radius{wide, wide}}},
 		"a width beyond":             {"needs 5", halo.Spec{SoA: true, Widths: []domain.Radius{domain.UniformRadius(2, 5)}}},
 		"a width along z":            {"along z", halo.Spec{SoA: true, Widths: []domain.Radius{domain.UniformRadius(3, 1)}}},
 	} {

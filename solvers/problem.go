@@ -54,7 +54,7 @@ func (p *Problem) fits(plan *scheme.Plan) error {
 	if p == nil {
 		return errNoPlan
 	}
-	if specs := plan.Stages[0].Specs; len(specs) != 1 || !specs[0].Equal(p.Field()) {
+	if specs := plan.Stages[0].Specs; len(specs) != 1 || !specs[0].Covers(p.Field()) {
 		return errors.New("solvers: the plan is for another field than the problem's")
 	}
 	return nil

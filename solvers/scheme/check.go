@@ -293,22 +293,22 @@ func (s *Step) Plan(links *p2p.Links, path p2p.Path) (p *Plan, err error) {
 	}
 	p = &Plan{}
 	for i := range s.Stages {
-		plan, err := s.planOf(links, path, s.sentVariables(i))
+		plan, err := s.planOf(links, path, s.sentSpecs(i))
 		if err != nil {
 			return nil, err
 		}
 		p.Stages = append(p.Stages, plan)
 	}
-	p.Once, err = s.planOf(links, path, s.onlyRead())
+	p.Once, err = s.planOf(links, path, specsOf(s.onlyRead()))
 	return p, err
 }
 
-// planOf plans the exchange of variables together, nil if there are none.
-func (s *Step) planOf(links *p2p.Links, path p2p.Path, variables []*Variable) (*halo.Plan, error) {
-	if len(variables) == 0 {
+// planOf plans one exchange, nil if there is nothing to exchange.
+func (s *Step) planOf(links *p2p.Links, path p2p.Path, specs []halo.Spec) (*halo.Plan, error) {
+	if len(specs) == 0 {
 		return nil, nil
 	}
-	return halo.NewPlan(s.placement(), links, path, specsOf(variables)...)
+	return halo.NewPlan(s.placement(), links, path, specs...)
 }
 
 // On returns the plan for another placement of the same subdomains; nil of nil.

@@ -135,6 +135,14 @@ func deeper(r, s domain.Radius) domain.Radius {
 	return r
 }
 
+// shallower returns the smaller of two depths at each side.
+func shallower(r, s domain.Radius) domain.Radius {
+	for a := range 3 {
+		r.Minus[a], r.Plus[a] = min(r.Minus[a], s.Minus[a]), min(r.Plus[a], s.Plus[a])
+	}
+	return r
+}
+
 // depthAt returns where a radius keeps the depth at a side.
 func depthAt(r *domain.Radius, side domain.Direction) *int {
 	if a := side.Axis(); side.Positive() {

@@ -141,23 +141,24 @@ func (r *Runner) checkPlan(plan *Plan) error {
 		return fmt.Errorf("scheme: plans for %d stages of %d", len(plan.Stages), len(r.step.Stages))
 	}
 	for i, p := range plan.Stages {
-		if !r.isOf(p, r.step.sentVariables(i)) {
+		if !r.isOf(p, r.step.sentSpecs(i)) {
 			return fmt.Errorf("scheme: the plan of stage %d is for another placement or other fields than the step's",
 				i)
 		}
 	}
-	if !r.isOf(plan.Once, r.step.onlyRead()) {
+	if !r.isOf(plan.Once, specsOf(r.step.onlyRead())) {
 		return errors.New("scheme: Plan.Once is for another placement or other fields than the step's")
 	}
 	return nil
 }
 
-// isOf reports whether a plan is one for these variables, nil for none.
-func (r *Runner) isOf(p *halo.Plan, variables []*Variable) bool {
-	if p == nil || len(variables) == 0 {
-		return p == nil && len(variables) == 0
+// isOf reports whether a plan brings all ghosts of these, nil for none.
+func (r *Runner) isOf(p *halo.Plan, needs []halo.Spec) bool {
+	if p == nil || len(needs) == 0 {
+		return p == nil && len(needs) == 0
 	}
-	return p.Placement == r.place && slices.EqualFunc(p.Specs, specsOf(variables), halo.Spec.Equal)
+	covers := func(s, t halo.Spec) bool { return s.Name == t.Name && s.Covers(t) }
+	return p.Placement == r.place && slices.EqualFunc(p.Specs, needs, covers)
 }
 
 // plannedExchange is an exchange with its plan.
@@ -254,7 +255,7 @@ func (r *Runner) addExchanges(ctx context.Context) error {
 // exchanged reports whether a stage's exchange brings ghosts of the variable.
 func (r *Runner) exchanged(v *Variable) bool {
 	for i := range r.step.Stages {
-		if slices.Contains(r.step.sentVariables(i), v) {
+		if slices.ContainsFunc(r.step.sent(i), func(a Access) bool { return a.Variable == v }) {
 			return true
 		}
 	}

@@ -99,8 +99,15 @@ func (s *randomStep) newStage(r *rand.Rand) (st randomStage) {
 		}
 		read[key] = true
 		if !written[key] {
+			along := r.IntN(2 * s.grid.Dims) // one axis, or all
 			for range 1 + r.IntN(4) {
-				a.around = append(a.around, s.offset(r, s.variables[v].width))
+				o := s.offset(r, s.variables[v].width)
+				if along < s.grid.Dims {
+					one := o[along]
+					o = domain.Vec{}
+					o[along] = one
+				}
+				a.around = append(a.around, o)
 			}
 		}
 		st.reads = append(st.reads, a)
@@ -403,6 +410,46 @@ func TestStagesGiveOneAnswer(t *testing.T) {
 	t.Run("stages=points", func(t *testing.T) {
 		testdevices.Each(t, 4, func(t *testing.T, set *testdevices.Set) { eachRandomStep(t, set, true) })
 	})
+}
+
+// A stage is followed by messages only along the axes, to the sides and for the components that stages read before they
+// write the level again.
+func TestMessagesOfWhatIsReadNext(t *testing.T) {
+	set := testdevices.Host(t, 4)
+	place := placed(t, set.Devices, []int{8, 8}, [3]bool{true, true}, domain.Vec{2, 2, 1})
+	along := func(a, d int) stencil.Footprint {
+		var o domain.Vec
+		o[a] = d
+		return stencil.Footprint{{}, o}
+	}
+	spec := halo.Spec{Name: "u", Element: halo.Float64, Width: domain.UniformRadius(2, 2), Components: 2, SoA: true}
+	u, old := newVariable(t, place, spec, 1), newVariable(t, place, spec, 3)
+	kernels := func(Region) (Launch, error) { return nil, nil }
+	at := func(v *Variable, level int, reads ...stencil.Footprint) Access {
+		return v.At(level, nil).ByComponent(reads)
+	}
+	step := &Step{Stages: []Stage{
+		{Name: "rewritten before it is read", Writes: []Access{at(u, 1)}, Kernels: kernels},
+		{Name: "along y, in component 1", Reads: []Access{at(old, -1, along(0, 2), nil)}, Writes: []Access{at(u, 1)}, Kernels: kernels},
+		{Name: "two steps later along x", Reads: []Access{at(u, 1, nil, along(1, -1))}, Writes: []Access{at(old, 1)}, Kernels: kernels},
+		{Name: "read at the point", Reads: []Access{at(old, 1)}, Writes: []Access{at(u, 1)}, Kernels: kernels},
+	}}
+	want := []string{"", "1 (0,+1,0) 1", "0 (-1,0,0) 2", ""}
+	for i, p := range must(step.Plan(set.Links, p2p.Direct))(t).Stages {
+		got := ""
+		if p != nil {
+			for _, m := range p.Messages {
+				if m.From == 0 {
+					for _, part := range m.Parts {
+						got += fmt.Sprint(part.Component, " ", part.Dir, " ", part.Send.Points()/4)
+					}
+				}
+			}
+		}
+		if got != want[i] {
+			t.Errorf("after the stage %q component, direction and layers are %q, want %q", step.Stages[i].Name, got, want[i])
+		}
+	}
 }
 
 func eachRandomStep(t *testing.T, set *testdevices.Set, points bool) {

@@ -411,8 +411,7 @@ func (s *Step) placement() *halo.Placement { return s.Stages[0].Writes[0].Variab
 func (s *Step) sent(i int) (all []Access) {
 	if s.group() == 1 {
 		for _, w := range s.Stages[i].Writes {
-			same := func(a Access) bool { return a.Variable == w.Variable }
-			if s.readsAround(w.Variable) && !slices.ContainsFunc(all, same) {
+			if slices.ContainsFunc(s.ghostsRead(i, w), func(r domain.Radius) bool { return r != domain.Radius{} }) {
 				all = append(all, w)
 			}
 		}
@@ -432,10 +431,41 @@ func (s *Step) sent(i int) (all []Access) {
 	return all
 }
 
-// sentVariables returns the variables that are exchanged after stage i.
-func (s *Step) sentVariables(i int) (all []*Variable) {
+// ghostsRead returns how deep, by array, the ghosts are read of what stage i writes by an access, until a stage writes
+// it again. Ghosts that user kernels read of some components only count for all, as far as they are exchanged.
+func (s *Step) ghostsRead(i int, w Access) []domain.Radius {
+	arrays, _ := w.Variable.Spec.Arrays()
+	all := make([]domain.Radius, arrays)
+	for k := i + 1; ; k++ {
+		stage, step := &s.Stages[k%len(s.Stages)], 1+int64(k/len(s.Stages))
+		same := func(a Access) bool { return a.Variable == w.Variable && a.slot(step) == w.slot(1) }
+		for _, a := range stage.Reads {
+			for array := range all {
+				if reads := a.footprint(); same(a) {
+					if arrays > 1 && array < len(a.Components) {
+						reads = a.Components[array]
+					}
+					all[array] = deeper(all[array], shallower(reads.Radius(), w.Variable.Spec.WidthOf(array)))
+				}
+			}
+		}
+		if slices.ContainsFunc(stage.Writes, same) {
+			return all
+		}
+	}
+}
+
+// sentSpecs returns the variables that are exchanged after stage i, with the ghosts that are read next.
+func (s *Step) sentSpecs(i int) (all []halo.Spec) {
 	for _, a := range s.sent(i) {
-		all = append(all, a.Variable)
+		spec := a.Variable.Spec
+		if s.group() == 1 {
+			spec.Widths = s.ghostsRead(i, a)
+		}
+		if spec.Covers(a.Variable.Spec) {
+			spec = a.Variable.Spec
+		}
+		all = append(all, spec)
 	}
 	return all
 }
