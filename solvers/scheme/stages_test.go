@@ -434,7 +434,7 @@ func TestMessagesOfWhatIsReadNext(t *testing.T) {
 		{Name: "two steps later along x", Reads: []Access{at(u, 1, nil, along(1, -1))}, Writes: []Access{at(old, 1)}, Kernels: kernels},
 		{Name: "read at the point", Reads: []Access{at(old, 1)}, Writes: []Access{at(u, 1)}, Kernels: kernels},
 	}}
-	want := []string{"", "1 (0,+1,0) 1", "0 (-1,0,0) 2", ""}
+	want := []string{"", "1 y+ 1", "0 x- 2", ""}
 	for i, p := range must(step.Plan(set.Links, p2p.Direct))(t).Stages {
 		got := ""
 		if p != nil {
