@@ -207,6 +207,25 @@ type Radius struct {
 // maxLayers is more than any device holds.
 const maxLayers = 1 << 31
 
+// Max returns the larger of two radii on each side.
+func (r Radius) Max(s Radius) Radius {
+	for a := range 3 {
+		r.Minus[a], r.Plus[a] = max(r.Minus[a], s.Minus[a]), max(r.Plus[a], s.Plus[a])
+	}
+	return r
+}
+
+// Min returns the smaller of two radii on each side.
+func (r Radius) Min(s Radius) Radius {
+	for a := range 3 {
+		r.Minus[a], r.Plus[a] = min(r.Minus[a], s.Minus[a]), min(r.Plus[a], s.Plus[a])
+	}
+	return r
+}
+
+// Contains reports whether the radius is at least as large as another on each side.
+func (r Radius) Contains(s Radius) bool { return r.Max(s) == r }
+
 // check returns an error if the radius is negative somewhere, or has 2^31 layers or more.
 func (r Radius) check() error {
 	for a := range 3 {

@@ -27,7 +27,7 @@ type Cutting struct {
 // width returns the widest ghosts of the fields, on each side.
 func (c Cutting) width() (w domain.Radius) {
 	for _, f := range c.Fields {
-		w = wider(w, f.filled().Width)
+		w = w.Max(f.filled().Width)
 	}
 	return w
 }

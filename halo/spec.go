@@ -99,7 +99,7 @@ func (s Spec) Covers(t Spec) bool {
 	s, t = s.filled(), t.filled()
 	arrays, _ := s.Arrays()
 	for i := range arrays {
-		if w := s.WidthOf(i); wider(w, t.WidthOf(i)) != w {
+		if !s.WidthOf(i).Contains(t.WidthOf(i)) {
 			return false
 		}
 	}
@@ -142,17 +142,9 @@ func (s Spec) alike(t Spec) bool {
 // filled returns the spec with a Width that is as wide as all of Widths.
 func (s Spec) filled() Spec {
 	for _, w := range s.Widths {
-		s.Width = wider(s.Width, w)
+		s.Width = s.Width.Max(w)
 	}
 	return s
-}
-
-// wider returns the wider of two ghost regions on each side.
-func wider(r, s domain.Radius) domain.Radius {
-	for a := range 3 {
-		r.Minus[a], r.Plus[a] = max(r.Minus[a], s.Minus[a]), max(r.Plus[a], s.Plus[a])
-	}
-	return r
 }
 
 // Arrays returns how many arrays a subdomain has of the field, and the bytes of

@@ -40,7 +40,7 @@ var public = map[string][]string{
 	// What goes with types that are used: to drive, to ask and to read them.
 	"halo": {
 		"Accumulator.Start", "Accumulator.Wait", "LinkModel",
-		"Placement.Split", "Spec.WidthOf", "WideHalo.Region",
+		"Placement.Split", "WideHalo.Region",
 	},
 	"halo/boundary":  {"Ghosts.SetOn"},
 	"halo/packing":   {"Transfer.Path"},

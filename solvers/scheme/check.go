@@ -130,7 +130,7 @@ func (st *Stage) checkAccess(a Access) error {
 	if a.Level > 1 || a.Level < 1-v.Levels() {
 		return fmt.Errorf("variable %q of %d levels at level %+d", a.Name, v.Levels(), a.Level)
 	}
-	if r, w := a.footprint().Radius(), v.Spec.Width; !contains(w, r) {
+	if r, w := a.footprint().Radius(), v.Spec.Width; !w.Contains(r) {
 		return fmt.Errorf("%q is %s", a.Name, tooWide(r, w))
 	}
 	for c, w := range v.Spec.Widths {
@@ -141,7 +141,7 @@ func (st *Stage) checkAccess(a Access) error {
 		case st.Kernels != nil:
 			continue
 		}
-		if r := reads.Radius(); !contains(w, r) {
+		if r := reads.Radius(); !w.Contains(r) {
 			return fmt.Errorf("component %d of %q is %s", c, a.Name, tooWide(r, w))
 		}
 	}
@@ -172,9 +172,6 @@ func (st *Stage) checkInPlace(w Access) error {
 	}
 	return nil
 }
-
-// contains reports whether ghosts of a width are at least as deep as a radius, on each side.
-func contains(width, r domain.Radius) bool { return deeper(width, r) == width }
 
 // checkPoint returns an error unless the accesses suit a point function.
 func (st *Stage) checkPoint() error {

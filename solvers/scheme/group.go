@@ -32,7 +32,7 @@ func (s *Step) readRadius(v *Variable) domain.Radius { return radiusOf(s.reads(v
 // radiusOf returns how far accesses reach around a point.
 func radiusOf(reads []Access) (all domain.Radius) {
 	for _, a := range reads {
-		all = deeper(all, a.footprint().Radius())
+		all = all.Max(a.footprint().Radius())
 	}
 	return all
 }
@@ -125,22 +125,6 @@ func (s *Step) newGhosts(c *kernels.Compiler, v *Variable, f *halo.Field) (*boun
 		reach.Connectivity = max(reach.Connectivity, halo.Connectivity(a.footprint().Axes()-1))
 	}
 	return boundary.NewWithin(c, f, v.Boundary, reach)
-}
-
-// deeper returns the larger of two depths at each side.
-func deeper(r, s domain.Radius) domain.Radius {
-	for a := range 3 {
-		r.Minus[a], r.Plus[a] = max(r.Minus[a], s.Minus[a]), max(r.Plus[a], s.Plus[a])
-	}
-	return r
-}
-
-// shallower returns the smaller of two depths at each side.
-func shallower(r, s domain.Radius) domain.Radius {
-	for a := range 3 {
-		r.Minus[a], r.Plus[a] = min(r.Minus[a], s.Minus[a]), min(r.Plus[a], s.Plus[a])
-	}
-	return r
 }
 
 // depthAt returns where a radius keeps the depth at a side.

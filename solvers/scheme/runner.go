@@ -376,7 +376,7 @@ func (s *subdomain) boundaryLayers(r *Runner, stage int, sends bool) (layers dom
 	}
 	for _, a := range st.Writes {
 		if g := r.ghosts[a.Variable]; g != nil {
-			layers = deeper(layers, g[0].Layers(s.rank))
+			layers = layers.Max(g[0].Layers(s.rank))
 		}
 	}
 	for _, a := range st.Reads {

@@ -445,7 +445,7 @@ func (s *Step) ghostsRead(i int, w Access) []domain.Radius {
 					if arrays > 1 && array < len(a.Components) {
 						reads = a.Components[array]
 					}
-					all[array] = deeper(all[array], shallower(reads.Radius(), w.Variable.Spec.WidthOf(array)))
+					all[array] = all[array].Max(reads.Radius().Min(w.Variable.Spec.WidthOf(array)))
 				}
 			}
 		}
