@@ -221,7 +221,8 @@ func (k key) decode(run *Run, n *yaml.Node) (why string) {
 		*p, ok = each(n, k.inList)
 		if k.name == "grid.size" && ok {
 			if ok, why = axes(*p), tooLarge(*p); len(*p) == 1 {
-				return fmt.Sprintf("must have 2 or 3 numbers: one dimension is [%d, 1] with boundary.y: neumann", (*p)[0])
+				return fmt.Sprintf("must have 2 or 3 numbers: one dimension is [%d, 1] with boundary.y: neumann",
+					(*p)[0])
 			}
 		} else {
 			ok = ok && !repeats(*p)

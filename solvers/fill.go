@@ -189,7 +189,7 @@ func deviation[T float32 | float64](
 	ctx context.Context, f *halo.Field, p *Problem, exact *stencil.Expression, n int64,
 ) (Deviation, error) {
 	ev := exact.NewEvaluator(p.coordinates(n))
-	scales := [...]float64{1, 0x1p600, 0x1p-600} // of errors whose squares float64 can hold, and of smaller and larger ones
+	scales := [...]float64{1, 0x1p600, 0x1p-600} // for errors of ordinary size, very small and very large ones
 	var sums [len(scales)]float64
 	var d Deviation
 	var bad *notFinite

@@ -196,7 +196,8 @@ func seconds(s float64) time.Duration {
 
 // print prints the steps over a network.
 func (f Forecast) print(out io.Writer, n Network, about string, steps []step) {
-	fmt.Fprintf(out, "\n%s: %s, %d devices per host, %d x %.3g GB/s between hosts, latency %s, %s per message\n", n.Name,
+	fmt.Fprintf(out, "\n%s: %s, %d devices per host, %d x %.3g GB/s between hosts, latency %s, %s per message\n",
+		n.Name,
 		about, f.Devices, n.Adapters, n.Bandwidth/1e9, p2p.Microseconds(n.Latency), p2p.Microseconds(n.Message))
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "hosts\tdevices\tcut over hosts\tpoints a device\tfrom a host\tstep\tsweep\tefficiency\tscheme")

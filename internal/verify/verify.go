@@ -337,7 +337,9 @@ func (v *Verifier) ranks() (all []check) {
 	}
 	add("none leaves a barrier early, and what was stored before is seen",
 		func(ctx context.Context) error { return tests.Barriers(ctx, devices...) })
-	add("one gets what all put to it at once", func(ctx context.Context) error { return tests.AllToOne(ctx, devices...) })
+	add("one gets what all put to it at once", func(ctx context.Context) error {
+		return tests.AllToOne(ctx, devices...)
+	})
 	add("puts at every alignment come whole before their notification, tags are counted apart",
 		func(ctx context.Context) error {
 			return errors.Join(tests.Puts(ctx, devices...), tests.Counts(ctx, devices...))

@@ -131,8 +131,8 @@ func checkAccesses(all []Access, dims int) error {
 		written = written || a.Write
 	}
 	if arrays > maxArrays || !written {
-		return fmt.Errorf("%d arrays, some written: %v; must be between 1 and %d, at least one written", arrays, written,
-			maxArrays)
+		return fmt.Errorf("%d arrays, some written: %v; must be between 1 and %d, at least one written",
+			arrays, written, maxArrays)
 	}
 	return nil
 }

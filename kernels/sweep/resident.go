@@ -402,7 +402,7 @@ func (r *ResidentRank) kernel(p *residentPlan, all []int64) (*streams.Kernel, er
 	}
 	program, bytes := p.program()
 	if bytes > maxArgument {
-		return nil, fmt.Errorf("%w: resident steps of %d stages, whose argument would have %d bytes; must be at most %d",
+		return nil, fmt.Errorf("%w: resident steps of %d stages with an argument of %d bytes; must be at most %d",
 			ErrImpossible, len(p.stages), bytes, maxArgument)
 	}
 	sweeper := g.ranks[0][0][r.rank].Sweeper
