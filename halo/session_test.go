@@ -12,6 +12,7 @@ import (
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/streams"
 )
@@ -65,9 +66,7 @@ func TestOpenRefuses(t *testing.T) {
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := halo.Open(ended, hostDevices(1)); !errors.Is(err, context.Canceled) {
-		t.Errorf("after the context's end: %v", err)
-	}
+	test.Is(t, test.ErrorOf(halo.Open(ended, hostDevices(1))), context.Canceled)
 }
 
 // A driver that is named has to be there, unless host devices are asked for.
@@ -115,9 +114,7 @@ func measuredFile(t *testing.T, backend streams.Backend, n int, folder string) s
 	if backend == streams.CUDA && err != nil && (errors.Is(err, streams.ErrNoDriver) || strings.Contains(err.Error(), "were asked for")) {
 		t.Skip("SKIPPED: too few GPUs: ", err)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Check(t, err)
 	defer session.Close()
 	p := must(session.Cut(t.Context(), halo.Cutting{Size: []int{8, 8}, Fields: []halo.Spec{star(2)}}))(t)
 	plan := must(halo.NewPlan(p, session.Links, p2p.Auto, star(2)))(t)
@@ -164,14 +161,10 @@ func TestSessionRefusals(t *testing.T) {
 	refuses(t, "the field is nil", errorOf(session.NewExchanger(t.Context(), nil)), "the field is nil")
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := session.Cut(ended, halo.Cutting{Size: []int{64, 64}}); !errors.Is(err, context.Canceled) {
-		t.Errorf("after the context's end: %v", err)
-	}
+	test.Is(t, test.ErrorOf(session.Cut(ended, halo.Cutting{Size: []int{64, 64}})), context.Canceled)
 	place := must(session.Cut(t.Context(), halo.Cutting{Size: []int{64, 64}, Fields: []halo.Spec{oneLayer}}))(t)
 	field := must(halo.NewField(place, oneLayer))(t)
-	if _, err := session.NewExchanger(ended, field); !errors.Is(err, context.Canceled) {
-		t.Errorf("an exchanger after the context's end: %v", err)
-	}
+	test.Is(t, test.ErrorOf(session.NewExchanger(ended, field)), context.Canceled)
 	done(t, nil, errors.Join(session.Close(), session.Close()))
 }
 
@@ -258,16 +251,12 @@ func TestSplitOfPlacement(t *testing.T) {
 	boundary, interior, err := place.Kernels(layers, func(rank int, boxes []domain.Box) (*streams.Kernel, error) {
 		return place.Devices[rank].NewKernel(streams.KernelSpec{Name: fmt.Sprint(boxes), Run: func() {}})
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Check(t, err)
 	if boundary[1] == nil || interior[0] == nil || interior[1] != nil {
 		t.Errorf("boundary %v, interior %v", boundary, interior)
 	}
 	at := must(place.NewStreams())(t)
-	if err := at.Launch(interior); err != nil {
-		t.Error(err)
-	}
+	test.Report(t, at.Launch(interior))
 	refuses(t, "1 kernels for 3 subdomains", at.Launch(interior[:1]), "1 kernels for 3 subdomains")
 	done(t, nil, at.Close())
 }

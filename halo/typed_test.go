@@ -6,6 +6,7 @@ import (
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
 	"github.com/halox/halox/halo/datatype"
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/p2p"
 )
@@ -66,9 +67,7 @@ func TestFieldsOfTypes(t *testing.T) {
 		t.Errorf("without gaps: %+v", m)
 	}
 	type value [96]byte
-	if err := halo.FillPoints(f, func(domain.Vec) (v value) { return value{9: 1} }); err != nil {
-		t.Error(err)
-	}
+	test.Report(t, halo.FillPoints(f, func(domain.Vec) (v value) { return value{9: 1} }))
 	if got, err := halo.ReadAll[value](f); err != nil || got[5] != (value{9: 1}) {
 		t.Errorf("read %v, %v", got, err)
 	}

@@ -49,9 +49,7 @@ func TestAHangingStreamKillsItsDevice(t *testing.T) {
 	defer close(end)
 	test.Check(t, s.Launch(test.Must(d.NewKernel(KernelSpec{Name: "endless", Run: func() { <-end }}))(t)))
 	err := s.Close()
-	if err == nil || !strings.Contains(err.Error(), "device host 0: close a stream: it hangs: not done after 30ms") {
-		t.Errorf("got %v", err)
-	}
+	test.Says(t, err, "device host 0: close a stream: it hangs: not done after 30ms")
 	if _, again := d.NewEvent(); again != err {
 		t.Errorf("later calls say %v", again)
 	}
@@ -131,9 +129,7 @@ func TestWhatIsClosedIsRefused(t *testing.T) {
 	if err := s.Copy(m.Span(0, 5), m.Span(4, 4)); err == nil {
 		t.Error("spans of two lengths")
 	}
-	if err := s.Copy(m.Span(0, 5), m.Span(3, 5)); err == nil || !strings.Contains(err.Error(), "the spans overlap") {
-		t.Errorf("a copy onto its source: %v", err)
-	}
+	test.Says(t, s.Copy(m.Span(0, 5), m.Span(3, 5)), "the spans overlap")
 	test.Check(t, s.Sync(testLimit), d.Err())
 }
 
@@ -151,15 +147,11 @@ func TestWhatIsHeldStaysOpen(t *testing.T) {
 	if err := all.Close(); !errors.Is(err, guard.ErrBusy) || len(all.closers) != 1 || d[2].usable() == nil {
 		t.Errorf("of %d resources, one is held: %v", len(all.closers), err)
 	}
-	if _, err := Hold(d); !errors.Is(err, errClosed) {
-		t.Errorf("held though one is closed: %v", err)
-	}
+	test.Is(t, test.ErrorOf(Hold(d)), errClosed)
 	test.Check(t, test.Must(d[1].Alloc(8))(t).Close())
 	release()
 	test.Check(t, all.Close(), CloseAll(d))
-	if _, err := d[1].Alloc(8); !errors.Is(err, errClosed) {
-		t.Errorf("used after it was closed: %v", err)
-	}
+	test.Is(t, test.ErrorOf(d[1].Alloc(8)), errClosed)
 }
 
 // However many streams wait for a kernel that never ends, on its device and on others, closing the

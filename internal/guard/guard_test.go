@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/halox/halox/internal/guard"
+	"github.com/halox/halox/internal/test"
 )
 
 // What may be held at once, and that nothing held is closed.
@@ -18,9 +19,7 @@ func TestHoldsBesideEachOther(t *testing.T) {
 	for _, first := range holds {
 		for _, second := range holds {
 			var g guard.Guard
-			if err := g.Hold(first); err != nil {
-				t.Fatal(err)
-			}
+			test.Check(t, g.Hold(first))
 			err := g.Hold(second)
 			if errors.Is(err, guard.ErrBusy) != excluded[[2]guard.Hold{first, second}] {
 				t.Errorf("%x beside %x: %v", second, first, err)
@@ -28,16 +27,12 @@ func TestHoldsBesideEachOther(t *testing.T) {
 			if err == nil {
 				g.Release(second)
 			}
-			if err := g.Close(); !errors.Is(err, guard.ErrBusy) {
-				t.Errorf("closed while held by %x: %v", first, err)
-			}
+			test.Is(t, g.Close(), guard.ErrBusy)
 			g.Release(first)
 			if err := g.Close(); err != nil || !errors.Is(g.Close(), guard.ErrClosed) {
 				t.Errorf("close: %v, again: %v", err, g.Close())
 			}
-			if err := g.Hold(second); !errors.Is(err, guard.ErrClosed) {
-				t.Errorf("held when closed: %v", err)
-			}
+			test.Is(t, g.Hold(second), guard.ErrClosed)
 		}
 	}
 }

@@ -22,9 +22,7 @@ func TestMoreDevicesThanRanksTake(t *testing.T) {
 	testdevices.Once(t)
 	set := testdevices.Host(t, 17)
 	grid, err := domain.NewGrid([]int{4, 6, 17}, [3]bool{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Check(t, err)
 	p := &solvers.Problem{Grid: grid, Spacing: []float64{1, 1, 1}, Real: kernels.Float64}
 	for i := range p.Walls {
 		p.Walls[i].Kind = solvers.Neumann
@@ -83,9 +81,7 @@ func TestVerifyReportsWhatFails(t *testing.T) {
 
 func TestFirstWrongNamesThePoint(t *testing.T) {
 	g, err := domain.NewGrid([]int{2, 3}, [3]bool{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Check(t, err)
 	want := []float64{0, 1, 2, 3, 4, 5}
 	test.Report(t, firstWrong(g, want, want))
 	err = firstWrong(g, []float64{0, 1, 2, 3.5, 4, 6}, want)

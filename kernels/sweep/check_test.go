@@ -87,9 +87,7 @@ func TestCheckFindsOffsetsThatAreNoConstants(t *testing.T) {
 				t.Errorf("got %v, want %q", err, c.says)
 			}
 			if name == "by the place" {
-				if err := Check(set.Compiler, set.Devices[0], s.point, s.accesses, 0); !errors.Is(err, ErrFootprint) {
-					t.Errorf("Check: %v", err)
-				}
+				test.Is(t, Check(set.Compiler, set.Devices[0], s.point, s.accesses, 0), ErrFootprint)
 			}
 		})
 	}
@@ -107,9 +105,7 @@ func TestACheckThatFailsSaysWhyOnce(t *testing.T) {
 	if errors.Is(err, ErrNoCompiler) {
 		t.Skip("SKIPPED: ", err)
 	}
-	if !errors.Is(err, ErrFootprint) {
-		t.Errorf("got %v", err)
-	}
+	test.Is(t, err, ErrFootprint)
 	if err := k.close(); err != nil {
 		t.Errorf("close: %v", err)
 	}

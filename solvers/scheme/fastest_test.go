@@ -14,6 +14,7 @@ import (
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
 	"github.com/halox/halox/halo/boundary"
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/kernels/sweep"
@@ -93,9 +94,7 @@ func TestTrials(t *testing.T) {
 		t.Error("an interrupted choice was made")
 	}
 	plan := must(step.Plan(set.Links, p2p.Auto))(t)
-	if _, err := autotune(ctx, step, plan, set.Compiler, Options{Scheme: TwoStream}, time.Hour); !errors.Is(err, context.Canceled) {
-		t.Errorf("an interrupted timing: %v", err)
-	}
+	test.Is(t, test.ErrorOf(autotune(ctx, step, plan, set.Compiler, Options{Scheme: TwoStream}, time.Hour)), context.Canceled)
 }
 
 // searchForever lets the trials of a test take any time: how long they do, on a host that has other work, does not decide

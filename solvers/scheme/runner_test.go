@@ -1,11 +1,11 @@
 package scheme
 
 import (
-	"errors"
 	"testing"
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/stencil"
@@ -60,7 +60,5 @@ func TestPathOfACutting(t *testing.T) {
 		}
 		succeeds(t, x.Close())
 	}
-	if _, err := New(t.Context(), s, step, Options{Scheme: Fused}); !errors.Is(err, ErrUnsuited) {
-		t.Errorf("a scheme that has no such path: %v", err)
-	}
+	test.Is(t, test.ErrorOf(New(t.Context(), s, step, Options{Scheme: Fused})), ErrUnsuited)
 }
