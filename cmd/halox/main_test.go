@@ -54,7 +54,8 @@ func awaitIn(function string) {
 	stacks := make([]byte, 1<<20)
 	for {
 		now := string(stacks[:runtime.Stack(stacks, true)])
-		if strings.Contains(now, "os/signal.loop(") && !strings.Contains(now, "interrupt.Catch(") && strings.Contains(now, function) {
+		if strings.Contains(now, "os/signal.loop(") && strings.Contains(now, function) &&
+			!strings.Contains(now, "interrupt.Catch(") && !strings.Contains(now, ".DryRun(") {
 			return
 		}
 		time.Sleep(10 * time.Millisecond)

@@ -4,11 +4,9 @@ package cuda_test
 
 import (
 	"errors"
-	"slices"
 	"testing"
 
 	"github.com/halox/halox/internal/cuda"
-	"github.com/halox/halox/internal/cuda/cudafake"
 	"github.com/halox/halox/internal/test"
 )
 
@@ -97,28 +95,6 @@ func TestTheFakeFindsMissingDependencies(t *testing.T) {
 	test.Check(t, c.a.GraphLaunch(x, c.one))
 	if string(c.back) == "text" {
 		t.Error("the copies came in the order of the calls")
-	}
-}
-
-// A kernel of a graph is launched with the argument that it had when it was captured.
-func TestGraphOfAKernel(t *testing.T) {
-	r := newRig(t, 1)
-	ctx := r.contexts[0]
-	s := test.Must(ctx.StreamCreate(0))(t)
-	l := test.Must(cuda.NewLaunch(kernel(t, ctx, "k", 4), grid, block, 0, []byte("then")))(t)
-	defer l.Free()
-	l.SetEarly(true)
-	test.Check(t, ctx.StreamBeginCapture(s))
-	test.Check(t, errors.Join(ctx.LaunchLate(l, s), ctx.Launch(l, s)))
-	x := test.Must(ctx.GraphInstantiate(test.Must(ctx.StreamEndCapture(s))(t)))(t)
-	copy(l.Arg(), "late")
-	test.Check(t, ctx.GraphLaunch(x, s))
-	all := r.fake.Launches()
-	if len(all) != 2 || slices.ContainsFunc(all, func(l cudafake.Launch) bool { return string(l.Arg) != "then" }) {
-		t.Fatalf("launches %+v", all)
-	}
-	if all[0].Early || !all[1].Early {
-		t.Errorf("early: %v, then %v; want the second alone", all[0].Early, all[1].Early)
 	}
 }
 

@@ -68,40 +68,6 @@ func TestLaunchAgainWithAChangedArgument(t *testing.T) {
 	}
 }
 
-func TestLaunchSizesOfArguments(t *testing.T) {
-	r := newRig(t, 1)
-	ctx := r.contexts[0]
-	stream := test.Must(ctx.StreamCreate(0))(t)
-	for _, size := range []int{0, 1, 63, 64, 65, 4096} {
-		arg := bytes.Repeat([]byte{byte(size), 0x5A}, size)[:size]
-		l := test.Must(cuda.NewLaunch(kernel(t, ctx, "k", size), grid, block, 0, arg))(t)
-		test.Check(t, ctx.Launch(l, stream))
-		l.Free()
-		all := r.fake.Launches()
-		if got := all[len(all)-1].Arg; !bytes.Equal(got, arg) {
-			t.Errorf("%d bytes arrived as %d other", size, len(got))
-		}
-	}
-}
-
-// A launch is early if it was said to be, and says so to the driver.
-func TestLaunchEarly(t *testing.T) {
-	r := newRig(t, 1)
-	ctx := r.contexts[0]
-	stream := test.Must(ctx.StreamCreate(0))(t)
-	l := test.Must(cuda.NewLaunch(kernel(t, ctx, "k", 0), grid, block, 0, nil))(t)
-	defer l.Free()
-	for i, early := range []bool{false, true, false} {
-		if i > 0 {
-			l.SetEarly(early)
-		}
-		test.Check(t, ctx.Launch(l, stream))
-		if all := r.fake.Launches(); all[i].Early != early {
-			t.Errorf("launch %d: early %v", i, all[i].Early)
-		}
-	}
-}
-
 // A cooperative launch says so to the driver, which refuses one of more blocks than fit.
 func TestLaunchCooperative(t *testing.T) {
 	r := newRig(t, 1)
