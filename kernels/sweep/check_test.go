@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -139,4 +140,35 @@ func checkSample(t *testing.T, set *testdevices.Set, s sample) {
 	if err != nil {
 		t.Fatalf("%v\n%s\n%+v", err, s.point.CUDA, s.accesses)
 	}
+}
+
+// TestFunctionsOfEqualBits holds the table of docs/points.md.
+func TestFunctionsOfEqualBits(t *testing.T) {
+	point := Point{
+		Name: "functions", Dims: 2, CUDA: `
+template <typename P> __device__ __forceinline__ void functions(P &p) {
+	const double a = p.at(u) - 1, b = p.at(v) - 1, c = 8 * a;
+	double s = a / b + sqrt(fabs(a)) + sqrtf((float)p.at(v)) + fma(a, b, c) + copysign(a, b);
+	s += floor(c) + 3 * ceil(c) + 5 * trunc(c) + 7 * rint(c) + 11 * round(c);
+	p.set(next, s + fmod(c, b) + remainder(c, b) + ldexp(a, (int)c) + fmin(a, b) + 2 * fmax(a, b));
+}`,
+		Go: func(r *Row) {
+			u, v, next := At[float64](r, "u", 0, 0, 0), At[float64](r, "v", 0, 0, 0), At[float64](r, "next", 0, 0, 0)
+			for i := range next {
+				a, b := u[i]-1, v[i]-1
+				c := float64(8 * a)
+				s := float64(a/b) + math.Sqrt(math.Abs(a)) + float64(float32(math.Sqrt(float64(float32(v[i]))))) +
+					math.FMA(a, b, c) + math.Copysign(a, b)
+				s += math.Floor(c) + float64(3*math.Ceil(c)) + float64(5*math.Trunc(c)) +
+					float64(7*math.RoundToEven(c)) + float64(11*math.Round(c))
+				next[i] = s + math.Mod(c, b) + math.Remainder(c, b) + math.Ldexp(a, int(c)) + min(a, b) +
+					float64(2*max(a, b))
+			}
+		},
+	}
+	accesses := []Access{{Name: "u", Element: "float64"}, {Name: "v", Element: "float64"},
+		{Name: "next", Element: "float64", Write: true}}
+	testdevices.EachKernel(t, 1, func(t *testing.T, set *testdevices.Set) {
+		test.Check(t, Check(set.Compiler, set.Devices[0], point, accesses, 0))
+	})
 }
