@@ -3,7 +3,6 @@
 package nccl_test
 
 import (
-	"errors"
 	"testing"
 
 	"github.com/halox/halox/internal/nccl"
