@@ -222,10 +222,9 @@ func (f *Field) KeepOpen() (release func(), err error) {
 	return func() { f.release(guard.Open); devices() }, nil
 }
 
-// Close frees the field's memory, unless it is the caller's. Nothing queued may
-// still use it, and what was made for the field is closed before. It is an error, and
-// the field stays open, between the Start and the Wait of an exchange of it, during a run, and while another call uses
-// it. Closing twice is no error, nor is closing nil.
+// Close frees the field's memory, unless the caller owns it. Close exchangers and other objects of the field first;
+// no queued work may still use it. Close does nothing for a nil or closed field. Between Start and Wait of an exchange
+// of the field, during a run, and while another call uses the field, it returns an error and the field stays open.
 func (f *Field) Close() error {
 	if f == nil {
 		return nil
@@ -246,9 +245,9 @@ func (f *Field) block(rank int) streams.Span {
 	return first.Memory.Span(first.Offset, last.Offset+last.Length-first.Offset)
 }
 
-// Array returns the array of a component of a struct-of-arrays field in the subdomain of the given rank; any other
-// field has component 0 alone, of all values a point. If there is no such field, subdomain or component, it is an array
-// without memory: whatever it is given to returns an error.
+// Array returns the array of a component of a struct-of-arrays field in the subdomain of the given rank. Other fields
+// have only component 0, with all values of each point. For a nil field, or a rank or component out of range, the array
+// has no memory, and functions that take it return an error.
 func (f *Field) Array(rank, component int) kernels.Array {
 	if f == nil || rank < 0 || rank >= len(f.Parts) {
 		return kernels.Array{}

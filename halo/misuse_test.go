@@ -191,7 +191,7 @@ func TestWhatIsNilIsRefused(t *testing.T) {
 	}
 }
 
-// So is a rank that there is not, and what is not there of ghosts and wide halos.
+// So are ranks out of range, and methods of nil ghosts and wide halos.
 func TestRanksThatAreNotThere(t *testing.T) {
 	set := testdevices.Host(t, 2)
 	p, f, x, at := stack(t, set)
@@ -314,7 +314,7 @@ func TestValuesThatAreNoElements(t *testing.T) {
 	}
 }
 
-// An array that there is not has no memory, and is an error of whatever it is given to.
+// Functions that take an array return an error for one out of range.
 func TestArraysThatAreNotThere(t *testing.T) {
 	set := testdevices.Host(t, 2)
 	p := place(t, set, []int{4, 6}, [3]bool{}, domain.Vec{1, 2, 1})

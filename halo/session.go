@@ -35,7 +35,7 @@ type Session struct {
 	endNVML  func() error
 }
 
-// usable returns an error if there is no session or it is closed.
+// usable returns an error if the session is nil or closed.
 func (s *Session) usable() error {
 	release, err := s.hold()
 	if err == nil {
@@ -269,9 +269,9 @@ func (s *Session) planOf(ctx context.Context, fields []*Field) (*Plan, error) {
 	return NewPlan(place, s.Links, p2p.Auto, specs...)
 }
 
-// Close closes the devices, with all that was made on them: fields, exchangers and streams need no Close before.
-// Closing twice is no error, nor is closing nil. It is an error, and the session stays open, while another method of it
-// is called, and during a run on its devices.
+// Close closes the devices and everything allocated on them: fields, exchangers and streams need no Close before. It
+// does nothing for a nil or closed session. During another call of the session, or a run on its devices, it returns an
+// error and the session stays open.
 func (s *Session) Close() error {
 	if s == nil {
 		return nil

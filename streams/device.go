@@ -201,7 +201,8 @@ func (d *Device) Reaches(m *Memory) bool {
 // Close frees all that was made on the device and then the device. Work that
 // is still queued is waited for, not longer than 10 s. Of a dead device nothing
 // can be freed; its death is an error here only if it was not one before.
-// Closing twice is no error. It is one to close a device that is held, which then stays open.
+// Close does nothing for a closed device. For a device that is held, see Hold, it returns an error and the device stays
+// open.
 func (d *Device) Close() error { return CloseAll([]*Device{d}) }
 
 // CloseAll closes all devices, side by side, but the streams of all before the memory of any:

@@ -27,8 +27,8 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// A signal while a field is written is no reason to lose it. The second signal leaves the field of an earlier run, and the record says
-// that it is of another.
+// A field that is being written at a signal is completed. A second signal leaves the field of an earlier run in place,
+// and the record does not claim it.
 func TestASignalWhileAFieldIsWritten(t *testing.T) {
 	testdevices.InTurn(t, 3, 8)
 	dir := t.TempDir()

@@ -15,10 +15,10 @@ import (
 	"github.com/halox/halox/kernels"
 )
 
-// Shows of what a command does: a line while it makes ready, a bar or lines while it steps or measures.
+// Intervals of the status line, shown during setup, and of progress bars or lines, shown during steps and measurements.
 const (
 	drawEvery = 100 * time.Millisecond // between two drawings
-	lineEvery = 10 * time.Second       // between two lines where there is no terminal
+	lineEvery = 10 * time.Second       // between two lines without a terminal
 	drawLimit = time.Second            // for the last drawing, on a terminal that may have been stopped
 )
 

@@ -210,9 +210,8 @@ func divergenceHint(c *configs.Run) string {
 	return ""
 }
 
-// writeFields writes the files of the field that the config names, also of a run that was interrupted; commit gives them
-// their names. An error of one file does not keep the others from being written. Writing has no limit; reading the field
-// has.
+// writeFields writes the files of the field that the config names, also after an interruption; commit gives them their
+// names. If one file fails, the others are still written. Writing has no time limit; reading the field does.
 func (s *solverRun) writeFields(ctx context.Context, r *results.Record, notes io.Writer) error {
 	keep, p := s.recordWriter(r, nil), s.Place.Processes
 	axis, index := s.config.Plane()
@@ -249,8 +248,8 @@ func (s *solverRun) writeFields(ctx context.Context, r *results.Record, notes io
 	return err
 }
 
-// commit gives all outputs that were written their names. No record claims a file of another run, whenever the process
-// is killed.
+// commit gives all completed outputs their names. Wherever the process is killed, no record claims a file of another
+// run.
 func (s *solverRun) commit(ctx context.Context, r *results.Record) (err error) {
 	if len(s.outputs.All) == 0 {
 		return nil
@@ -284,8 +283,8 @@ func (s *solverRun) compare(ctx context.Context, r *results.Record) error {
 	return err
 }
 
-// finish writes the outputs to disk. Where processes share the grid, rank 0 tells the others now and then that it still
-// writes, so that none takes it for lost.
+// finish syncs the outputs to disk. If processes share the grid, rank 0 regularly tells the others that it is still
+// writing, so that they do not report it as lost.
 func (s *solverRun) finish() (err error) {
 	finished := make(chan error, 1)
 	go func() { finished <- s.outputs.Finish() }() // nothing on other ranks

@@ -1,4 +1,5 @@
-// Package guard keeps what is in use from being closed, and from a second use that would disturb the first.
+// Package guard counts the uses of an object, so that it cannot be closed while in use, or used twice at once where the
+// uses would conflict.
 package guard
 
 import (
@@ -6,27 +7,27 @@ import (
 	"sync/atomic"
 )
 
-// The errors of Guard. What has a guard wraps them in errors that name it.
+// The errors of Guard. Callers wrap them in errors that name the object.
 var (
 	ErrClosed = errors.New("it is closed")
 	ErrBusy   = errors.New("it is in use")
 )
 
-// Hold is a use of something.
+// Hold is a kind of use.
 type Hold int64
 
-// The holds. Each keeps the thing open; up to 2^20 of each may be held at once.
+// The kinds of use. Each keeps the object open. At most 2^20 of each may be held at once.
 const (
-	Open  Hold = 1       // beside all others
-	Share Hold = 1 << 20 // beside others, except Alone
-	Alone Hold = 1 << 40 // beside Open only
+	Open  Hold = 1       // together with any other
+	Share Hold = 1 << 20 // together with Open and Share
+	Alone Hold = 1 << 40 // together with Open only
 )
 
-// Guard counts the holds of something and says whether it is closed. The zero value is open and not held. Its methods
-// may be called from any goroutine; they do not wait and do not allocate.
+// Guard counts the holds of an object and records whether it is closed. The zero value is open and not held. Methods
+// may be called from any goroutine. They do not block and do not allocate.
 type Guard struct{ state atomic.Int64 } // the sum of all holds; closed if negative
 
-// Hold begins a use, which Release ends. The error is ErrClosed, or ErrBusy beside a hold that excludes this one.
+// Hold begins a use, which Release ends. It returns ErrClosed, or ErrBusy if another hold excludes this one.
 func (g *Guard) Hold(h Hold) error {
 	for {
 		state := g.state.Load()
@@ -44,7 +45,7 @@ func (g *Guard) Hold(h Hold) error {
 // Release ends a use that Hold began.
 func (g *Guard) Release(h Hold) { g.state.Add(-int64(h)) }
 
-// Close closes, for good. The error is ErrClosed the second time, and ErrBusy while there is a hold.
+// Close marks the object as closed. It returns ErrClosed if it was closed before, and ErrBusy while it is held.
 func (g *Guard) Close() error {
 	switch {
 	case g.state.CompareAndSwap(0, -1):
@@ -55,8 +56,8 @@ func (g *Guard) Close() error {
 	return ErrBusy
 }
 
-// Closed reports whether Close has closed it.
+// Closed reports whether Close succeeded.
 func (g *Guard) Closed() bool { return g.state.Load() < 0 }
 
-// Busy reports whether something holds it.
+// Busy reports whether the object is held.
 func (g *Guard) Busy() bool { return g.state.Load() > 0 }

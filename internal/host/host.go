@@ -1,5 +1,5 @@
-// Package host says what a process may take of its host: memory, by what the kernel calls available and by the limits
-// of its cgroups, and cores, by its affinity and by the CPU quota of its cgroups.
+// Package host reports the resources that a process may use: memory, from the kernel's estimate of available memory and
+// the limits of its cgroups, and cores, from its affinity and the CPU quota of its cgroups.
 package host
 
 // Memory is the host's memory as one process sees it, in bytes.

@@ -80,7 +80,7 @@ func versionOf(g procfs.Cgroup) *version {
 	return &version1
 }
 
-// shows reports whether a mount shows a cgroup, and that can limit what the controller is for.
+// shows reports whether the cgroup is visible at a mount and has the controller, such as memory or cpu.
 func shows(m *procfs.MountInfo, g procfs.Cgroup, controller string) bool {
 	if versionOf(g) == &version2 {
 		return m.FSType == "cgroup2"

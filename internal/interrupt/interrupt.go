@@ -35,7 +35,7 @@ const (
 	gaps = 4
 )
 
-// None is no limit, for a phase that cannot hang.
+// None disables the limit, for a phase that cannot hang.
 const None = time.Duration(math.MaxInt64)
 
 // Watch ends one command at a signal to stop.
@@ -161,7 +161,7 @@ func change(ctx context.Context, do func(w *Watch)) {
 }
 
 // During says what a command does from now on, for a command that looks at its context. If it is ended by force then,
-// keep writes what there is and says so, in words such as "; r.json has the rows until then"; nil: there is nothing.
+// keep writes what there is and says so, for example "; r.json has the rows until then". It may be nil.
 // keep is called by another goroutine.
 func During(ctx context.Context, doing string, keep func() string) {
 	change(ctx, func(w *Watch) {

@@ -221,7 +221,7 @@ func (o Options) checkNorms(s *Step) error {
 
 var errNoContext = errors.New("scheme: the context is nil: see context.Background")
 
-// live returns an error if there is no context, or it has ended.
+// live returns an error if the context is nil or has ended.
 func live(ctx context.Context) error {
 	if ctx == nil {
 		return errNoContext

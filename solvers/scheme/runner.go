@@ -346,8 +346,8 @@ func (r *Runner) shared() bool { return isShared(r.place) }
 // workerOf returns which of the process's subdomains that of a rank is: the number of its worker where each has one.
 func (r *Runner) workerOf(rank int) int { return slices.Index(r.local, rank) }
 
-// Close frees what it holds: it runs no more. Closing twice is no error, nor is closing nil. During a run it is an
-// error, and the runner stays open.
+// Close frees what the runner allocated. It does nothing for a nil or closed runner. During a run it returns an error
+// and the runner stays open.
 func (r *Runner) Close() error {
 	if r == nil {
 		return nil
