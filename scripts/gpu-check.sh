@@ -11,6 +11,9 @@
 #                 one benchmark each, with its record
 #   performance   most of what docs/performance.md reads; about five minutes on 4 H200
 #   examples      the example programs
+#   auto          scheme auto beside each other scheme, for examples and configs on one and two GPUs, for some AUTO_TIME
+#                 seconds (default: 240). It fails where auto is more than 3% slower than the best. PROBLEMS names others
+#                 than the default, see auto_problems below
 #   turns         this halox and BEFORE, an older one, alternately; without BEFORE this one twice
 #   ranks         benchmarks of device ranks, with NVSHMEM if its Python package is installed, and applications
 #   applications  the examples with device ranks, at the sizes of the thesis and larger, on one, two and four GPUs
@@ -484,6 +487,128 @@ examples() {
 		done
 	done
 	cat "$log"
+}
+
+# What step auto runs: EXAMPLE or CONFIG, /POINTS along each axis instead of its default size, and +steps for
+# exchange.steps: auto. The first ones are those that auto once chose badly.
+auto_problems="lbm/192 grayscott/2048 heat3d/256+steps lbm grayscott wave acoustic heat2d heat3d laplace2d laplace3d
+	wave/256 acoustic/2048 heat3d/256 laplace2d/2048"
+
+# rate PROBLEM DEVICES SCHEME STEPS: runs it, and prints the scheme that ran and the updates in a second; of a scheme that
+# does not suit the problem nothing. It fails if the run fails.
+rate() {
+	local name=${1%+steps} log=$out/auto.log size points
+	size=${name#*/}
+	local flags=(--backend "$backend" --devices "$2" --scheme "$3" --steps "$4")
+	[ "$size" = "$name" ] || flags+=(--size "$size")
+	name=${name%/*}
+	if [ -x "$bundle/examples/$name" ]; then
+		set -- "$1" limited 60 "$bundle/examples/$name" "${flags[@]}"
+	else
+		flags=(--record "$out/auto.json" --set "devices.backend=$backend" --set "devices.count=$2" --set "exchange.scheme=$3"
+			--set "stop.iterations=$4" --set stop.tolerance=null --set output.picture=null)
+		[ "$name" = heat2d ] || flags+=(--set exact=null)
+		[ "$1" = "${1%+steps}" ] || flags+=(--set exchange.steps=auto)
+		points=$size,$size
+		[ "$name" = "${name%3d}" ] || points+=,$size
+		[[ "$1" != */* ]] || flags+=(--set "grid.size=[$points]")
+		set -- "$1" limited 60 "$bundle/halox" run "$bundle/$name.yaml" "${flags[@]}"
+	fi
+	if ! "${@:2}" >"$log" 2>&1; then
+		grep -q 'does not suit' "$log" && return
+		echo "FAIL  ${*:2}" >&2
+		tail -n 5 "$log" >&2
+		return 1
+	fi
+	if [ -x "$bundle/examples/$name" ]; then
+		sed -n 's|.* scheme \([a-z-]*\): \(.*\) updates/s$|\1 \2|p' "$log"
+	else
+		"$bundle/halox" results "$out/auto.json" --format csv | awk -F, '
+			NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
+			{ print $at["scheme"], $at["updates (1/s)"] }'
+	fi
+	grep -h '^tried' "$log" >>"$out/auto.tried" || true
+}
+
+# auto compares what auto chooses with the best scheme. A first run by auto makes the trials. Then auto and all schemes
+# run for some 0.3 s each. Those within a tenth of the best run twice more, in turns, and twice again if auto seems slow.
+# The rate of each is its median. BACKEND and COUNTS name another backend and other numbers of devices.
+auto() {
+	local LC_ALL=C backend=${BACKEND-cuda} counts="1 2" begin=$SECONDS to=$records problem devices scheme turn turns first second
+	local chosen speed steps order trials rates=$out/auto.rates
+	local schemes=${SCHEMES:-baseline two-stream assisted graph blocked fused ranks resident}
+	[ "$backend" != cuda ] || [ "$(nvidia-smi -L | wc -l)" -ge 2 ] || counts=1
+	mkdir -p "$to"
+	made "scheme auto and the best one: medians in G updates/s; trials: what the first run took longer than one by the scheme that it chose" >"$to/auto.txt"
+	echo "problem,GPUs,scheme,turn,updates (1/s)" >"$to/auto.csv"
+	: >"$out/auto.tried"
+	printf '%-20s %4s  %-10s %9s  %-10s %9s %6s  %s\n' problem GPUs auto rate best rate ratio "trials s" | tee -a "$to/auto.txt"
+	HALOX_CACHE=$(mktemp -d)
+	export HALOX_CACHE
+	for devices in ${COUNTS:-$counts}; do
+		for problem in ${PROBLEMS:-$auto_problems}; do
+			if [ $((SECONDS - begin)) -ge "${AUTO_TIME:-240}" ]; then
+				echo "--    $problem on $devices: no time left" | tee -a "$to/auto.txt"
+				continue
+			fi
+			: >"$rates"
+			echo "# $problem on $devices" >>"$out/auto.tried"
+			first=$EPOCHREALTIME
+			rate "$problem" "$devices" auto 100 >"$out/auto.line" || { failed=1 && continue; }
+			second=$EPOCHREALTIME
+			read -r chosen speed <"$out/auto.line"
+			rate "${problem%+steps}" "$devices" "$chosen" 100 >"$out/auto.line" || { failed=1 && continue; }
+			trials=$(awk -v a="$first" -v b="$second" -v c="$EPOCHREALTIME" 'BEGIN { printf "%.1f", (b - a) - (c - b) }')
+			steps=$(awk -v rate="$speed" -v points="$(auto_points "$problem")" -v s="${AUTO_RUN:-0.3}" 'BEGIN {
+				n = int(s * rate / points); print (n < 100 ? 100 : n > 200000 ? 200000 : n) }')
+			order="auto $schemes" turns=3
+			for ((turn = 1; turn <= turns; turn++)); do
+				for scheme in $order; do
+					rate "$problem" "$devices" "$scheme" "$steps" >"$out/auto.line" || { failed=1 && continue; }
+					read -r chosen speed <"$out/auto.line" || continue
+					[ "$scheme" = auto ] || chosen=$scheme
+					echo "$scheme $chosen $turn $speed" >>"$rates"
+					echo "$problem,$devices,$scheme,$turn,$speed" >>"$to/auto.csv"
+				done
+				order=$(awk '$4 > best && $1 != "auto" { best = $4 } { at[$1] = $4 }
+					END { print "auto"; for (s in at) if (s != "auto" && at[s] > 0.9 * best) print s }' "$rates" | sort)
+				[ $((turn % 2)) = 0 ] || order=$(tac <<<"$order")
+				[ "$turn" != 3 ] || ! auto_line "$problem" "$devices" "$trials" | grep -q slow || turns=5
+			done
+			auto_line "$problem" "$devices" "$trials" | tee -a "$to/auto.txt" | tee "$out/auto.line"
+			! grep -q slow "$out/auto.line" || failed=1
+		done
+	done
+	rm -rf "$HALOX_CACHE"
+	unset HALOX_CACHE
+	cp "$out/auto.tried" "$to/auto-tried.txt"
+	rm -f "$out"/auto.{json,line,rates,tried,log}
+	echo "auto: $((SECONDS - begin)) s in all"
+}
+
+# auto_points PROBLEM prints how many points the problem has that was run last.
+auto_points() {
+	if [ -x "$bundle/examples/$(sed 's|[/+].*||' <<<"$1")" ]; then
+		sed -n 's/.* steps of \(.*\) points on .*/\1/p' "$out/auto.log"
+	else
+		sed -n 's/^problem *[a-z0-9]* \([0-9 x]*\),.*/\1/p' "$out/auto.log"
+	fi | awk -F x '{ n = 1; for (i = 1; i <= NF; i++) n *= $i; print n }'
+}
+
+# auto_line PROBLEM DEVICES TRIALS prints a line of the table.
+auto_line() {
+	sort -k1,1 -k4,4g "$rates" | awk -v problem="$1" -v devices="$2" -v trials="$3" '
+		{ all[$1, ++n[$1]] = $4; if ($1 == "auto") chosen = chosen ~ "(^|,)" $2 "(,|$)" ? chosen : chosen (chosen ? "," : "") $2 }
+		END {
+			for (s in n) {
+				k = n[s]
+				median[s] = k % 2 ? all[s, (k + 1) / 2] : (all[s, k / 2] + all[s, k / 2 + 1]) / 2
+				if (s != "auto" && k > 1 && median[s] > median[best]) best = s
+			}
+			ratio = median[best] > 0 ? median["auto"] / median[best] : 0
+			printf "%-20s %4d  %-10s %9.4g  %-10s %9.4g %6.3f  %s%s%s\n", problem, devices, chosen, median["auto"] / 1e9, best,
+				median[best] / 1e9, ratio, trials, (ratio < 0.97 ? "  slow" : ""), (trials > 3 ? "  long trials" : "")
+		}'
 }
 
 # What pages compare between versions: this halox and the one before it in turns, the second time in the other order.
