@@ -2,6 +2,7 @@
 package docs_test
 
 import (
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -57,8 +58,8 @@ func shell(t *testing.T, dir, script string) string {
 // A reader who starts in an empty folder next to a clone and does what a page says gets the output that it shows.
 func TestPrograms(t *testing.T) {
 	root := test.Must(filepath.Abs(".."))(t)
-	for page, folder := range map[string]string{"embedding.md": "heat", "points.md": "membrane", "ranks.md": "total"} {
-		t.Run(folder, func(t *testing.T) { follow(t, read(t, page), root, folder) })
+	for page, folder := range map[string]string{"halo-exchange": "heat", "point-function": "membrane", "ranks": "total"} {
+		t.Run(folder, func(t *testing.T) { follow(t, read(t, "tutorials/"+page+".md"), root, folder) })
 	}
 }
 
@@ -87,9 +88,9 @@ func follow(t *testing.T, page, root, folder string) {
 
 // The kernel of a page compiles for a GPU too, with what halox adds to it: the page's program runs on host devices here.
 func TestKernelOfRanks(t *testing.T) {
-	kernel := regexp.MustCompile("(?s)= `\n?(#include \"ranks.cuh\".*?)`").FindStringSubmatch(blocks(read(t, "ranks.md"), "go")[0])
+	kernel := regexp.MustCompile("(?s)= `\n?(#include \"ranks.cuh\".*?)`").FindStringSubmatch(blocks(read(t, "tutorials/ranks.md"), "go")[0])
 	if kernel == nil {
-		t.Fatal("ranks.md has no kernel")
+		t.Fatal("the tutorial has no kernel")
 	}
 	type data struct { // of the page
 		Numbers uint64
@@ -98,11 +99,33 @@ func TestKernelOfRanks(t *testing.T) {
 	testdevices.Compile(t, kernels.Source{Name: "total.cu", Text: kernel[1], Mirrors: []kernels.Mirror{{Name: "Data", Value: data{}}}})
 }
 
-// The pages of this folder and the README link to files that are there, and so are the sources that docs/architecture.md
-// names.
+// under returns the files in a folder, and in those below it, whose names end so.
+func under(t *testing.T, dir, end string) (found []string) {
+	t.Helper()
+	test.Check(t, filepath.WalkDir(dir, func(file string, _ fs.DirEntry, err error) error {
+		if strings.HasSuffix(file, end) {
+			found = append(found, file)
+		}
+		return err
+	}))
+	return found
+}
+
+// anchors returns the anchors that the headings of a page have on a forge and on the site.
+func anchors(text string) map[string]bool {
+	found := map[string]bool{}
+	for _, m := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(text, -1) {
+		heading := regexp.MustCompile("[^\\w\\- ]").ReplaceAllString(strings.ToLower(m[1]), "")
+		found[strings.ReplaceAll(heading, " ", "-")] = true
+	}
+	return found
+}
+
+// All pages link to files and headings that are there, and show pictures that are there. The sources that the page of
+// the architecture names are there too.
 func TestLinks(t *testing.T) {
 	sources := regexp.MustCompile("`([a-z0-9_/]+/[a-z0-9_]+\\.(?:go|cu|cuh))`")
-	for _, m := range sources.FindAllStringSubmatch(read(t, "architecture.md"), -1) {
+	for _, m := range sources.FindAllStringSubmatch(read(t, "dev/architecture.md"), -1) {
 		file := m[1]
 		if strings.HasPrefix(file, "cu/") {
 			file = "kernels/" + file
@@ -112,12 +135,21 @@ func TestLinks(t *testing.T) {
 		}
 	}
 	code := regexp.MustCompile("(?ms)^```.*?^```$|`[^`\n]+`")
-	for _, page := range []string{"embedding.md", "points.md", "ranks.md", "architecture.md", "internals.md", "glossary.md",
-		"../README.md", "../CONTRIBUTING.md", "../CHANGELOG.md"} {
+	pages := append(under(t, ".", ".md"), "../README.md", "../CONTRIBUTING.md", "../CHANGELOG.md")
+	if len(pages) < 15 {
+		t.Fatalf("%d pages", len(pages))
+	}
+	for _, page := range pages {
 		text := code.ReplaceAllString(read(t, page), "")
-		for _, m := range regexp.MustCompile(`\]\(([^):#]+)\)`).FindAllStringSubmatch(text, -1) {
-			if _, err := os.Stat(filepath.Join(filepath.Dir(page), m[1])); err != nil {
+		for _, m := range regexp.MustCompile(`\]\(([^):#]*)(?:#([^)]*))?\)`).FindAllStringSubmatch(text, -1) {
+			target := page
+			if m[1] != "" {
+				target = filepath.Join(filepath.Dir(page), m[1])
+			}
+			if _, err := os.Stat(target); err != nil {
 				t.Errorf("%s: %v", page, err)
+			} else if m[2] != "" && !anchors(read(t, target))[m[2]] {
+				t.Errorf("%s: %s has no heading #%s", page, target, m[2])
 			}
 		}
 	}

@@ -41,9 +41,9 @@ func TestCommandsOfPages(t *testing.T) {
 		pattern string
 		least   int
 	}{
-		"README.md":           {`(?m)^\./halox ([^#\n]+)`, 4},
-		"docs/performance.md": {"(?m)^halox (.*)$|`halox ((?:plot|results) [^`]*)`", 20},
-		"docs/many-hosts.md":  {"(?m)^(?:(?:mpirun|srun) .*? )?halox ((?:run|plan|bench|devices|plot|results|verify) .*)$|`mpirun [^`]*? halox ([^`]*)`", 12},
+		"README.md":                       {`(?m)^\./halox ([^#\n]+)`, 4},
+		"docs/results/performance.md":     {"(?m)^halox (.*)$|`halox ((?:plot|results) [^`]*)`", 20},
+		"docs/how-to/run-on-a-cluster.md": {"(?m)^(?:(?:mpirun|srun) .*? )?halox ((?:run|plan|bench|devices|plot|results|verify) .*)$|`mpirun [^`]*? halox ([^`]*)`", 12},
 	} {
 		commands := regexp.MustCompile(tc.pattern).FindAllStringSubmatch(page(t, name), -1)
 		if len(commands) < tc.least {

@@ -67,7 +67,7 @@ func inFolderOfThePage(t *testing.T) (module string) {
 	module, err := filepath.Abs(filepath.Join("..", ".."))
 	test.Check(t, err)
 	t.Chdir(t.TempDir())
-	for _, folder := range []string{"configs", "docs", "results/forecast", "results/h200x4"} {
+	for _, folder := range []string{"configs", "docs/images", "results/forecast", "results/h200x4"} {
 		test.Check(t, os.MkdirAll(folder, 0o755))
 	}
 	err = errors.Join(
@@ -84,7 +84,7 @@ func TestManyHostsOnOneHost(t *testing.T) {
 	if !testdevices.Long() {
 		t.Skip("SKIPPED: forecasts take half a minute; make test-long makes them")
 	}
-	all := commandsOf(page(t, "docs/many-hosts.md"))
+	all := commandsOf(page(t, "docs/how-to/run-on-a-cluster.md"))
 	module := inFolderOfThePage(t)
 	anyDevices := strings.Replace(wired, ", count: 1", "", 1) // of which the commands say how many a host has
 	test.Check(t, os.WriteFile("heat3d.yaml", []byte(anyDevices), 0o600))
@@ -120,7 +120,7 @@ func TestManyHostsOnOneHost(t *testing.T) {
 	if len(want) != 5 {
 		t.Errorf("the page's record has %v", want)
 	}
-	for _, picture := range []string{"docs/many-hosts.png", "hosts.svg"} {
+	for _, picture := range []string{"docs/images/many-hosts.png", "hosts.svg"} {
 		if info, err := os.Stat(picture); err != nil || info.Size() == 0 {
 			t.Errorf("%s: %v", picture, err)
 		}
@@ -129,7 +129,7 @@ func TestManyHostsOnOneHost(t *testing.T) {
 
 // Processes of one machine run the config as the page says.
 func TestLaunchedManyHosts(t *testing.T) {
-	all := commandsOf(page(t, "docs/many-hosts.md"))
+	all := commandsOf(page(t, "docs/how-to/run-on-a-cluster.md"))
 	i := slices.IndexFunc(all, func(c pageCommand) bool { return c.launcher == "mpirun -n 2" })
 	if i < 0 {
 		t.Fatal("the page starts no processes on one machine")
@@ -146,7 +146,7 @@ func TestLaunchedManyHosts(t *testing.T) {
 
 // The commands for two hosts are carried out over two, in the order of the page, and those for one with what they wrote.
 func TestNetnsManyHosts(t *testing.T) {
-	all := commandsOf(page(t, "docs/many-hosts.md"))
+	all := commandsOf(page(t, "docs/how-to/run-on-a-cluster.md"))
 	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
 		n := testnet.New(t, 2)
 		for _, h := range n.Hosts {
@@ -179,7 +179,7 @@ func TestNetnsManyHosts(t *testing.T) {
 
 // The batch script of the page can be read by bash, and by sbatch where that is.
 func TestBatchScriptOfManyHosts(t *testing.T) {
-	_, script, found := strings.Cut(page(t, "docs/many-hosts.md"), "```bash\n")
+	_, script, found := strings.Cut(page(t, "docs/how-to/run-on-a-cluster.md"), "```bash\n")
 	script, _, _ = strings.Cut(script, "```")
 	if !found || !strings.HasPrefix(script, "#!/bin/bash\n#SBATCH ") {
 		t.Fatalf("the page has the script %q", script)

@@ -142,7 +142,7 @@ func checkSample(t *testing.T, set *testdevices.Set, s sample) {
 	}
 }
 
-// TestFunctionsOfEqualBits holds the table of docs/points.md.
+// TestFunctionsOfEqualBits holds the table of docs/tutorials/point-function.md.
 func TestFunctionsOfEqualBits(t *testing.T) {
 	point := Point{
 		Name: "functions", Dims: 2, CUDA: `
