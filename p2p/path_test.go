@@ -100,7 +100,7 @@ func measured(t *testing.T, session *halo.Session) {
 func benched(t *testing.T, session *halo.Session) {
 	paths := []string{string(twice), string(pushed)}
 	link := links.Options{Sizes: []int64{999}, Paths: paths, Modes: []string{"one-way"}, Budget: time.Millisecond}
-	cubes := exchange.Options{Points: []int{4}, Radius: []int{1}, Fields: []int{1}, Paths: paths}
+	cubes := exchange.Options{Points: []int{4}, Radii: []int{1}, Fields: []int{1}, Paths: paths}
 	test.Check(t, link.Check(), cubes.Check())
 	for _, run := range []func(context.Context, *bench.Machine, *bench.Recorder) error{link.Run, cubes.Run} {
 		to := &bench.Recorder{Notes: io.Discard, New: func(kind results.Kind, _ any, _ *p2p.Links) *results.Record { return &results.Record{Kind: kind} }}

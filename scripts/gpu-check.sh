@@ -246,7 +246,7 @@ table() {
 # Halo exchanges of six faces over every path, beside plain copies.
 exchange() {
 	mkdir -p "$records"
-	"$bundle/halox" bench exchange --points 16,32,64,128,256,512,768 --radius 1,2,3,4 --fields 1,4,8 \
+	"$bundle/halox" bench exchange --points 16,32,64,128,256,512,768 --radii 1,2,3,4 --fields 1,4,8 \
 		--record "$records/exchange.json" --plot "$records/exchange.png" >"$out/exchange.log" 2>&1 || failed=1
 	grep -E "^points|^[0-9]+ +1 +1 |^[0-9]+ +4 +8 " "$out/exchange.log"
 }
@@ -320,7 +320,7 @@ performance() {
 	[ ! -s "$dir/sweep-kinds.json" ] || timed roofline 20 "$halox" plot "$dir/sweep.json" "$dir/sweep-kinds.json" --kind roofline \
 		--where norms= --peak "float64=${PEAK64:-34000}" --peak "float32=${PEAK32:-67000}" -o "$dir/roofline.png"
 	[ ! -s "$dir/links.json" ] || timed links-matrix 20 "$halox" plot "$dir/links.json" --kind matrix -o "$dir/links-matrix.png"
-	timed exchange 40 "$halox" bench exchange --points "$points" --radius 1,2 \
+	timed exchange 40 "$halox" bench exchange --points "$points" --radii 1,2 \
 		--record "$dir/exchange.json" --plot "$dir/exchange.png"
 	# A scheme that fails ends the bench: those of the paper are worth a run of their own.
 	timed schemes-float64 150 "$halox" bench schemes --precisions float64 --points "$points" --budget "$budget" \
@@ -357,12 +357,12 @@ performance() {
 		--schemes two-stream,fused --paths direct,peer --budget "$budget" --devices 1 --record "$dir/schemes-sums.json"
 	for what in two-stream,assisted fused,resident; do
 		timed "scaling-${what#*,}" 60 "$halox" bench scaling --precisions float64 --points "${SCALED:-256,512}" --budget "$budget" \
-			--scheme "$what" --record "$dir/scaling-${what#*,}.json"
+			--schemes "$what" --record "$dir/scaling-${what#*,}.json"
 	done
 	timed scaling-blocked 60 "$halox" bench scaling --precisions float64 --points "${SCALED:-256,512}" --budget "$budget" \
-		--scheme blocked --exchange-steps 4,8 --record "$dir/scaling-blocked.json"
-	timed scaling-blocked-slabs 60 "$halox" bench scaling --precisions float64 --points "${SCALED:-256,512}" --budget "$budget" --mode weak --cut slabs \
-		--scheme blocked --exchange-steps 4,8 --record "$dir/scaling-blocked-slabs.json"
+		--schemes blocked --exchange-steps 4,8 --record "$dir/scaling-blocked.json"
+	timed scaling-blocked-slabs 60 "$halox" bench scaling --precisions float64 --points "${SCALED:-256,512}" --budget "$budget" --modes weak --cut slabs \
+		--schemes blocked --exchange-steps 4,8 --record "$dir/scaling-blocked-slabs.json"
 	for what in strong weak; do
 		timed "scaling-$what" 20 "$halox" plot "$dir"/scaling-assisted.json "$dir"/scaling-resident.json --where "mode=$what" \
 			-o "$dir/scaling-$what.png"
@@ -620,7 +620,7 @@ turns() {
 			version=$("$program" --version | awk '{ print $3 }')-$turn
 			timed "schemes-$version" 60 "$program" bench schemes --devices 2 --precisions float64 --points 64,128,256,512 --budget 40ms --record "$to/schemes-$version.json"
 			timed "exchange-$version" 20 "$program" bench exchange --devices 2 --points 64,128,256 --record "$to/exchange-$version.json"
-			timed "sweep-$version" 30 "$program" bench sweep --device 0 --stencils 5-point,7-point,13-point,27-point --points-2d 8192 --points-3d 512 --budget 25ms --record "$to/sweep-$version.json"
+			timed "sweep-$version" 30 "$program" bench sweep --stencils 5-point,7-point,13-point,27-point --points-2d 8192 --points-3d 512 --budget 25ms --record "$to/sweep-$version.json"
 		done
 	done
 	timed schemes-one 60 "$bundle/halox" bench schemes --devices 1 --precisions float64,float32 --points 64,128,256,512 \
@@ -696,7 +696,7 @@ against_probe() {
 			failed=1
 			return
 		fi
-		bench "links-turn-$turn" links --backend cuda --devices "$from,$to" --paths peer --modes one-way,both-ways
+		bench "links-turn-$turn" links --backend cuda --device-ids "$from,$to" --paths peer --modes one-way,both-ways
 		"$bundle/halox" results "$out/records/links-turn-$turn.json" --format csv >"$out/links-turn-$turn.csv"
 	done
 	rm -f "$out/linkprobe"
@@ -935,7 +935,7 @@ networks() {
 			--sizes 8,64KiB,1MiB,4MiB,16MiB,64MiB --modes one-way,both-ways --record "$dir/links-$network.json" &&
 			grep -E '^(from|[0-9])' "$out/networks-links-$network.log"
 	done
-	timed networks-pinned 60 "$bundle/halox" bench links --backend cuda --devices 0,1 --paths staged --modes one-way \
+	timed networks-pinned 60 "$bundle/halox" bench links --backend cuda --device-ids 0,1 --paths staged --modes one-way \
 		--sizes 1MiB,4MiB,16MiB,64MiB --record "$dir/pinned.json"
 	pinned "$dir" | tee "$dir/pinned.txt"
 	# The same grid by one process of all GPUs, and by a process a GPU over each network: one field, and how long a step takes.
@@ -991,7 +991,7 @@ networks() {
 				--budget 30ms --record "$dir/schemes-$network-$turn.json"
 			how+=,$dir/schemes-$network-$turn.json
 		done
-		"$bundle/halox" plan heat3d.yaml --hosts 2 --devices-per-host 1 --network hdr200 --measured "${how#,}" \
+		"$bundle/halox" plan heat3d.yaml --hosts 2 --devices-per-host 1 --networks hdr200 --measured "${how#,}" \
 			--record "$dir/fit-$network.json" >"$out/networks-fit-$network.log" 2>&1 || { failed=1 && tail -n 5 "$out/networks-fit-$network.log"; }
 	done
 	grep -h '"carrier"' "${runs[@]}"

@@ -77,7 +77,7 @@ for rate in 50 200 1000; do # Mbit/s, with packets and a bucket that are small b
 		ip netns exec $name-node$i tc qdisc replace dev eth0 root tbf rate ${rate}mbit burst "$bucket" latency 400ms
 	done
 	hosts bench links --backend host --sizes 8,4KiB,64KiB,1MiB --modes one-way,both-ways --budget 200ms \
-		--record "$folder/links-$rate.json" --network "$folder/network-$rate.yaml"
+		--record "$folder/links-$rate.json" --network-file "$folder/network-$rate.yaml"
 	for turn in $(seq "$turns"); do
 		steps "$folder/schemes-$rate-$turn.json" hosts
 	done
@@ -88,7 +88,7 @@ done
 
 # The models: of each network alone, of all of them together, and of processes.
 fit() { # NAME HOSTS FILES: files are joined by commas
-	"$halox" plan configs/heat3d.yaml --hosts "$2" --devices-per-host 1 --network hdr200 --measured "$3" --record "$folder/fit-$1.json"
+	"$halox" plan configs/heat3d.yaml --hosts "$2" --devices-per-host 1 --networks hdr200 --measured "$3" --record "$folder/fit-$1.json"
 }
 all=
 for rate in 50 200 1000; do

@@ -88,7 +88,7 @@ func (b *benchCommand) command() *cobra.Command {
 }
 
 func (b *benchCommand) flags() []option.Flag {
-	return append(b.Options.Flags(), []option.Flag{
+	flags := append(b.Options.Flags(), []option.Flag{
 		{Name: "record", Value: &b.files.Record, Help: "write the record to this JSON `file`, from time to " +
 			"time and at the end"},
 		{Name: "plot", Value: &b.files.Plot, Help: b.PlotHelp},
@@ -96,11 +96,14 @@ func (b *benchCommand) flags() []option.Flag {
 			"devices, halox and settings: what it has is not measured again; without --record it is written over"},
 		{Name: "progress", Value: &b.progress, Help: "say how far it is and how long it will take, also where " +
 			"that is no terminal"},
-		{Name: "backend", Value: &b.backend, Help: "auto, cuda or host",
+		{Name: "backend", Value: &b.backend, Help: "backend: {}",
 			Choices: []string{configs.Auto, string(streams.CUDA), string(streams.Host)}},
-		{Name: "exchange-network", Value: &b.network, Help: "by which messages go to other processes, as " +
-			"exchange.network of a config", Choices: append([]string{configs.Auto}, option.Texts(mpi.Networks())...)},
 	}...)
+	if b.Alone {
+		return flags
+	}
+	return append(flags, option.Flag{Name: "exchange-network", Value: &b.network, Help: "network for messages to " +
+		"other processes: {}", Choices: append([]string{configs.Auto}, option.Texts(mpi.Networks())...)})
 }
 
 // fewDevices is how many CPU devices are measured by default: they are all alike.
@@ -121,7 +124,7 @@ func (b *benchCommand) open(ctx context.Context, w bench.Wanted, p *mpi.Processe
 		return openSession(ctx, devices, notes)
 	}
 	if err != nil && len(ids) > 0 {
-		err = fmt.Errorf("--backend %s, devices %s: %w", b.backend, option.List(ids), err)
+		err = fmt.Errorf("--backend %s --device-ids %s: %w", b.backend, option.List(ids), err)
 	}
 	return s, err
 }

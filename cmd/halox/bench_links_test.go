@@ -15,7 +15,7 @@ import (
 func TestBenchLinks(t *testing.T) {
 	dir := t.TempDir()
 	plot, matrix := filepath.Join(dir, "l.png"), filepath.Join(dir, "m.png")
-	out, r := measure(t, "links", "--backend", "host", "--devices", "0,1,2", "--sizes", "4KiB,1001,4K", "--budget", "100us", "--plot", plot)
+	out, r := measure(t, "links", "--backend", "host", "--device-ids", "0,1,2", "--sizes", "4KiB,1001,4K", "--budget", "100us", "--plot", plot)
 	drawn(t, plot)
 	sizes := 2.0
 	for path, want := range map[string]int{"device": 3, "pinned": 3 * 3, "peer": 6 + 3 + 2, "direct": 6 + 3 + 2, "staged": 6 + 3 + 2} {
@@ -60,11 +60,11 @@ func TestBenchLinks(t *testing.T) {
 
 // One device has no links, but memory.
 func TestBenchLinksOfOneDevice(t *testing.T) {
-	_, r := measure(t, "links", "--backend", "host", "--devices", "0", "--sizes", "1", "--budget", "100us")
+	_, r := measure(t, "links", "--backend", "host", "--device-ids", "0", "--sizes", "1", "--budget", "100us")
 	if len(r.Rows) != 4 || count(r, results.NewRow().Label("path", "device")) != 1 {
 		t.Errorf("%+v", r.Rows)
 	}
-	code, _, errs := cli("bench", "links", "--backend", "host", "--devices", "0", "--sizes", "65536GiB")
+	code, _, errs := cli("bench", "links", "--backend", "host", "--device-ids", "0", "--sizes", "65536GiB")
 	if code != exitFailed || !strings.Contains(errs, "allocate device memory: 70368744177664 bytes: out of memory") {
 		t.Errorf("exit %d, %q", code, errs)
 	}
@@ -73,7 +73,7 @@ func TestBenchLinksOfOneDevice(t *testing.T) {
 // Every piece of work of two devices is timed.
 func TestBenchLatency(t *testing.T) {
 	plot := filepath.Join(t.TempDir(), "l.svg")
-	_, r := measure(t, "latency", "--backend", "host", "--devices", "0,1", "--budget", "100us", "--plot", plot)
+	_, r := measure(t, "latency", "--backend", "host", "--device-ids", "0,1", "--budget", "100us", "--plot", plot)
 	drawn(t, plot)
 	whats := map[string]int{}
 	for _, row := range r.Rows {
@@ -90,7 +90,7 @@ func TestBenchLatency(t *testing.T) {
 	if len(r.Rows) != 13 || r.Kind != results.KindLatency {
 		t.Errorf("%d rows of %s", len(r.Rows), r.Kind)
 	}
-	if _, r := measure(t, "latency", "--backend", "host", "--devices", "0", "--budget", "100us"); len(r.Rows) != 4 {
+	if _, r := measure(t, "latency", "--backend", "host", "--device-ids", "0", "--budget", "100us"); len(r.Rows) != 4 {
 		t.Errorf("of one device: %+v", r.Rows)
 	}
 }

@@ -77,7 +77,7 @@ func TestBenchPingPongInFragments(t *testing.T) {
 // A device sends to itself, beside something else.
 func TestBenchPingPongOnOneBusyDevice(t *testing.T) {
 	testdevices.InTurn(t, 0, 2)
-	out, r := pings(t, "--devices", "1,1", "--match", "jenkins/vector-512/blocks=128,block=8$", "--engine", "units,copies,units", "--busy", "0.5", "--blocks", "3",
+	out, r := pings(t, "--device-ids", "1,1", "--match", "jenkins/vector-512/blocks=128,block=8$", "--engines", "units,copies,units", "--busy", "0.5", "--blocks", "3",
 		"--no-check", "--paths", "direct", "--budget", "5ms")
 	if len(r.Devices) != 1 || !goes(r, "1", "1", "") || labelled(r.Rows[0], "thread_blocks") != 3 || !slices.Equal(contended(r), []string{"direct, units", "direct, copies"}) || len(r.Rows) != 2 {
 		t.Errorf("%+v", r)

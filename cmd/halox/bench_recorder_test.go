@@ -70,7 +70,7 @@ func TestBenchResumesNothingElse(t *testing.T) {
 		flags  []string
 		says   []string
 	}{
-		{"other settings", nil, []string{"--fields", "2", "--radius", "2"}, []string{`setting fields was ["1"], is ["2"]`, `; setting radius was ["1"], is ["2"]`}},
+		{"other settings", nil, []string{"--fields", "2", "--radii", "2"}, []string{`setting fields was ["1"], is ["2"]`, `; setting radii was ["1"], is ["2"]`}},
 		{"another number of devices", nil, []string{"--devices", "3"}, []string{"the devices was host 0 ", "setting devices was 2, is 3"}},
 		{"no record", func(r *results.Record) { os.WriteFile(file, []byte("{"), 0o644) }, nil, []string{"--resume: results: read record", "it ends in the middle"}},
 		{"nothing there", func(r *results.Record) { os.Remove(file) }, nil, []string{"--resume: results: read record", "no such file"}},
@@ -136,7 +136,7 @@ func TestBenchInterrupted(t *testing.T) {
 	defer cancel()
 	var out, errs strings.Builder
 	file := filepath.Join(t.TempDir(), "e.json")
-	code := execute(ctx, []string{"bench", "exchange", "--backend", "host", "--devices", "2", "--points", "8", "--radius", "1,2,3,4,5,6", "--fields", "1,2,3,4,5,6", "--record", file}, &out, &errs)
+	code := execute(ctx, []string{"bench", "exchange", "--backend", "host", "--devices", "2", "--points", "8", "--radii", "1,2,3,4,5,6", "--fields", "1,2,3,4,5,6", "--record", file}, &out, &errs)
 	if r, err := results.Read(file); code != exitInterrupted || errs.String() != "" || err != nil || !r.Interrupted {
 		t.Errorf("exit %d: %s, %v", code, errs.String(), err)
 	}
@@ -151,9 +151,9 @@ func TestBenchResumesAnywhere(t *testing.T) {
 		has       results.Metric // each row
 		from, cut int            // cuts of the record that are tried: after each such number of rows
 	}{
-		{"links --devices 0,1 --sizes 64,128 --paths peer --modes one-way --budget 100us", results.Time, 12, 2},
-		{"scaling --devices 1,2 --points 8 --precisions float64 --scheme two-stream --budget 1ms", results.Efficiency, 0, 1},
-		{"scaling --devices 1,2 --points 8 --precisions float64 --scheme fused --exchange-steps 1,3 --budget 1ms", results.Efficiency, 2, 2},
+		{"links --device-ids 0,1 --sizes 64,128 --paths peer --modes one-way --budget 100us", results.Time, 12, 2},
+		{"scaling --devices 1,2 --points 8 --precisions float64 --schemes two-stream --budget 1ms", results.Efficiency, 0, 1},
+		{"scaling --devices 1,2 --points 8 --precisions float64 --schemes fused --exchange-steps 1,3 --budget 1ms", results.Efficiency, 2, 2},
 		{"schemes --devices 2 --points 6 --precisions float64 --budget 1ms", results.OverBaseline, 4, 16},
 	} {
 		args := append(strings.Fields(tc.args), "--backend", "host")

@@ -120,8 +120,8 @@ func TestBenchScaling(t *testing.T) {
 	testdevices.InTurn(t, 1, 8)
 	testdevices.Once(t)
 	for args, curves := range map[string]int{
-		"--devices 1,2,4 --scheme two-stream,baseline":        4,
-		"--devices 1,2,4 --scheme fused --exchange-steps 1,3": 4,
+		"--devices 1,2,4 --schemes two-stream,baseline":        4,
+		"--devices 1,2,4 --schemes fused --exchange-steps 1,3": 4,
 	} {
 		r, out := benched(t, append([]string{"scaling", "--points", "8", "--precisions", "float64"}, strings.Fields(args)...)...)
 		if len(r.Rows) != 3*curves || r.Kind != results.KindScaling || !strings.Contains(out, "path auto") {

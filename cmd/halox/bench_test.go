@@ -19,7 +19,7 @@ import (
 func TestBenchExchange(t *testing.T) {
 	testdevices.InTurn(t, 3, 8)
 	plot := filepath.Join(t.TempDir(), "e.png")
-	out, r := measure(t, "exchange", "--backend", "host", "--devices", "2", "--points", "4,8", "--radius", "1,2", "--fields", "2", "--plot", plot)
+	out, r := measure(t, "exchange", "--backend", "host", "--devices", "2", "--points", "4,8", "--radii", "1,2", "--fields", "2", "--plot", plot)
 	if len(r.Rows) != 2*2*3 || strings.Count(out, "direct") != 2*2 || r.Kind != results.KindExchange || len(r.Devices) != 2 || r.Command[1] != "exchange" {
 		t.Errorf("%d rows of %+v:\n%s", len(r.Rows), r, out)
 	}
@@ -49,8 +49,8 @@ func TestBenchExchange(t *testing.T) {
 // What is named twice is measured once.
 func TestBenchMeasuresOnce(t *testing.T) {
 	for rows, args := range map[int][]string{
-		1: {"exchange", "--devices", "2", "--points", "4,4", "--radius", "1,1", "--fields", "1,1", "--paths", "peer,peer"},
-		2: {"sweep", "--stencils", "5-point,5-point", "--points-2d", "8,8", "--precision", "float64,float64", "--norms", "no,no,every-step", "--budget", "100us"},
+		1: {"exchange", "--devices", "2", "--points", "4,4", "--radii", "1,1", "--fields", "1,1", "--paths", "peer,peer"},
+		2: {"sweep", "--stencils", "5-point,5-point", "--points-2d", "8,8", "--precisions", "float64,float64", "--norms", "no,no,every-step", "--budget", "100us"},
 	} {
 		if _, r := measure(t, append(args, "--backend", "host")...); len(r.Rows) != rows {
 			t.Errorf("%v: %d rows, want %d", args, len(r.Rows), rows)
@@ -79,31 +79,31 @@ func TestBenchRefuses(t *testing.T) {
 	test.Check(t, os.Mkdir(records, 0o755))
 	record := write(t, "r.json", "an older record")
 	for _, tc := range []struct{ args, want string }{
-		{"exchange --paths tunnel", `--paths: there is no "tunnel": take direct, peer, staged`},
-		{"exchange --points 4,0", "--points 0: want 1 to 1048576"},
-		{"exchange --devices -1", "--devices -1: want 0 or more"},
+		{"exchange --paths tunnel", `--paths: must be one of staged, peer, direct, got "tunnel"`},
+		{"exchange --points 4,0", "--points: must be between 1 and 1048576, got 0"},
+		{"exchange --devices -1", "--devices: must be at least 0, got -1"},
 		{"exchange --devices 2000", "2000 host devices: must be at most 1024"},
-		{"exchange --backend gpu", `--backend: there is no "gpu": take auto, cuda, host`},
+		{"exchange --backend gpu", `--backend: must be one of auto, cuda, host, got "gpu"`},
 		{"exchange --record p.yaml", "--record p.yaml: the name must end in .json\n"},
 		{"exchange --record " + records, "cannot be written: it is a folder"},
 		{"exchange --plot p.gif", "must end in .png, .svg, .pdf"},
-		{"links --modes sideways", `--modes: there is no "sideways": take one-way`},
-		{"links --devices 0,0", "--devices 0,0: name each device once"},
+		{"links --modes sideways", `--modes: must be one of one-way, `},
+		{"links --device-ids 0,0", "--device-ids: must be distinct and at least 0, got 0,0"},
 		{"links --resume nowhere.json", "--resume: results: read record"},
-		{"latency --devices 1,1", "--devices 1,1: name each"},
-		{"ranks --threads 33", "--threads 33: want a multiple of 32 up to 1024"},
-		{"ranks --vectors 12", "--vectors 12: want a multiple of 8"},
-		{"sweep --stencils 6-point", `--stencils: there is no "6-point": take 5-point`},
+		{"latency --exchange-network nccl", "unknown flag: --exchange-network"},
+		{"ranks --threads 33", "--threads: must be a multiple of 32 up to 1024, got 33"},
+		{"ranks --vectors 12", "--vectors: must be a multiple of 8 bytes, got 12"},
+		{"sweep --stencils 6-point", `--stencils: must be one of 5-point, `},
 		{"sweep --stencils 5-point --points-3d 8", "--points-3d: none of the stencils 5-point has 3"},
-		{"schemes --devices 0,1", "--devices 0: want 1 to 1024"},
-		{"schemes --exchange-steps 1,17", "--exchange-steps 17: want 1 to"},
+		{"schemes --devices 0,1", "--devices: must be between 1 and 1024, got 0"},
+		{"schemes --exchange-steps 1,17", "--exchange-steps: must be between 1 and"},
 		{"schemes more", "unknown command"},
-		{"scaling --mode none", `--mode: there is no "none": take strong, weak, both`},
-		{"scaling --scheme baseline --path peer", "--path peer: scheme baseline has a path of its own"},
-		{"scaling --scheme fused,ranks --exchange-steps 2", "--exchange-steps 2: scheme ranks exchanges after each step"},
-		{"scaling --scheme fused --order pairwise", "none of the schemes fused has an order"},
-		{"pack --engines tree,warp", `--engines: there is no "warp": take all, auto, copies`},
-		{"pack --figure wu-99", `--figure: there is no "wu-99": take wu-6`},
+		{"scaling --modes none", `--modes: must be one of strong, weak, got "none"`},
+		{"scaling --schemes baseline --paths auto,peer", "--paths: must not be peer for scheme baseline"},
+		{"scaling --schemes fused,ranks --exchange-steps 2", "--exchange-steps 2: scheme ranks exchanges after each step"},
+		{"scaling --schemes fused --order pairwise", "none of the schemes fused has an order"},
+		{"pack --engines tree,warp", `--engines: must be one of all, auto, copies`},
+		{"pack --figure wu-99", `--figure: must be one of wu-6`},
 		{"pack --figure wu-6 --suites wu", "--figure wu-6 has its own --suites: leave --suites out"},
 		{"pack --figure wu-6 --engines tree", "leave --engines out"},
 		{"pack --match (vector", "--match: error parsing regexp"},
@@ -111,14 +111,14 @@ func TestBenchRefuses(t *testing.T) {
 		{"pack --suites hacc --least 1000000000000", "no layout of hacc fits"},
 		{"pack --least 9 --most 8", "--least 9 is more than --most 8"},
 		{"pack --suites hacc --over edge", "--over edge: the layouts have no such parameter"},
-		{"pingpong --engine warp", `--engine: there is no "warp": take all, auto, copies`},
-		{"pingpong --devices 1", "--devices 1: name two devices"},
-		{"pingpong --devices -1,0", "--devices -1,0: name two devices, counted from 0"},
-		{"pingpong --busy 1.5", "--busy 1.5: give a fraction from 0 to 1"},
-		{"pingpong --busy nan", "--busy NaN: "},
+		{"pingpong --engines warp", `--engines: must be one of all, auto, copies`},
+		{"pingpong --device-ids 1", `--device-ids: must be 2 in number, got "1"`},
+		{"pingpong --device-ids -1,0", "--device-ids: must be distinct and at least 0, got -1,0"},
+		{"pingpong --busy 1.5", "--busy: must be between 0 and 1, got 1.5"},
+		{"pingpong --busy nan", "got NaN"},
 		{"pingpong --remote --paths direct", "--remote is for path peer"},
-		{"pingpong --figure wu-6", `--figure: there is no "wu-6": take wu-9, wu-10`},
-		{"pingpong --figure jenkins-6 --engine tree", "--figure jenkins-6 has its own --engine"},
+		{"pingpong --figure wu-6", `--figure: must be one of wu-9, wu-10`},
+		{"pingpong --figure jenkins-6 --engines tree", "--figure jenkins-6 has its own --engines"},
 	} {
 		args := strings.Fields(tc.args)
 		args = append([]string{"bench", args[0], "--backend", "host", "--record", record}, args[1:]...)
@@ -175,10 +175,10 @@ func TestBenchLeavesOut(t *testing.T) {
 		{"schemes --devices 1 --points 100000,6 --precisions float64 --schemes baseline", "a grid of 1e+15 points", "-+"},
 		{"schemes --devices 1 --points 30000 --precisions float64", "are needed, and ", strings.Repeat("-", len(scheme.All()))},
 		{"schemes --devices 2 --points 8 --schemes ranks --paths direct --exchange-steps 4", "scheme ranks with --exchange-steps 4: it exchanges after each step", ""},
-		{"sweep --stencils 7-point --points-3d 4,50000 --precision float64 --norms no",
+		{"sweep --stencils 7-point --points-3d 4,50000 --precisions float64 --norms no",
 			"not measured: stencil 7-point, precision float64, points 50000, grid 50000x50000x50000: its arrays take 1", "+-"},
-		{"sweep --stencils 7-point --points-3d 50000 --precision float64 --norms no", "its arrays take 1", "-"},
-		{"pingpong --engine tree --paths staged --match wu/V/n=1024$ --no-check --fragment 65536", "by staged, tree: ", "-"},
+		{"sweep --stencils 7-point --points-3d 50000 --precisions float64 --norms no", "its arrays take 1", "-"},
+		{"pingpong --engines tree --paths staged --match wu/V/n=1024$ --no-check --fragment 65536", "by staged, tree: ", "-"},
 	} {
 		file := filepath.Join(t.TempDir(), "r.json")
 		code, _, errs := cli(append([]string{"bench"}, append(strings.Fields(tc.args), "--backend", "host", "--budget", "100us", "--record", file)...)...)

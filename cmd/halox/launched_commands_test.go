@@ -102,7 +102,7 @@ func TestLaunchedBenches(t *testing.T) {
 			"schemes": {2, 4, []string{"schemes", "--points", "16", "--precisions", "float64", "--budget", "20ms", "--paths", "peer", "--devices", "1,2,4"}, map[string]int{
 				"devices=1": 8, "devices=2": 5, "devices=4": 4,
 			}},
-			"scaling": {3, 6, []string{"scaling", "--points", "16", "--precisions", "float64", "--budget", "20ms", "--scheme", "assisted", "--devices", "1,2,3,4,6"}, map[string]int{
+			"scaling": {3, 6, []string{"scaling", "--points", "16", "--precisions", "float64", "--budget", "20ms", "--schemes", "assisted", "--devices", "1,2,3,4,6"}, map[string]int{
 				"mode=strong": 4, "mode=weak": 4, "devices=3": 0, "devices=4": 2,
 			}},
 		}

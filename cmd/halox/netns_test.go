@@ -116,7 +116,7 @@ func TestNetnsSlowLink(t *testing.T) {
 			t.Errorf("plan says that 512 KiB take %.0f us; over the link they take %.0f us", took, least)
 		}
 		record, network := filepath.Join(t.TempDir(), "l.json"), filepath.Join(t.TempDir(), "n.yaml")
-		args := []string{"bench", "links", "--backend", "host", "--sizes", "256KiB", "--modes", "one-way", "--record", record, "--network", network}
+		args := []string{"bench", "links", "--backend", "host", "--sizes", "256KiB", "--modes", "one-way", "--record", record, "--network-file", network}
 		in.Run(t, n.Over(in, testmpi.Job{Program: "halox", Ranks: 2, Env: []string{argumentsVariable + "=" + strings.Join(args, "\n")}, Limit: 100 * time.Second})).Succeeds(t)
 		links := test.Must(results.Read(record))(t)
 		found, err := forecast.FindNetwork(network)

@@ -37,13 +37,13 @@ and the memory of all processes.
 
 --hosts predicts steps on more and more hosts, up to so many, without opening a device. A model
 is fitted to the steps of one host in the records that --measured names, and its error is
-printed. --network names the networks between the hosts, or files with latency_us,
+printed. --networks names the networks between the hosts, or files with latency_us,
 bandwidth_gb_s, adapters and message_us. Steps of several hosts are used too, named with the
 network that joined them: FILE@NETWORK. strong is the config's grid on all hosts, weak one that
 grows with them. Schemes for a single process are left out.`,
 		Example: `  halox plan heat3d.yaml
   halox bench schemes --record schemes.json
-  halox plan heat3d.yaml --hosts 1024 --network hdr200,ndr400x4 --measured schemes.json --plot hosts.svg`,
+  halox plan heat3d.yaml --hosts 1024 --networks hdr200,ndr400x4 --measured schemes.json --plot hosts.svg`,
 		Args: oneFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return runTogether(cmd, func(g *processGroup, out, notes io.Writer) error {

@@ -28,22 +28,22 @@ type hostsFlags struct {
 }
 
 func (h *hostsFlags) add(f *pflag.FlagSet) {
-	f.IntVar(&h.hosts, "hosts", 0, "predict steps on up to so many hosts")
-	f.IntVar(&h.devices, "devices-per-host", 4, "with --hosts: devices of each, where the config does not say how "+
-		"many a process has")
-	f.StringSliceVar(&h.networks, "network", nil,
-		"with --hosts: "+strings.Join(forecast.Names(), ", ")+", or files")
-	f.StringSliceVar(&h.measured, "measured", nil, "with --hosts: records of steps, of several hosts as "+
-		"`FILE@NETWORK` with the network that joined them")
-	f.StringVar(&h.record, "record", "", "with --hosts: the JSON `file` to write what is predicted to")
-	f.StringVar(&h.plot, "plot", "", "with --hosts: the `file` to draw it into (.png, .svg, .pdf)")
+	f.IntVar(&h.hosts, "hosts", 0, "predict steps on up to this many hosts")
+	f.IntVar(&h.devices, "devices-per-host", 4, "with --hosts: number of devices of each host, if the config does "+
+		"not set it")
+	f.StringSliceVar(&h.networks, "networks", nil,
+		"with --hosts: networks between the hosts: "+strings.Join(forecast.Names(), ", ")+", or files")
+	f.StringSliceVar(&h.measured, "measured", nil, "with --hosts: records of measured steps; those of several hosts "+
+		"as `FILE@NETWORK`")
+	f.StringVar(&h.record, "record", "", "with --hosts: write the record to this JSON `file`")
+	f.StringVar(&h.plot, "plot", "", "with --hosts: draw the forecast to this `file` (.png, .svg, .pdf)")
 }
 
 // unused returns an error if one of the flags was given without --hosts.
 func (*hostsFlags) unused(f *pflag.FlagSet) error {
-	for _, name := range []string{"devices-per-host", "network", "measured", "record", "plot"} {
+	for _, name := range []string{"devices-per-host", "networks", "measured", "record", "plot"} {
 		if f.Changed(name) {
-			return fmt.Errorf("--%s: it goes with --hosts", name)
+			return fmt.Errorf("--%s: needs --hosts", name)
 		}
 	}
 	return nil
@@ -59,11 +59,11 @@ const (
 func (h *hostsFlags) check(config string) error {
 	switch {
 	case h.hosts < 1 || h.hosts > maxHosts:
-		return fmt.Errorf("--hosts: %d; must be between 1 and %d", h.hosts, maxHosts)
+		return fmt.Errorf("--hosts: must be between 1 and %d, got %d", maxHosts, h.hosts)
 	case h.devices < 1 || h.devices > maxPerHost:
-		return fmt.Errorf("--devices-per-host: %d; must be between 1 and %d", h.devices, maxPerHost)
+		return fmt.Errorf("--devices-per-host: must be between 1 and %d, got %d", maxPerHost, h.devices)
 	case len(h.networks) == 0:
-		return fmt.Errorf("--network: name one or several: %s, or files", strings.Join(forecast.Names(), ", "))
+		return fmt.Errorf("--networks: must name at least one of %s, or files", strings.Join(forecast.Names(), ", "))
 	case len(h.measured) == 0:
 		return errors.New("--measured: name records of steps on one host, as halox bench schemes --record FILE makes " +
 			"them")
@@ -154,7 +154,7 @@ func (h *hostsFlags) forecast(c *configs.Run) (f forecast.Forecast, err error) {
 	for _, name := range h.networks {
 		n, err := forecast.FindNetwork(name)
 		if err != nil {
-			return f, fmt.Errorf("--network: %w", err)
+			return f, fmt.Errorf("--networks: %w", err)
 		}
 		f.Networks = append(f.Networks, n)
 	}

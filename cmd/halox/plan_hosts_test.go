@@ -38,7 +38,7 @@ func TestPlanHosts(t *testing.T) {
 	testdevices.InTurn(t, 2, 8)
 	testdevices.Once(t)
 	picture := filepath.Join(t.TempDir(), "hosts.svg")
-	out, rows := plannedHosts(t, "--set", "grid.size=[1024,1024,1024]", "--hosts", "10000", "--network", "10gbe,ndr400x4", "--measured", measuredSchemes, "--plot", picture)
+	out, rows := plannedHosts(t, "--set", "grid.size=[1024,1024,1024]", "--hosts", "10000", "--networks", "10gbe,ndr400x4", "--measured", measuredSchemes, "--plot", picture)
 	if text, err := os.ReadFile(picture); err != nil || !strings.Contains(string(text), "ndr400x4") {
 		t.Errorf("the picture: %v", err)
 	}
@@ -91,7 +91,7 @@ func rowsOf(out string, hosts ...string) (all []string) {
 func TestPlanHostsAsTheConfigCuts(t *testing.T) {
 	testdevices.InTurn(t, 1, 8)
 	testdevices.Once(t)
-	out, _ := plannedHosts(t, "--hosts", "2", "--network", "hdr200", "--measured", measuredSchemes,
+	out, _ := plannedHosts(t, "--hosts", "2", "--networks", "hdr200", "--measured", measuredSchemes,
 		"--set", "exchange={scheme: two-stream, order: pairwise, path: peer}")
 	if !strings.Contains(out, "two-stream pairwise by peer") || strings.Contains(out, "assisted") || strings.Contains(out, "staged") || strings.Contains(out, "left-right") {
 		t.Errorf("got\n%s", out)
@@ -109,7 +109,7 @@ func TestPlanHostsAsTheConfigCuts(t *testing.T) {
 		{"a cut of one host", "--hosts 1 --set decomposition=[1,1,4]", []string{"1 4 1 x 1 x 1 65536", "", ""}},
 	}) {
 		t.Run(tc.name, func(t *testing.T) {
-			args := append(strings.Fields(tc.args), "--network", "hdr200", "--measured", measuredSchemes, "--set", "grid.size=[64,64,64]")
+			args := append(strings.Fields(tc.args), "--networks", "hdr200", "--measured", measuredSchemes, "--set", "grid.size=[64,64,64]")
 			out, _ := plannedHosts(t, args...)
 			for i, row := range rowsOf(out, "1", "2", "4") {
 				if !strings.HasPrefix(row, tc.want[i]) || (row == "") != (tc.want[i] == "") {
@@ -126,20 +126,20 @@ func TestPlanHostsRefuses(t *testing.T) {
 	testdevices.Once(t)
 	network := write(t, "network.yaml", "latency_us: 1\nbandwidth_gb_s: 0\n")
 	measured := " --measured " + measuredSchemes
-	four := "--hosts 4 --network hdr200" + measured
+	four := "--hosts 4 --networks hdr200" + measured
 	for _, tc := range []struct{ args, want string }{
-		{"--record record.json", "--record: it goes with --hosts"},
-		{"--network hdr200", "--network: it goes with --hosts"},
-		{"--devices-per-host 4", "--devices-per-host: it goes with --hosts"},
-		{"--hosts 0 --network hdr200" + measured, "--hosts: 0"},
-		{"--hosts 10000000 --network hdr200" + measured, "must be between 1 and 131072"},
-		{"--hosts 4" + measured, "--network: name one"},
-		{"--hosts 4 --network hdr200", "--measured: name records"},
-		{"--hosts 4 --network hdr200,token-ring" + measured, `no network "token-ring"`},
-		{"--hosts 4 --network " + network + measured, "bandwidth_gb_s: 0; "},
-		{"--hosts 4 --network hdr200 --measured nowhere.json", "nowhere.json"},
+		{"--record record.json", "--record: needs --hosts"},
+		{"--networks hdr200", "--networks: needs --hosts"},
+		{"--devices-per-host 4", "--devices-per-host: needs --hosts"},
+		{"--hosts 0 --networks hdr200" + measured, "--hosts: must be between 1 and 131072, got 0"},
+		{"--hosts 10000000 --networks hdr200" + measured, "131072, got 10000000"},
+		{"--hosts 4" + measured, "--networks: must name at least one"},
+		{"--hosts 4 --networks hdr200", "--measured: name records"},
+		{"--hosts 4 --networks hdr200,token-ring" + measured, `no network "token-ring"`},
+		{"--hosts 4 --networks " + network + measured, "bandwidth_gb_s: 0; "},
+		{"--hosts 4 --networks hdr200 --measured nowhere.json", "nowhere.json"},
 		{four + "@hdr200", "the number of its hosts is 1"},
-		{four + " --devices-per-host 0", "--devices-per-host: 0"},
+		{four + " --devices-per-host 0", "64, got 0"},
 		{four + " --record hosts.yaml", "--record hosts.yaml: the name must end in .json"},
 		{four + " --plot hosts.doc", "--plot"},
 		{four + " --record " + filepath.Join(network, "r.json"), "--record: "},
@@ -150,8 +150,8 @@ func TestPlanHostsRefuses(t *testing.T) {
 		{four + " --set decomposition=[1,2,4] --devices-per-host 4", "--devices-per-host: 4; by decomposition [1 2 4] over 4 hosts of the config there are 2"},
 		{four + " --set decomposition=[1,2,3]", "must make as many subdomains for each of 4 processes, and makes 6"},
 		{four + " --set decomposition=[3,1,4] --set devices.count=2", "must make as many subdomains as there are devices of 4 processes, 8 instead of 12"},
-		{"--hosts 3 --network hdr200 --set decomposition=[3,2,1]" + measured, "a cut into [3 2 1] parts gives hosts of 2 devices, in the order of their ranks, no boxes"},
-		{"--hosts 1 --network hdr200 --set devices.count=100" + measured, "devices.count: 100 devices per host; must be between 1 and 64"},
+		{"--hosts 3 --networks hdr200 --set decomposition=[3,2,1]" + measured, "a cut into [3 2 1] parts gives hosts of 2 devices, in the order of their ranks, no boxes"},
+		{"--hosts 1 --networks hdr200 --set devices.count=100" + measured, "devices.count: 100 devices per host; must be between 1 and 64"},
 	} {
 		code, out, errs := cli(append([]string{"plan", heatSample}, strings.Fields(tc.args)...)...)
 		if code == 0 || out != "" || !strings.Contains(errs, tc.want) {
@@ -179,12 +179,12 @@ func TestPlanHostsKeepsWhatItReads(t *testing.T) {
 		{config, "--record " + config, "--record: " + config + " is the config"},
 		{config, "--record " + folder + "/../" + filepath.Base(folder) + "/config.json", "config.json is the config"},
 		{drawn, "--plot " + drawn, "--plot: " + drawn + " is the config"},
-		{config, "--network " + network + " --record " + network, "--record: " + network + " is the file of a network"},
+		{config, "--networks " + network + " --record " + network, "--record: " + network + " is the file of a network"},
 		{config, "--measured " + measured + "@" + network + " --record " + network, "--record: " + network + " is the file of a network"},
 		{config, "--measured " + folder + "/none.json@hdr200 --record " + folder + "/none.json", "none.json is one of --measured"},
 		{config, "--record " + filepath.Join(folder, "new.json") + " --plot " + linked, "new.svg is --record"},
 	} {
-		args := append([]string{"plan", tc.config, "--hosts", "2", "--network", "hdr200", "--measured", measured}, strings.Fields(tc.args)...)
+		args := append([]string{"plan", tc.config, "--hosts", "2", "--networks", "hdr200", "--measured", measured}, strings.Fields(tc.args)...)
 		code, out, errs := cli(args...)
 		if code == 0 || out != "" || !strings.Contains(errs, tc.want) || !strings.Contains(errs, "name another file") {
 			t.Errorf("%s: exit %d, %q, %q, want %q", tc.args, code, out, errs, tc.want)
@@ -200,8 +200,8 @@ func TestPlanHostsKeepsWhatItReads(t *testing.T) {
 // What measures no network says so before it measures.
 func TestNetworkOfOneHostIsRefused(t *testing.T) {
 	record := filepath.Join(t.TempDir(), "links.json")
-	code, out, errs := cli("bench", "links", "--backend", "host", "--sizes", "8", "--record", record, "--network", filepath.Join(t.TempDir(), "n.yaml"))
-	if _, err := os.Stat(record); code == 0 || out != "" || !strings.Contains(errs, "--network: there is none between processes of one host") || err == nil {
+	code, out, errs := cli("bench", "links", "--backend", "host", "--sizes", "8", "--record", record, "--network-file", filepath.Join(t.TempDir(), "n.yaml"))
+	if _, err := os.Stat(record); code == 0 || out != "" || !strings.Contains(errs, "--network-file: needs processes on at least two hosts") || err == nil {
 		t.Errorf("exit %d, %q, %q, the record: %v", code, out, errs, err)
 	}
 }

@@ -217,7 +217,7 @@ and --metrics which numbers and in which order.`,
 // run prints the table of the files.
 func (f *resultsFlags) run(files []string, out io.Writer) error {
 	if !slices.Contains(results.Formats(), f.format) {
-		return fmt.Errorf("--format: there is no %q: take %s", f.format, strings.Join(results.Formats(), ", "))
+		return fmt.Errorf("--format: must be one of %s, got %q", strings.Join(results.Formats(), ", "), f.format)
 	}
 	where, err := conditions(f.where)
 	if err != nil {

@@ -158,9 +158,9 @@ func TestResults(t *testing.T) {
 		}
 	}
 	for want, args := range map[string][]string{
-		`--format: there is no "html": take text, markdown, csv`: {kept("pack"), "--format", "html"},
-		"name the files: halox results FILE...":                  {},
-		"no such file":                                           {"missing.json"},
+		`--format: must be one of text, markdown, csv, got "html"`: {kept("pack"), "--format", "html"},
+		"name the files: halox results FILE...":                    {},
+		"no such file":                                             {"missing.json"},
 	} {
 		if code, out, errs := cli(append([]string{"results"}, args...)...); code != exitFailed || out != "" || !strings.Contains(errs, want) {
 			t.Errorf("exit %d, %q, %q, want %q", code, out, errs, want)

@@ -145,7 +145,7 @@ func (r *Recorder) keeps() bool { return r.Processes.OrAlone().Rank == 0 }
 
 // unlike are the settings by which a record may differ from that which it continues. What keeps
 // devices busy is measured each time; rows have it as a label.
-var unlike = []string{"record", "plot", "resume", "progress", "list", "busy", "network"}
+var unlike = []string{"record", "plot", "resume", "progress", "list", "busy", "network-file"}
 
 // Begin begins the record, with the rows of the record that is resumed, if one is. It rejects one
 // that was measured by another halox, on other devices or with other settings.

@@ -260,7 +260,7 @@ func named(kind results.Kind, name string) (*figure, error) {
 		}
 		names = append(names, f.name)
 	}
-	return nil, fmt.Errorf("--figure: there is no %q: take %s, or list", name, strings.Join(names, ", "))
+	return nil, fmt.Errorf("--figure: must be one of %s or list, got %q", strings.Join(names, ", "), name)
 }
 
 // figures returns those of the papers: of packing, and then of ping-pongs.

@@ -47,7 +47,7 @@ func (l *layouts) flags() []option.Flag {
 		{Name: "list", Value: &l.Listed, Help: "list the layouts, with their packed bytes, and measure nothing"},
 		{Name: "blocks", Value: &l.Blocks, Help: "most thread blocks that a kernel may take; 0 for as many as suit",
 			To: option.NoLimit},
-		{Name: "budget", Value: &l.Budget, Help: "how long to take for each measurement of a layout"},
+		option.Budget(&l.Budget),
 		{Name: "over", Value: &l.Over, Help: "draw over this `parameter` of the layouts, such as block", Open: true},
 		{Name: "figure", Value: &l.Figure, Help: "measure and draw what a paper's figure shows, by its `name`; list " +
 			"prints the names"},
@@ -191,9 +191,10 @@ func positive[N int | int64 | float64](n N) any {
 // allEngines names all engines among the values of an option.
 const allEngines = "all"
 
-// engines returns what an option that names engines may hold: all, auto and the names of engines.
-func engines() []string {
-	return append([]string{allEngines, string(packing.Auto)}, option.Texts(packing.Engines())...)
+// enginesFlag returns flag --engines: all, auto and the names of engines.
+func enginesFlag(value *[]string) option.Flag {
+	return option.Flag{Name: "engines", Value: value, Help: "engines that pack and unpack: {}", Open: true,
+		Choices: append([]string{allEngines, string(packing.Auto)}, option.Texts(packing.Engines())...)}
 }
 
 // chosenEngines returns those that the names of an option choose, auto last.

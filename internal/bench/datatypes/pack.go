@@ -23,7 +23,7 @@ import (
 // packOptions say which engines pack which layouts.
 type packOptions struct {
 	layouts
-	Device  int
+	Devices []int    // the ID of one
 	Engines []string // nil for all and auto; the driver's copies are always among them
 	To      string   // where the packed bytes go and come from, ToDevice or ToPinned; "" for the figure's, or ToDevice
 	Unpack  bool     // unpacking is measured too
@@ -31,7 +31,7 @@ type packOptions struct {
 
 // PackCommand returns halox bench pack.
 func PackCommand() bench.Command {
-	o := &packOptions{layouts: newLayouts(), Engines: []string{allEngines, string(packing.Auto)}, To: ToDevice}
+	o := &packOptions{layouts: newLayouts(), Devices: []int{0}, Engines: []string{allEngines, string(packing.Auto)}, To: ToDevice}
 	return bench.Command{
 		Name: "pack", Short: "Time the engines that pack MPI datatypes, on the layouts of benchmarks and papers",
 		Options: o, Alone: true, Chart: o.draw,
@@ -58,9 +58,8 @@ Ctrl-C keeps what was measured.`,
 // Flags returns the flags.
 func (p *packOptions) Flags() []option.Flag {
 	return append(p.flags(), []option.Flag{
-		{Name: "device", Value: &p.Device, Help: "the device, counted from 0", To: option.NoLimit},
-		{Name: "engines", Value: &p.Engines, Help: "engines: all, auto or the name of one", Open: true,
-			Choices: engines()},
+		option.DeviceIDs(&p.Devices, "ID of the device"),
+		enginesFlag(&p.Engines),
 		{Name: "unpack", Value: &p.Unpack, Help: "time unpacking too, of what the layout's receiver has"},
 		{Name: "to", Value: &p.To, Help: "where the packed bytes go, and are unpacked from: device memory, or " +
 			"pinned host memory mapped into it (zero copy)", Open: true, Choices: []string{ToDevice, ToPinned}},
@@ -71,7 +70,7 @@ func (p *packOptions) Flags() []option.Flag {
 
 // Wants returns the device.
 func (p *packOptions) Wants(*mpi.Processes) (bench.Wanted, error) {
-	return bench.Wanted{IDs: []int{p.Device}}, nil
+	return bench.Wanted{IDs: p.Devices}, nil
 }
 
 // choose fills in what was left open and chooses the layouts.
@@ -110,7 +109,7 @@ func (p *packOptions) complete() error {
 
 // Check refuses options that make no sense, and fills in those that were left open.
 func (p *packOptions) Check() error {
-	if err := p.choose(); err != nil {
+	if err := cmp.Or(option.CheckDeviceIDs(p.Devices, 1, false), p.choose()); err != nil {
 		return err
 	}
 	return p.checkAxis()

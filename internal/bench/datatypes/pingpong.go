@@ -62,7 +62,7 @@ of the time); the table says how much the best contender slows it down.
 
 Ctrl-C keeps what was measured.`,
 		Example: `  halox bench pingpong --suites ddtbench --paths direct,peer,staged --record ddtbench.json
-  halox bench pingpong --devices 0,0 --match wu/V/
+  halox bench pingpong --device-ids 0,0 --match wu/V/
   halox bench pingpong --match wu/V/n=2048 --busy 0.5 --fragment 1048576
   halox bench pingpong --figure wu-10 --plot wu-10.svg`,
 	}
@@ -70,14 +70,11 @@ Ctrl-C keeps what was measured.`,
 
 // Flags returns the flags.
 func (p *pingPongOptions) Flags() []option.Flag {
-	paths := option.Texts(p2p.Paths())
-	slices.Reverse(paths)
+	paths := option.Paths(&p.Paths, option.Texts(p2p.Paths()))
+	paths.Open = true
 	return append(p.flags(), []option.Flag{
-		{Name: "devices", Value: &p.Devices, Repeated: true, Help: "the two devices, counted from 0; the same " +
-			"twice sends within it"},
-		{Name: "paths", Value: &p.Paths, Help: "paths: {}", Open: true, Choices: paths},
-		{Name: "engine", Value: &p.Engines, Help: "engines that pack and unpack: all, auto or the name of one",
-			Open: true, Choices: engines()},
+		option.DeviceIDs(&p.Devices, "IDs of the two devices; the same twice sends within that device"),
+		paths, enginesFlag(&p.Engines),
 		{Name: "fragment", Value: &p.Fragment, Help: "`bytes` of the fragments that messages go in; 0 for " +
 			"what suits"},
 		{Name: "ring", Value: &p.Ring, Help: "fragments under way at once; 0 for what suits", To: 1024},
@@ -101,9 +98,9 @@ func (p *pingPongOptions) choose() error {
 	switch {
 	case err != nil:
 	case p.Fragment < 0:
-		err = fmt.Errorf("--fragment %d: give a positive number of bytes, or 0 for what suits", p.Fragment)
+		err = fmt.Errorf("--fragment: must be at least 0, got %d", p.Fragment)
 	case !(p.Busy >= 0 && p.Busy <= 1):
-		err = fmt.Errorf("--busy %v: give a fraction from 0 to 1", p.Busy)
+		err = fmt.Errorf("--busy: must be between 0 and 1, got %v", p.Busy)
 	default:
 		err = p.complete()
 	}
@@ -125,7 +122,7 @@ func (p *pingPongOptions) complete() error {
 	} else {
 		err := p.setFigure(results.KindPingPong)
 		if err == nil {
-			err = p.reject("engine", p.Engines != nil && p.figure.engines != nil)
+			err = p.reject("engines", p.Engines != nil && p.figure.engines != nil)
 		}
 		if err != nil {
 			return err
@@ -143,10 +140,7 @@ func firstOf(all ...[]string) []string {
 
 // Check refuses options that make no sense, and fills in those that were left open.
 func (p *pingPongOptions) Check() error {
-	if len(p.Devices) != 2 || slices.Min(p.Devices) < 0 {
-		return fmt.Errorf("--devices %s: name two devices, counted from 0, such as 0,1", option.List(p.Devices))
-	}
-	if err := p.choose(); err != nil {
+	if err := cmp.Or(option.CheckDeviceIDs(p.Devices, 2, true), p.choose()); err != nil {
 		return err
 	}
 	return p.checkAxis()

@@ -23,7 +23,7 @@ import (
 type Options struct {
 	Devices int   // of each process; 0 for all
 	Points  []int // of a device, along each axis
-	Radius  []int // layers of ghosts
+	Radii   []int // layers of ghost points
 	Fields  []int // exchanged together
 	Paths   []string
 }
@@ -32,24 +32,22 @@ type Options struct {
 func Command() bench.Command {
 	return bench.Command{
 		Name: "exchange", Short: "Time halo exchanges of cubes of float64, all six faces, over every path",
-		Options: &Options{Points: []int{64, 128, 256}, Radius: []int{1}, Fields: []int{1}, Paths: paths()},
+		Options: &Options{Points: []int{64, 128, 256}, Radii: []int{1}, Fields: []int{1}, Paths: paths()},
+		Example: `  halox bench exchange --record exchange.json --plot exchange.svg
+  halox bench exchange --points 64,128 --radii 1,2 --fields 4 --paths direct`,
 	}
 }
 
-func paths() []string {
-	paths := option.Texts(p2p.Paths())
-	slices.Reverse(paths)
-	return paths
-}
+func paths() []string { return option.Texts(p2p.Paths()) }
 
 // Flags returns the flags.
 func (o *Options) Flags() []option.Flag {
 	return []option.Flag{
-		{Name: "devices", Value: &o.Devices, Help: "how many devices; 0 for all", To: option.NoLimit},
-		{Name: "points", Value: &o.Points, Help: "points a device, along each axis", From: 1, To: option.MaxPoints},
-		{Name: "radius", Value: &o.Radius, Help: "ghost layers", From: 1, To: 1024},
+		{Name: "devices", Value: &o.Devices, Help: "number of devices of each process; 0 for all", To: option.NoLimit},
+		{Name: "points", Value: &o.Points, Help: "points per device along each axis", From: 1, To: option.MaxPoints},
+		{Name: "radii", Value: &o.Radii, Help: "layers of ghost points", From: 1, To: 1024},
 		{Name: "fields", Value: &o.Fields, Help: "fields exchanged together", From: 1, To: 1024},
-		{Name: "paths", Value: &o.Paths, Help: "paths: {}", Choices: paths()},
+		option.Paths(&o.Paths, paths()),
 	}
 }
 
@@ -76,7 +74,7 @@ func (c combination) labels() results.Row {
 // combinations returns all of them.
 func (o *Options) combinations() (all []combination) {
 	for _, n := range o.Points {
-		for _, r := range o.Radius {
+		for _, r := range o.Radii {
 			for _, f := range o.Fields {
 				for _, p := range o.Paths {
 					all = append(all, combination{n, r, f, p2p.Path(p)})

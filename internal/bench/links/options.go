@@ -63,51 +63,49 @@ named and not timed, and the exit code is 1.
 
 Started by mpirun, messages between the first devices of every two processes are timed by
 the host's clock: path mpi, and path wire, which is MPI alone between host memories. Mode
-ping-pong is half of a round trip. --network writes what halox plan --hosts takes.
+ping-pong is half of a round trip. --network-file writes a file for
+halox plan --networks.
 
 Ctrl-C keeps what was measured; --resume continues.`,
 		Example: `  halox bench links --record links.json --plot links.svg
   halox plot links.json --kind matrix -o matrix.svg
-  mpirun -n 2 --host a,b halox bench links --network ours.yaml
-  halox bench links --devices 0,1 --paths peer --modes one-way --sizes 1KiB,1MiB,256MiB`,
+  mpirun -n 2 --host a,b halox bench links --network-file ours.yaml
+  halox bench links --device-ids 0,1 --paths peer --modes one-way --sizes 1KiB,1MiB,256MiB`,
 	}
 }
 
 // Flags returns the flags.
 func (o *Options) Flags() []option.Flag {
 	return []option.Flag{
-		devicesFlag(&o.Devices),
+		option.DeviceIDs(&o.Devices, someDevices),
 		{Name: "sizes", Value: &o.Sizes, Help: "sizes of messages"},
-		{Name: "paths", Value: &o.Paths, Help: "paths: {}", Choices: paths()},
+		option.Paths(&o.Paths, paths()),
 		{Name: "modes", Value: &o.Modes, Help: "modes: {}", Choices: modes()},
-		{Name: "budget", Value: &o.Budget, Help: "how long to take for each measurement, about"},
-		{Name: "network", Value: &o.Network, Help: "of several hosts: write what halox plan --hosts is to know of " +
-			"the network to this `file`"},
+		option.Budget(&o.Budget),
+		{Name: "network-file", Value: &o.Network, Help: "write the description of the network between hosts, which " +
+			"halox plan --networks reads, to this `file`"},
 	}
 }
 
-func devicesFlag(devices *[]int) option.Flag {
-	return option.Flag{Name: "devices", Value: devices, Repeated: true,
-		Help: "the devices, counted from 0; without it all GPUs, or four host devices"}
-}
+const someDevices = "IDs of the devices (default all GPUs, or four CPU devices)"
 
 // Check rejects impossible options. The sizes are each measured once, in order.
 func (o *Options) Check() error {
 	o.Sizes = slices.Compact(slices.Sorted(slices.Values(o.Sizes)))
-	return checkDevices(o.Devices)
+	return option.CheckDeviceIDs(o.Devices, 0, false)
 }
 
 // Wants returns the devices of a process, and rejects what several processes, or one, cannot measure.
 func (o *Options) Wants(p *mpi.Processes) (w bench.Wanted, err error) {
 	switch {
 	case o.Network != "" && (p.IsAlone() || slices.Max(p.Nodes) == 0):
-		return w, errors.New("--network: there is none between processes of one host: start some on several")
+		return w, errors.New("--network-file: needs processes on at least two hosts")
 	case p.IsAlone():
 		return bench.Wanted{IDs: o.Devices, Few: true}, nil
 	case len(o.Devices) > 0:
-		return w, errors.New("--devices: of several processes each takes its first device: leave it out")
+		return w, errors.New("--device-ids: must be left out with several processes: each uses its first device")
 	case p.Rank == 0:
-		err = option.CheckFiles([]option.File{{Name: "--network", Path: o.Network}})
+		err = option.CheckFiles([]option.File{{Name: "--network-file", Path: o.Network}})
 	}
 	return bench.Wanted{Count: 1}, err
 }
@@ -138,35 +136,26 @@ Times between devices are halves of round trips. Those of events and messages ar
 time, without the host's part. All are medians of batches.
 
 Ctrl-C keeps what was measured; --resume continues.`,
-		Example: `  halox bench latency --record latency.json --plot latency.svg`,
+		Example: `  halox bench latency --record latency.json --plot latency.svg
+  halox bench latency --device-ids 0,1 --paths direct`,
 	}
 }
 
 // Flags returns the flags.
 func (o *latencyOptions) Flags() []option.Flag {
 	return []option.Flag{
-		devicesFlag(&o.Devices),
-		{Name: "paths", Value: &o.Paths, Help: "paths of messages: {}", Choices: paths()},
-		{Name: "budget", Value: &o.Budget, Help: "how long to take for each measurement, about"},
+		option.DeviceIDs(&o.Devices, someDevices),
+		option.Paths(&o.Paths, paths()),
+		option.Budget(&o.Budget),
 	}
 }
 
 // Check rejects impossible options.
-func (o *latencyOptions) Check() error { return checkDevices(o.Devices) }
+func (o *latencyOptions) Check() error { return option.CheckDeviceIDs(o.Devices, 0, false) }
 
 // Wants returns the devices.
 func (o *latencyOptions) Wants(*mpi.Processes) (bench.Wanted, error) {
 	return bench.Wanted{IDs: o.Devices, Few: true}, nil
-}
-
-// checkDevices rejects negative and repeated numbers of devices.
-func checkDevices(ids []int) error {
-	for i, id := range ids {
-		if id < 0 || slices.Contains(ids[:i], id) {
-			return fmt.Errorf("--devices %s: name each device once, counted from 0", option.List(ids))
-		}
-	}
-	return nil
 }
 
 // table prints what was measured, and writes what it says of the network between hosts to a file, if one is named.
@@ -179,13 +168,13 @@ func (o *Options) table(w io.Writer, r *results.Record) error {
 		err = files.Write(o.Network, []byte(text))
 	}
 	if err != nil {
-		return fmt.Errorf("--network: %w", err)
+		return fmt.Errorf("--network-file: %w", err)
 	}
 	_, err = fmt.Fprintln(w, "wrote", o.Network)
 	return err
 }
 
-// networkOf returns the file for halox plan --network of the links between hosts that were measured, by the worst of
+// networkOf returns the file for halox plan --networks of the links between hosts that were measured, by the worst of
 // them: the time of the smallest message to and fro, the rate of the largest one way, or that of one where both go at
 // once and each is slower then, by MPI alone, and what halox adds to the first. In an exchange messages go both ways at
 // once.

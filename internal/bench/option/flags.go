@@ -76,14 +76,14 @@ func (o Flag) settle(f *pflag.FlagSet) (err error) {
 	flag := f.Lookup(o.Name)
 	left := o.Open && !flag.Changed
 	if list, ok := flag.Value.(pflag.SliceValue); ok && !left && len(list.GetSlice()) == 0 && flag.DefValue != "[]" {
-		return fmt.Errorf("--%s names none%s", o.Name, o.choices())
+		return fmt.Errorf("--%s: must not be empty%s", o.Name, o.choices())
 	}
 	switch p := o.Value.(type) {
 	case *int:
 		return o.within(*p)
 	case *time.Duration:
 		if *p <= 0 {
-			return fmt.Errorf("--%s %v: give a positive time, such as 20ms", o.Name, *p)
+			return fmt.Errorf("--%s: must be above 0, such as 20ms, got %v", o.Name, *p)
 		}
 	case *string:
 		if left {
@@ -117,14 +117,14 @@ func (o Flag) choices() string {
 	if o.Choices == nil {
 		return ""
 	}
-	return ": take " + strings.Join(o.Choices, ", ")
+	return "; choose from " + strings.Join(o.Choices, ", ")
 }
 
 // chosen rejects values that are not among the choices.
 func (o Flag) chosen(values ...string) error {
 	for _, v := range values {
 		if o.Choices != nil && !slices.Contains(o.Choices, v) {
-			return fmt.Errorf("--%s: there is no %q%s", o.Name, v, o.choices())
+			return fmt.Errorf("--%s: must be one of %s, got %q", o.Name, strings.Join(o.Choices, ", "), v)
 		}
 	}
 	return nil
@@ -136,9 +136,9 @@ func (o Flag) within(values ...int) error {
 		switch {
 		case o.To == 0 || n >= o.From && n <= o.To:
 		case o.To == NoLimit:
-			return fmt.Errorf("--%s %d: want %d or more", o.Name, n, o.From)
+			return fmt.Errorf("--%s: must be at least %d, got %d", o.Name, o.From, n)
 		default:
-			return fmt.Errorf("--%s %d: want %d to %d", o.Name, n, o.From, o.To)
+			return fmt.Errorf("--%s: must be between %d and %d, got %d", o.Name, o.From, o.To, n)
 		}
 	}
 	return nil

@@ -106,5 +106,5 @@ func parseSize(text string) (int64, error) {
 	if bytes := v * factor; err == nil && bytes >= 1 && bytes <= most && bytes == math.Trunc(bytes) {
 		return int64(bytes), nil
 	}
-	return 0, fmt.Errorf("%q is no size: give a whole number of bytes above 0, such as 65536, 64KiB or 256MiB", text)
+	return 0, fmt.Errorf("must be a whole number of bytes above 0, such as 65536 or 64KiB, got %q", text)
 }

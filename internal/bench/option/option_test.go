@@ -58,20 +58,20 @@ func TestSettle(t *testing.T) {
 		t.Errorf("%+v, %v", o, err)
 	}
 	for args, want := range map[string]string{
-		"--points 0":                    "--points 0: want 1 to 100",
-		"--points 101":                  "--points 101: want 1 to 100",
-		"--sizes 1K,many":               `--sizes: "many" is no size`,
-		"--sizes 0":                     `--sizes: "0" is no size`,
-		"--sizes -1KiB":                 `--sizes: "-1KiB" is no size`,
-		"--sizes 0.3":                   `--sizes: "0.3" is no size`,
-		"--sizes NaN":                   `--sizes: "NaN" is no size`,
-		"--sizes 1e300GiB":              `--sizes: "1e300GiB" is no size`,
-		"--paths tunnel":                `--paths: there is no "tunnel": take peer, direct`,
-		"--paths=":                      "--paths names none: take peer, direct",
-		"--engines=":                    "--engines names none: take all, one",
-		"--mode two":                    `--mode: there is no "two": take both, one`,
-		"--budget 0s":                   "--budget 0s: give a positive time",
-		"--ids -1 --over= --budget -1s": "--budget -1s: give a positive time",
+		"--points 0":                    "--points: must be between 1 and 100, got 0",
+		"--points 101":                  "--points: must be between 1 and 100, got 101",
+		"--sizes 1K,many":               `64KiB, got "many"`,
+		"--sizes 0":                     `--sizes: must be a whole number of bytes above 0`,
+		"--sizes -1KiB":                 `64KiB, got "-1KiB"`,
+		"--sizes 0.3":                   `64KiB, got "0.3"`,
+		"--sizes NaN":                   `64KiB, got "NaN"`,
+		"--sizes 1e300GiB":              `64KiB, got "1e300GiB"`,
+		"--paths tunnel":                `--paths: must be one of peer, direct, got "tunnel"`,
+		"--paths=":                      "--paths: must not be empty; choose from peer, direct",
+		"--engines=":                    "--engines: must not be empty; choose from all, one",
+		"--mode two":                    `--mode: must be one of both, one, got "two"`,
+		"--budget 0s":                   "--budget: must be above 0, such as 20ms, got 0s",
+		"--ids -1 --over= --budget -1s": "--budget: must be above 0, such as 20ms, got -1s",
 	} {
 		if o, err := settled(strings.Fields(args)...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %+v, %v", args, o, err)

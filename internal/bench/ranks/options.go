@@ -97,7 +97,7 @@ func (o *Options) Flags() []option.Flag {
 		{Name: "per-multiprocessor", Value: &o.PerMultiprocessor, Help: "ranks on each multiprocessor", From: 1,
 			To: 32},
 		{Name: "threads", Value: &o.Threads, Help: "threads of a rank"},
-		{Name: "budget", Value: &o.Budget, Help: "how long to take for each measurement, about"},
+		option.Budget(&o.Budget),
 	}
 }
 
@@ -105,11 +105,11 @@ func (o *Options) Flags() []option.Flag {
 func (o *Options) Check() error {
 	for _, bytes := range o.Vectors {
 		if bytes%8 != 0 {
-			return fmt.Errorf("--vectors %d: want a multiple of 8 bytes", bytes)
+			return fmt.Errorf("--vectors: must be a multiple of 8 bytes, got %d", bytes)
 		}
 	}
 	if o.Threads < 32 || o.Threads > 1024 || o.Threads%32 != 0 {
-		return fmt.Errorf("--threads %d: want a multiple of 32 up to 1024", o.Threads)
+		return fmt.Errorf("--threads: must be a multiple of 32 up to 1024, got %d", o.Threads)
 	}
 	return nil
 }

@@ -44,10 +44,10 @@ func (o *common) flags() []option.Flag {
 			From: 2, To: 3},
 		{Name: "points", Value: &o.Points, Help: "points along each axis (default 64,128,256,512, or with --dims 2 " +
 			"1024,4096,16384)", From: 1, To: option.MaxPoints},
-		{Name: "precisions", Value: &o.Precisions, Help: "{}", Choices: precisions()},
+		option.Precisions(&o.Precisions, precisions()),
 		{Name: "cut", Value: &o.Cut, Help: "how the grid is cut: auto, or in slabs along its last axis, as in the " +
 			"paper", Choices: []string{cutAuto, cutSlabs}},
-		{Name: "budget", Value: &o.Budget, Help: "how long one row is measured at most, without what comes before"},
+		option.Budget(&o.Budget),
 	}
 }
 

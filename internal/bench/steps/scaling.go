@@ -21,7 +21,6 @@ import (
 const (
 	strongScaling = "strong"
 	weakScaling   = "weak"
-	bothScalings  = "both"
 )
 
 // scalingOptions say which schemes make steps on more and more devices.
@@ -29,8 +28,8 @@ type scalingOptions struct {
 	common
 	Schemes []string // or auto
 	Order   string   // of schemes that have one; "" for left-right
-	Path    string   // or auto
-	Mode    string   // of scaling
+	Paths   []string // or auto
+	Modes   []string // of scaling
 	Groups  []int    // steps between two exchanges
 }
 
@@ -39,7 +38,7 @@ func ScalingCommand() bench.Command {
 	return bench.Command{
 		Name: "scaling", Short: "Time a step on more and more devices, of one size in all or one size each",
 		Options: &scalingOptions{common: defaults(), Schemes: []string{string(scheme.Auto)},
-			Order: string(scheme.LeftRight), Path: string(p2p.Auto), Groups: []int{1}, Mode: bothScalings},
+			Order: string(scheme.LeftRight), Paths: []string{string(p2p.Auto)}, Groups: []int{1}, Modes: scalings()},
 		About: `Strong scaling solves one problem, of --points along each axis, on more and more devices: the
 speed-up is the time of a step on one device over that on n. Weak scaling gives each device a
 cube of so many points, side by side along the grid's last axis first: the speed-up is n times
@@ -50,8 +49,8 @@ is the one that halox run takes. Without 1 among --devices, the fewest count as 
 Steps are timed as by halox bench schemes. Ctrl-C keeps what was measured; --resume continues.`,
 		Example: `  halox bench scaling --record scaling.json
   halox plot scaling.json --where mode=strong --where precision=float64 -o strong.svg
-  halox bench scaling --scheme two-stream,assisted --points 256,512 --mode strong
-  halox bench scaling --scheme fused,blocked --exchange-steps 1,4`,
+  halox bench scaling --schemes two-stream,assisted --points 256,512 --modes strong
+  halox bench scaling --schemes fused,blocked --exchange-steps 1,4`,
 	}
 }
 
@@ -59,16 +58,14 @@ Steps are timed as by halox bench schemes. Ctrl-C keeps what was measured; --res
 func (o *scalingOptions) Flags() []option.Flag {
 	auto := []string{string(scheme.Auto)}
 	return append(o.common.flags(), []option.Flag{
-		{Name: "scheme", Value: &o.Schemes, Help: "schemes, or auto",
+		{Name: "schemes", Value: &o.Schemes, Help: "schemes: {}",
 			Choices: append(option.Texts(scheme.All()), auto...)},
 		{Name: "order", Value: &o.Order, Help: "of two-stream: left-right or pairwise", Open: true,
 			Choices: []string{string(scheme.LeftRight), string(scheme.Pairwise)}},
-		{Name: "path", Value: &o.Path, Help: p2p.Choices(p2p.Paths()),
-			Choices: append(auto, option.Texts(p2p.Paths())...)},
+		option.Paths(&o.Paths, append(auto, option.Texts(p2p.Paths())...)),
 		{Name: "exchange-steps", Value: &o.Groups, Help: fmt.Sprintf("steps between two exchanges, 1 to %d",
 			solvers.MaxGroup), From: 1, To: solvers.MaxGroup},
-		{Name: "mode", Value: &o.Mode, Help: "strong, weak or both",
-			Choices: []string{strongScaling, weakScaling, bothScalings}},
+		{Name: "modes", Value: &o.Modes, Help: "modes: {}", Choices: scalings()},
 	}...)
 }
 
@@ -84,8 +81,10 @@ func (o *scalingOptions) Check() error {
 			continue
 		}
 		orders = append(orders, needs.Orders...)
-		if path := p2p.Path(o.Path); path != p2p.Auto && !takes(name, path) {
-			return fmt.Errorf("--path %s: scheme %s has a path of its own: leave --path out", path, s)
+		for _, path := range o.Paths {
+			if path := p2p.Path(path); path != p2p.Auto && !takes(name, path) {
+				return fmt.Errorf("--paths: must not be %s for scheme %s, which has its own path", path, s)
+			}
 		}
 		if group := slices.Max(o.Groups); group > 1 && !needs.Groups {
 			return fmt.Errorf("--exchange-steps %d: scheme %s exchanges after each step", group, s)
@@ -110,27 +109,22 @@ func (o *scalingOptions) Run(ctx context.Context, on *bench.Machine, to *bench.R
 	return failure
 }
 
-// modes returns those that are wanted.
-func (o *scalingOptions) modes() []string {
-	if o.Mode == bothScalings {
-		return []string{strongScaling, weakScaling}
-	}
-	return []string{o.Mode}
-}
+func scalings() []string { return []string{strongScaling, weakScaling} }
 
 // tasks returns a task for each row.
 func (o *scalingOptions) tasks(r *run) (all []bench.Task) {
 	for precision, points := range o.problems() {
-		for _, mode := range o.modes() {
+		for _, mode := range o.Modes {
 			for _, name := range o.Schemes {
-				for _, group := range o.Groups {
-					for _, devices := range o.counts(r.Machine) {
-						c := stepCase{
-							precision: precision, size: o.cube(points), devices: devices,
-							scheme: scheme.Scheme(name), order: scheme.Order(o.Order), path: p2p.Path(o.Path),
-							group: group,
+				for _, path := range o.Paths {
+					for _, group := range o.Groups {
+						for _, devices := range o.counts(r.Machine) {
+							all = append(all, o.task(r, stepCase{
+								precision: precision, size: o.cube(points), devices: devices,
+								scheme: scheme.Scheme(name), order: scheme.Order(o.Order), path: p2p.Path(path),
+								group: group,
+							}, points, mode))
 						}
-						all = append(all, o.task(r, c, points, mode))
 					}
 				}
 			}
@@ -151,7 +145,7 @@ func (o *scalingOptions) task(r *run, c stepCase, points int, mode string) bench
 	if c.devices > 1 {
 		return r.task(row, c)
 	}
-	c.group = 1
+	c.group, c.path = 1, p2p.Path(o.Paths[0])
 	t := r.task(row, c)
 	if mode == weakScaling {
 		t = r.taken(t, o.labels(c, points, strongScaling), row)
@@ -185,7 +179,7 @@ func (o *scalingOptions) parts(n int) domain.Vec {
 // labels begins the row of a case. That on one device has the path of the others, and none
 // has an order that its scheme does not have, so that all lie on one curve.
 func (o *scalingOptions) labels(c stepCase, points int, mode string) results.Row {
-	row := c.labels().Label("path", o.Path).Label("points", points).Label("mode", mode)
+	row := c.labels().Label("path", c.path).Label("points", points).Label("mode", mode)
 	if len(c.scheme.Needs().Orders) == 0 {
 		row = row.Label("order", "")
 	}
@@ -217,8 +211,8 @@ func compareScaling(rows []results.Row) (compared []results.Row) {
 // fewest returns the number of devices, and the time of a step, of the row with the
 // fewest devices on the curve of a row.
 func fewest(rows []results.Row, of results.Row) (devices, step float64) {
-	curve := func(row results.Row) (name [7]string) {
-		for i, label := range []string{"scheme", "order", "points", "precision", "mode", "stencil",
+	curve := func(row results.Row) (name [8]string) {
+		for i, label := range []string{"scheme", "order", "path", "points", "precision", "mode", "stencil",
 			"steps_an_exchange"} {
 			name[i] = row.Text(label)
 		}

@@ -59,13 +59,13 @@ keeps what was measured.`,
 // Flags returns the flags.
 func (o *schemesOptions) Flags() []option.Flag {
 	return append(o.common.flags(), []option.Flag{
-		{Name: "schemes", Value: &o.Schemes, Help: "schemes", Choices: option.Texts(scheme.All())},
-		{Name: "norms", Value: &o.Norms, Help: "take the norms of every n-th step; 0: of none",
+		{Name: "schemes", Value: &o.Schemes, Help: "schemes: {}", Choices: option.Texts(scheme.All())},
+		{Name: "norms", Value: &o.Norms, Help: "compute norms every so many steps; 0: never",
 			To: option.NoLimit},
-		{Name: "sums", Value: &o.Sums, Help: "how norms are summed: {}", Choices: option.Texts(sums.Modes())},
+		option.Sums(&o.Sums, option.Texts(sums.Modes())),
 		{Name: "exchange-steps", Value: &o.Groups, Help: fmt.Sprintf("steps between two exchanges, 1 to %d, of "+
 			"schemes that take several", solvers.MaxGroup), From: 1, To: solvers.MaxGroup},
-		{Name: "paths", Value: &o.Paths, Help: "paths: {}", Choices: option.Texts(p2p.Paths())},
+		option.Paths(&o.Paths, option.Texts(p2p.Paths())),
 	}...)
 }
 

@@ -42,7 +42,7 @@ func (o *Options) cases() (all []sweepCase) {
 		if s.dims() == 2 {
 			sizes = o.Points2D
 		}
-		for _, precision := range o.Precision {
+		for _, precision := range o.Precisions {
 			for _, n := range sizes {
 				all = append(all, sweepCase{shape: s, real: kernels.Real(precision), points: n, norms: o.Norms,
 					sums: modes})

@@ -18,9 +18,9 @@ import (
 // Options say which sweeps are measured: every stencil over the grids of its dimensions, in every
 // precision.
 type Options struct {
-	Device             int
+	Devices            []int // the ID of one
 	Stencils           []string
-	Precision          []string
+	Precisions         []string
 	Norms              []string // whether they are taken
 	Sums               []string // how the norms are summed: see sums.Mode
 	Points2D, Points3D []int    // along each axis, for stencils of so many dimensions; nil for those of Command
@@ -38,7 +38,8 @@ func Command() bench.Command {
 	return bench.Command{
 		Name: "sweep", Short: "Time sweeps of stencils on one device, beside copies of the same bytes", Alone: true,
 		Options: &Options{
-			Stencils: []string{"5-point", "7-point"}, Precision: precisions(), Norms: norms(),
+			Devices:  []int{0},
+			Stencils: []string{"5-point", "7-point"}, Precisions: precisions(), Norms: norms(),
 			Sums: []string{string(sums.Fast)}, Points2D: points(2), Points3D: points(3), Budget: 100 * time.Millisecond,
 		},
 		About: `A sweep reads one array and writes another; the next one goes back. The stencils are those of
@@ -53,13 +54,13 @@ with what the host's kernels write, bit by bit, for grids of up to 4 million poi
 
 Ctrl-C keeps what was measured; --resume continues.`,
 		Example: `  halox bench sweep --record sweep.json --plot sweep.svg
-  halox bench sweep --stencils 7-point --points-3d 128,256,512 --precision float64`,
+  halox bench sweep --stencils 7-point --points-3d 128,256,512 --precisions float64`,
 	}
 }
 
 func norms() []string { return []string{withoutNorms, withNorms} }
 
-func precisions() []string { return option.Texts([]kernels.Real{kernels.Float32, kernels.Float64}) }
+func precisions() []string { return option.Texts([]kernels.Real{kernels.Float64, kernels.Float32}) }
 
 // points returns the numbers of points along each axis where the options leave them open.
 func points(dims int) []int {
@@ -76,22 +77,22 @@ func (o *Options) Flags() []option.Flag {
 		stencils = append(stencils, s.name)
 	}
 	return []option.Flag{
-		{Name: "device", Value: &o.Device, Help: "the device, counted from 0", To: option.NoLimit},
+		option.DeviceIDs(&o.Devices, "ID of the device"),
 		{Name: "stencils", Value: &o.Stencils, Help: "stencils: {}", Choices: stencils},
 		{Name: "points-2d", Value: &o.Points2D, Help: "points along each axis in two dimensions", Open: true, From: 1,
 			To: option.MaxPoints},
 		{Name: "points-3d", Value: &o.Points3D, Help: "points along each axis in three dimensions", Open: true, From: 1,
 			To: option.MaxPoints},
-		{Name: "precision", Value: &o.Precision, Help: "{}", Choices: precisions()},
+		option.Precisions(&o.Precisions, precisions()),
 		{Name: "norms", Value: &o.Norms, Help: "whether norms are taken: {}", Choices: norms()},
-		{Name: "sums", Value: &o.Sums, Help: "how norms are summed: {}", Choices: option.Texts(sums.Modes())},
-		{Name: "budget", Value: &o.Budget, Help: "how long to take for each measurement, about"},
+		option.Sums(&o.Sums, option.Texts(sums.Modes())),
+		option.Budget(&o.Budget),
 	}
 }
 
 // Check completes the points, and rejects those that no stencil has the dimensions for.
 func (o *Options) Check() error {
-	return cmp.Or(o.checkPoints("points-2d", 2, &o.Points2D), o.checkPoints("points-3d", 3, &o.Points3D))
+	return cmp.Or(option.CheckDeviceIDs(o.Devices, 1, false), o.checkPoints("points-2d", 2, &o.Points2D), o.checkPoints("points-3d", 3, &o.Points3D))
 }
 
 func (o *Options) checkPoints(name string, dims int, all *[]int) error {
@@ -109,7 +110,7 @@ func (o *Options) checkPoints(name string, dims int, all *[]int) error {
 
 // Wants returns the device.
 func (o *Options) Wants(*mpi.Processes) (bench.Wanted, error) {
-	return bench.Wanted{IDs: []int{o.Device}}, nil
+	return bench.Wanted{IDs: o.Devices}, nil
 }
 
 // shape is a stencil that can be swept.

@@ -1,0 +1,47 @@
+package option
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// The flags that several benchmarks have.
+
+// Budget returns flag --budget.
+func Budget(value *time.Duration) Flag {
+	return Flag{Name: "budget", Value: value, Help: "how long each measurement takes, about"}
+}
+
+// DeviceIDs returns flag --device-ids. which says how many devices it names, and what it does without.
+func DeviceIDs(value *[]int, which string) Flag {
+	return Flag{Name: "device-ids", Value: value, Help: which, Repeated: true}
+}
+
+// CheckDeviceIDs rejects another number of devices than count, if that is above 0, and negative or repeated IDs.
+func CheckDeviceIDs(ids []int, count int, repeated bool) error {
+	for i, id := range ids {
+		if id < 0 || !repeated && slices.Contains(ids[:i], id) {
+			return fmt.Errorf("--device-ids: must be distinct and at least 0, got %s", List(ids))
+		}
+	}
+	if count > 0 && len(ids) != count {
+		return fmt.Errorf("--device-ids: must be %d in number, got %q", count, List(ids))
+	}
+	return nil
+}
+
+// Paths returns flag --paths.
+func Paths(value *[]string, choices []string) Flag {
+	return Flag{Name: "paths", Value: value, Help: "paths of messages: {}", Choices: choices}
+}
+
+// Precisions returns flag --precisions.
+func Precisions(value *[]string, choices []string) Flag {
+	return Flag{Name: "precisions", Value: value, Help: "precisions: {}", Choices: choices}
+}
+
+// Sums returns flag --sums.
+func Sums(value *[]string, choices []string) Flag {
+	return Flag{Name: "sums", Value: value, Help: "how norms are summed: {}", Choices: choices}
+}
