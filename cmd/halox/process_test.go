@@ -57,12 +57,18 @@ func start(t *testing.T, before, function string, args ...string) *process {
 	return p
 }
 
-// listens waits until the process catches signals, and a little longer: until it is amidst something.
+// listens waits until the process catches signals, and a little longer: until it is busy. A process that ends before
+// is not waited for.
 func (p *process) listens(t *testing.T) {
 	t.Helper()
 	await(t, func() bool {
-		_, err := os.Stat(p.listening)
-		return err == nil
+		select {
+		case <-p.ended:
+			return true
+		default:
+			_, err := os.Stat(p.listening)
+			return err == nil
+		}
 	})
 	time.Sleep(200 * time.Millisecond)
 }

@@ -16,11 +16,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/halox/halox/halo"
 	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/results"
 	"github.com/halox/halox/results/field"
 	"github.com/halox/halox/results/trace"
+	"github.com/halox/halox/streams"
 )
 
 // soakVariable says how long TestSignalsAtAnyMoment goes on, such as 1h. Otherwise it has a few rounds.
@@ -41,7 +43,14 @@ func TestSignalsAtAnyMoment(t *testing.T) {
 		}
 		end = time.Now().Add(long)
 	}
-	s := &soak{T: t, dir: t.TempDir(), found: map[string]int{}}
+	s := &soak{T: t, dir: t.TempDir(), found: map[string]int{}, backend: streams.Host, devices: 3}
+	s.sizes = []string{"[9,8,7]", "[300,200]", "[60,50,40]", "[1500,1400]", "[90,90,90]"}
+	if os.Getenv("HALOX_TEST_BACKEND") == string(streams.CUDA) {
+		session := test.Must(halo.Open(t.Context(), halo.Devices{Backend: streams.CUDA}))(t)
+		s.backend, s.devices = streams.CUDA, len(session.Devices)
+		s.sizes = append(s.sizes, "[8192,8192]", "[512,512,512]")
+		test.Check(t, session.Close())
+	}
 	for n := 0; n < rounds || time.Now().Before(end); n++ {
 		s.round(n, rand.New(rand.NewPCG(uint64(testdevices.Seed()), uint64(n))))
 		if t.Failed() {
@@ -54,8 +63,11 @@ func TestSignalsAtAnyMoment(t *testing.T) {
 // soak is rounds of commands that are told to stop.
 type soak struct {
 	*testing.T
-	dir   string
-	found map[string]int // how rounds ended
+	dir     string
+	found   map[string]int // how rounds ended
+	sizes   []string       // of grids
+	backend streams.Backend
+	devices int // at most
 }
 
 // names are the files that commands write.
@@ -78,18 +90,18 @@ func pick[T any](r *rand.Rand, all ...T) T { return all[r.IntN(len(all))] }
 
 // command returns a random command, and of a run the settings that decide its field.
 func (s *soak) command(r *rand.Rand) (args, problem []string) {
-	if r.IntN(8) == 0 {
+	if backend := string(s.backend); r.IntN(8) == 0 {
 		return pick(r,
-			[]string{"bench", "exchange", "--backend", "host", "--devices", "2", "--points", "8,32", "--record", s.at("r.json")},
-			[]string{"bench", "pack", "--backend", "host", "--record", s.at("r.json")},
-			[]string{"bench", "schemes", "--backend", "host", "--devices", "2", "--points", "16", "--budget", "1s", "--record", s.at("r.json")},
+			[]string{"bench", "exchange", "--backend", backend, "--devices", fmt.Sprint(min(2, s.devices)), "--points", "8,32", "--record", s.at("r.json")},
+			[]string{"bench", "pack", "--backend", backend, "--record", s.at("r.json")},
+			[]string{"bench", "schemes", "--backend", backend, "--devices", fmt.Sprint(min(2, s.devices)), "--points", "16", "--budget", "1s", "--record", s.at("r.json")},
 			[]string{"verify", s.at("c.yaml"), "--set", "grid.size=[9,8,7]"}), nil
 	}
-	size := pick(r, "[9,8,7]", "[300,200]", "[60,50,40]", "[1500,1400]", "[90,90,90]")
+	size := pick(r, s.sizes...)
 	problem = []string{"run", s.at("c.yaml"), "--set", "grid.size=" + size, "--set", "precision=" + pick(r, "float32", "float64")}
 	args = append(slices.Clone(problem),
 		"--set", "exchange.scheme="+pick(r, "auto", "baseline", "two-stream", "assisted", "fused", "resident"),
-		"--set", fmt.Sprint("devices.count=", pick(r, 1, 2, 3)),
+		"--set", fmt.Sprint("devices.count=", 1+r.IntN(s.devices)),
 		"--set", fmt.Sprint("stop.iterations=", pick(r, 1, 30, 1_000_000_000, 1_000_000_000)),
 	)
 	for i, flag := range []string{"output.field=", "output.picture="} {
@@ -113,7 +125,7 @@ func (s *soak) command(r *rand.Rand) (args, problem []string) {
 func (s *soak) round(n int, r *rand.Rand) {
 	s.Helper()
 	if n == 0 {
-		config := "solver: heat\ngrid: {size: [9, 9]}\ninitial: x*(1-x)*y\ndevices: {backend: host}\n"
+		config := "solver: heat\ngrid: {size: [9, 9]}\ninitial: x*(1-x)*y\ndevices: {backend: " + string(s.backend) + "}\n"
 		test.Check(s, os.WriteFile(s.at("c.yaml"), []byte(config), 0o644))
 	}
 	args, problem := s.command(r)
@@ -229,7 +241,7 @@ func (s *soak) check(
 // compare compares the field with that of one run of its own after so many steps, unless that takes long.
 func (s *soak) compare(problem []string, steps int, fail func(string, ...any)) {
 	_, values, _ := field.Read(s.at("u.npy"))
-	if steps > 20_000 || steps*len(values) > 200_000_000 {
+	if steps > 20_000 || s.backend == streams.Host && steps*len(values) > 200_000_000 {
 		return
 	}
 	s.found["fields compared"]++
