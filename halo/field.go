@@ -211,15 +211,14 @@ func (f *Field) KeepOpen() (release func(), err error) {
 	if err := f.Usable(); err != nil {
 		return nil, err
 	}
-	devices, err := streams.Hold(f.Placement.Devices)
-	if err != nil {
+	if err := streams.Hold(f.Placement.Devices); err != nil {
 		return nil, err
 	}
 	if err := f.hold(guard.Open); err != nil {
-		devices()
+		streams.Release(f.Placement.Devices)
 		return nil, err
 	}
-	return func() { f.release(guard.Open); devices() }, nil
+	return func() { f.release(guard.Open); streams.Release(f.Placement.Devices) }, nil
 }
 
 // Close frees the field's memory, unless the caller owns it. Close exchangers and other objects of the field first;

@@ -49,10 +49,10 @@ func (s *Session) hold() (release func(), err error) {
 	if s == nil {
 		return nil, errors.New("halo: the session is nil: see Open")
 	}
-	if release, err = streams.Hold(s.Devices); err != nil {
+	if err := streams.Hold(s.Devices); err != nil {
 		return nil, fmt.Errorf("halo: the session is closed, and with it all that was made on its devices: %w", err)
 	}
-	return release, nil
+	return func() { streams.Release(s.Devices) }, nil
 }
 
 // Suits returns an error unless the subdomains of this process lie on devices of the session.

@@ -136,7 +136,8 @@ func TestWhatIsClosedIsRefused(t *testing.T) {
 // What is held stays open, also as one of Resources, and all devices that are closed with it.
 func TestWhatIsHeldStaysOpen(t *testing.T) {
 	d := hostDevices(t, 3)
-	release := test.Must(Hold([]*Device{d[1], nil}))(t)
+	held := []*Device{d[1], nil}
+	test.Check(t, Hold(held))
 	all := Resources{closers: []io.Closer{d[0], d[1], d[2]}}
 	for name, err := range map[string]error{"close": d[1].Close(), "close all": CloseAll(d), "idle": Idle(d)} {
 		if !errors.Is(err, guard.ErrBusy) || !strings.Contains(err.Error(), "device host 1: close it during a run") {
@@ -147,9 +148,9 @@ func TestWhatIsHeldStaysOpen(t *testing.T) {
 	if err := all.Close(); !errors.Is(err, guard.ErrBusy) || len(all.closers) != 1 || d[2].usable() == nil {
 		t.Errorf("of %d resources, one is held: %v", len(all.closers), err)
 	}
-	test.Is(t, test.ErrorOf(Hold(d)), errClosed)
+	test.Is(t, Hold(d), errClosed)
 	test.Check(t, test.Must(d[1].Alloc(8))(t).Close())
-	release()
+	Release(held)
 	test.Check(t, all.Close(), CloseAll(d))
 	test.Is(t, test.ErrorOf(d[1].Alloc(8)), errClosed)
 }

@@ -250,27 +250,28 @@ func (d *Device) free() error {
 	return errors.Join(errs...)
 }
 
-// Hold keeps devices open until release is called: Close and CloseAll return an error until then. Devices that are nil
-// are left out. It is an error if one of them is closed.
-func Hold(devices []*Device) (release func(), err error) {
-	held := 0
-	release = func() {
-		for _, d := range devices[:held] {
-			if d != nil {
-				d.guard.Release(guard.Open)
-			}
+// Hold keeps devices open until Release: Close and CloseAll return an error until then. Devices that are nil are left
+// out. It is an error, and none is held, if one of them is closed.
+func Hold(devices []*Device) error {
+	for i, d := range devices {
+		if d == nil {
+			continue
+		}
+		if err := d.guard.Hold(guard.Open); err != nil {
+			Release(devices[:i])
+			return d.fail(err, "use the device")
 		}
 	}
+	return nil
+}
+
+// Release ends what Hold began.
+func Release(devices []*Device) {
 	for _, d := range devices {
 		if d != nil {
-			if err := d.guard.Hold(guard.Open); err != nil {
-				release()
-				return nil, d.fail(err, "use the device")
-			}
+			d.guard.Release(guard.Open)
 		}
-		held++
 	}
-	return release, nil
 }
 
 // Idle returns an error if a device is held, see Hold: it cannot be closed now.

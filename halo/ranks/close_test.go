@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/halox/halox/halo/ranks"
+	"github.com/halox/halox/internal/guard"
 	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/streams"
@@ -69,6 +70,7 @@ func closeWaits(t *testing.T, s *testdevices.Set, limit time.Duration) error {
 	enough := errors.New("enough")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	ended := begin(ctx, 2*time.Minute)
+	is("close of its devices", streams.CloseAll(s.Devices), guard.ErrBusy)
 	says("a second run", ranks.Run(t.Context(), w, make([]wrong, 2)), "the world is running")
 	_, err := w.NewWindow(ranks.All, func(int) streams.Span { return streams.Span{} })
 	says("a window", err, "the world is running")

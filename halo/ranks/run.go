@@ -16,7 +16,8 @@ import (
 // Run runs the program: it copies the i-th data to device i, where all its ranks share it, launches all ranks, waits
 // until all have ended, and copies the data back. On a GPU, T holds no pointers and lies in memory as the struct of the
 // kernel does, see kernels.CheckPassable; it is an error if it cannot. Run uses streams of its own: what ranks read is
-// in place before it is called. When the context ends, so does the run, with its cause as the error.
+// in place before it is called. Devices cannot be closed until it returns. When the context ends, so does the run, with
+// its cause as the error.
 //
 // A rank that fails ends the run: the error names the first one, and wraps ErrTimeout or ErrArgument if it is one of
 // these. If a rank does not end after that, for example because it waits for something else, Run returns an error
@@ -32,14 +33,20 @@ func Run[T any](ctx context.Context, w *World, data []T) error {
 	if free {
 		defer w.use.Unlock()
 	}
-	if err := w.agree("begin a run", w.canRun(ctx, free, len(data), reflect.TypeFor[T]())); err != nil {
+	err := w.canRun(ctx, free, len(data), reflect.TypeFor[T]())
+	if err == nil {
+		if err = streams.Hold(w.devices); err == nil {
+			defer streams.Release(w.devices)
+		}
+	}
+	if err = w.agree("begin a run", err); err != nil {
 		return err
 	}
 	if w.devices[0].GoKernels {
 		return w.endTogether(runOnHost(ctx, w, data))
 	}
 	size := int64(unsafe.Sizeof(data[0]))
-	err := w.layChannels()
+	err = w.layChannels()
 	for i, m := range w.members {
 		if err == nil {
 			err = m.load(w, size)

@@ -227,7 +227,7 @@ func (r *Runner) hold(ctx context.Context) (held uses, err error) {
 			return nil, fmt.Errorf("scheme: %w", err)
 		}
 	}
-	if err := held.add(streams.Hold(r.place.Devices)); err != nil {
+	if err := held.add(func() { streams.Release(r.place.Devices) }, streams.Hold(r.place.Devices)); err != nil {
 		return nil, err
 	}
 	return held, nil
