@@ -2,6 +2,7 @@ package plot
 
 import (
 	"bytes"
+	"fmt"
 	"math"
 	"regexp"
 	"strings"
@@ -64,6 +65,20 @@ func chartsOf(a, b float64) (charts []Chart, errs []error) {
 // coordinate is one that is not finite.
 var coordinate = regexp.MustCompile(`="[^"]*(NaN|Inf)[^"]*"`)
 
+// drawnWithin fails the test if a chart that can be drawn has more texts, or a coordinate that is not finite.
+func drawnWithin(t *testing.T, chart Chart, of string, texts int) error {
+	t.Helper()
+	var data bytes.Buffer
+	if err := Encode(&data, ".svg", chart); err != nil {
+		return err
+	}
+	svg := data.String()
+	if n, wrong := strings.Count(svg, "<text"), coordinate.FindString(svg); n > texts || wrong != "" {
+		t.Errorf("%s, %T, has %d texts and %q", of, chart, n, wrong)
+	}
+	return nil
+}
+
 // Whatever numbers a chart shows, zeros, denormal numbers, equal ones, NaN and infinities too, it is an error, or is
 // drawn with few texts and finite coordinates.
 func FuzzRanges(f *testing.F) {
@@ -75,14 +90,8 @@ func FuzzRanges(f *testing.F) {
 	f.Fuzz(func(t *testing.T, a, b float64) {
 		charts, errs := chartsOf(a, b)
 		for i, chart := range charts {
-			var data bytes.Buffer
-			if err := Encode(&data, ".svg", chart); err != nil {
+			if err := drawnWithin(t, chart, fmt.Sprintf("chart %d, of %v and %v", i, a, b), 80); err != nil {
 				errs = append(errs, err)
-				continue
-			}
-			svg := data.String()
-			if n, wrong := strings.Count(svg, "<text"), coordinate.FindString(svg); n > 80 || wrong != "" {
-				t.Errorf("chart %d, %T, of %v and %v has %d texts and %q", i, chart, a, b, n, wrong)
 			}
 		}
 		for _, err := range errs {

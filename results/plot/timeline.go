@@ -20,10 +20,22 @@ import (
 // timelineSteps is the number of steps that a timeline shows: more cannot be told apart.
 const timelineSteps = 2
 
+// maxLanes bounds the height of a timeline.
+const maxLanes = 500
+
 // Timeline is the chart of the last steps of a trace. Each stream has a lane with a bar for every operation, in the
 // color of its category; bars of sweeps have the number of their step. The last lane of a device shows when it
-// communicated, and whether it swept at the same time. A trace without steps is an error.
+// communicated, and whether it swept at the same time. A trace without steps is an error, and so is one with more lanes
+// than fit on a page.
 func Timeline(t *trace.Trace) (Chart, error) {
+	lanes := 0
+	for _, d := range t.Devices {
+		lanes += len(d.Streams) + 2
+	}
+	if lanes > maxLanes {
+		return nil, fmt.Errorf("a timeline of %d devices and their streams has %d lanes, must be at most %d",
+			len(t.Devices), lanes, maxLanes)
+	}
 	l := &timeline{trace: t, bars: map[string]*plotter.Polygon{}}
 	if err := l.choose(); err != nil {
 		return nil, err

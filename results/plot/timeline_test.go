@@ -2,9 +2,13 @@ package plot
 
 import (
 	"bytes"
+	"fmt"
+	"math"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/results/internal/resultstest"
@@ -45,6 +49,35 @@ func TestTimelineFormats(t *testing.T) {
 	if strings.Contains(svg, ">6<") {
 		t.Error("step 6 is drawn")
 	}
+}
+
+// A timeline of any times and steps that a trace may hold is an error, or is drawn with few texts and finite
+// coordinates; one of too many streams is an error.
+func TestTimelineRanges(t *testing.T) {
+	const end = 1e6 * time.Second // of the longest trace
+	for _, steps := range [][2]int64{{0, 0}, {7, 8}, {-3, -2}, {math.MinInt64, math.MaxInt64}, {math.MinInt64, math.MinInt64}} {
+		for _, at := range [][4]time.Duration{
+			{}, {0, 1}, {0, 0, 0, 1}, {5, 5, 5, 5}, {0, 1, end - 1, end}, {0, end}, {end - 1, end}, {end, end}, {end - 3, end - 2, end - 1, end},
+			{1e9, 1e9 + 1, 1e9 + 1e5, 1e9 + 1e5 + 7},
+		} {
+			tr := &trace.Trace{Devices: []trace.Device{{Name: "d", Streams: []trace.Stream{{Name: "s", Operations: []trace.Operation{
+				{Category: trace.Sweep, Begin: at[0], End: at[1], Step: steps[0]},
+				{Category: trace.Copy, Begin: at[2], End: max(at[2], at[3]), Step: steps[1]},
+			}}}}}}
+			chart, err := Timeline(tr)
+			if err != nil {
+				test.Says(t, err, "the trace is empty")
+				continue
+			}
+			drawnWithin(t, chart, fmt.Sprint(at, steps), 30)
+		}
+	}
+	tr := resultstest.Trace()
+	tr.Devices[0].Name = strings.Repeat("x", 1e6)
+	chart := test.Must(Timeline(tr))(t)
+	test.Check(t, drawnWithin(t, chart, "a long name", 80))
+	tr.Devices[0].Streams = slices.Repeat(tr.Devices[0].Streams, 1e5)
+	test.Says(t, test.ErrorOf(Timeline(tr)), "lanes, must be at most 500")
 }
 
 func TestTimelineOfNothing(t *testing.T) {
