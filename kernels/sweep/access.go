@@ -8,6 +8,7 @@
 package sweep
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -114,7 +115,7 @@ func (a Access) check(dims int) error {
 }
 
 // checkAccesses checks all, and that names and pairs fit.
-func checkAccesses(all []Access, dims int) error {
+func checkAccesses(all []Access, dims int, reduces bool) error {
 	arrays := 0
 	written := false
 	for i, a := range all {
@@ -130,9 +131,11 @@ func checkAccesses(all []Access, dims int) error {
 		arrays += a.components()
 		written = written || a.Write
 	}
-	if arrays > maxArrays || !written {
-		return fmt.Errorf("%d arrays, some written: %v; must be between 1 and %d, at least one written",
-			arrays, written, maxArrays)
+	if arrays < 1 || arrays > maxArrays {
+		return fmt.Errorf("%d arrays; must be between 1 and %d", arrays, maxArrays)
+	}
+	if !written && !reduces {
+		return errors.New("it writes and reduces nothing")
 	}
 	return nil
 }

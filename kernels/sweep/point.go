@@ -146,7 +146,7 @@ func (p Point) check(accesses []Access) error {
 	if err := p.checkSource(); err != nil {
 		return fail(err)
 	}
-	if err := checkAccesses(accesses, p.Dims); err != nil {
+	if err := checkAccesses(accesses, p.Dims, len(p.Reductions) > 0); err != nil {
 		return fail(err)
 	}
 	names := map[string]bool{p.Name: true}

@@ -364,6 +364,9 @@ func unblocked(r *Runner) error {
 		return fmt.Errorf("runs steps of one stage, not of %d", len(r.step.Stages))
 	}
 	st := &r.step.Stages[0]
+	if len(st.Writes) == 0 {
+		return fmt.Errorf("runs many steps at once, and stage %q writes nothing", st.title())
+	}
 	if st.changes() {
 		return fmt.Errorf("runs many steps at once, and what stage %q queues changes from step to step", st.title())
 	}

@@ -74,8 +74,8 @@ func (s *Step) measuredInPlace(v *Variable) bool {
 
 // check returns an error unless the stage and its accesses are possible.
 func (st *Stage) check() error {
-	if len(st.Writes) == 0 {
-		return errors.New("it writes nothing")
+	if len(st.Writes) == 0 && (st.Point == nil || len(st.Point.Reductions) == 0 || len(st.Reads) == 0) {
+		return errors.New("it writes nothing, and reduces nothing that it reads")
 	}
 	for a := range st.accesses {
 		if err := st.checkAccess(a); err != nil {
@@ -181,7 +181,7 @@ func (st *Stage) checkPoint() error {
 		}
 		return nil
 	}
-	if dims := st.Writes[0].Variable.levels[0].Placement.Grid.Dims; st.Point.Dims != dims {
+	if dims := st.placement().Grid.Dims; st.Point.Dims != dims {
 		return fmt.Errorf("point function %q has %d dimensions, and the grid %d: set Point.Dims",
 			st.Point.Name, st.Point.Dims, dims)
 	}

@@ -59,6 +59,11 @@ func TestCheckPoints(t *testing.T) {
 			t.Errorf("%s within %d: %v", c.element, c.ulps, err)
 		}
 	}
+	step := &Step{Stages: reducedAlone(newStep(t, set, 1, 16).Measured[0])}
+	succeeds(t, step.CheckPoints(set.Compiler, set.Devices[0], 0))
+	step.Stages[0].Point.CUDA = strings.Replace(step.Stages[0].Point.CUDA, "p.at(u)", "p.at(next)", 1)
+	wants(t, "a read of what is only written", step.CheckPoints(set.Compiler, set.Devices[0], 0), nil,
+		`stage 0 "count": sweep: count.cu:1: at(next, ...) of an access that is only written`)
 	if err := newStep(t, set, 1, 16).CheckPoints(set.Compiler, nil, 0); err == nil {
 		t.Error("a check without a device")
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/halox/halox/halo"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels/sweep"
+	"github.com/halox/halox/stencil"
 )
 
 // countingPoint adds 1 to every value, and sums up and compares what it writes.
@@ -33,27 +34,74 @@ func countingPoint() *sweep.Point {
 	}
 }
 
-// Every scheme but ranks, which refuses them, takes the reductions of point functions, at every step that is looked at.
+// reducedAlone is stages that add 1 to a variable, and of which the second, which writes nothing, takes the reductions
+// from neighbors of each point.
+func reducedAlone(u *Variable) []Stage {
+	count, look := countingPoint(), countingPoint()
+	count.Name, count.Reductions = "count", nil
+	count.CUDA = `template <typename P> __device__ __forceinline__ void count(P &p) { p.set(next, p.at(u) + 1); }`
+	count.Go = func(r *sweep.Row) {
+		u, next := sweep.At[float64](r, "u", 0, 0, 0), sweep.At[float64](r, "next", 0, 0, 0)
+		for i := range next {
+			next[i] = u[i] + 1
+		}
+	}
+	look.Name = "look"
+	look.CUDA = `template <typename P> __device__ __forceinline__ void look(P &p) {
+	p.reduce(mass, (p.at(next, 0, 0, -1) + p.at(next, 0, 0, 1)) / 2);
+	p.reduce(least, p.at(next, 0, 0, 1));
+}`
+	look.Go = func(r *sweep.Row) {
+		below, above := sweep.At[float64](r, "next", 0, 0, -1), sweep.At[float64](r, "next", 0, 0, 1)
+		mass, least := r.Reduced("mass"), r.Reduced("least")
+		for i := range above {
+			mass[i], least[i] = (below[i]+above[i])/2, above[i]
+		}
+	}
+	next := u.At(1, nil).Named("next")
+	around := u.At(1, stencil.Footprint{{0, 0, -1}, {0, 0, 1}}).Named("next")
+	return []Stage{
+		{Point: count, Reads: []Access{u.At(0, nil)}, Writes: []Access{next}},
+		{Point: look, Reads: []Access{around}},
+	}
+}
+
+// Every scheme but ranks, which rejects them, takes the reductions of point functions, at every step that is looked at,
+// also of stages that write nothing. Blocked takes steps of one stage that writes.
 func TestReductionsOfEveryScheme(t *testing.T) {
 	testdevices.InTurn(t, 7, 8)
 	every := func(t *testing.T, set *testdevices.Set) {
 		for i, name := range All() {
-			for j, measured := range []bool{false, true} {
+			for j, variant := range []string{"reduced", "measured", "alone", "only"} {
 				if !testdevices.Turn(i+j, 2, 4) {
 					continue
 				}
-				t.Run(fmt.Sprintf("%s/measured=%t", name, measured), func(t *testing.T) {
+				t.Run(fmt.Sprintf("%s/%s", name, variant), func(t *testing.T) {
 					step := countingStep(t, set, min(2, len(set.Devices)))
-					if !measured {
+					switch variant {
+					case "reduced":
 						step.Measured = nil
+					case "alone":
+						step.Stages = reducedAlone(step.Measured[0])
+					case "only":
+						u := step.Measured[0]
+						step.Stages, step.Measured = reducedAlone(u)[1:], nil
+						step.Stages[0].Reads[0].Level = 0
+						fillLevels(t, u, 7)
 					}
 					o := Options{Scheme: name, Steps: 2*graphSteps + 3, CheckEvery: 5, History: true, Limit: testLimit}
 					r, err := runnerFor(t, set, step, name).Run(t.Context(), o)
-					if name == Ranks {
-						wants(t, "ranks", err, ErrUnsuited, "ranks takes no reductions")
+					if name == Ranks || name == Blocked && (variant == "alone" || variant == "only") {
+						wants(t, "the step", err, ErrUnsuited, string(name))
 						return
 					}
 					succeeds(t, err)
+					if variant == "only" {
+						if want := []float64{7 * 12 * 10 * 16, 7}; !slices.Equal(r.Reduced, want) {
+							t.Errorf("got %v, want %v", r.Reduced, want)
+						}
+						return
+					}
 					counts(t, r, o, 12*10*16)
 				})
 			}

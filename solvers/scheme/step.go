@@ -267,7 +267,7 @@ type Step struct {
 
 // Stage is the part of a step between two exchanges. It writes the points of the grid, each
 // subdomain those that it owns, by a point function or by user kernels. What it writes it may
-// read only at the point itself.
+// read only at the point itself. A stage whose point function has reductions may write nothing.
 type Stage struct {
 	Name   string // for errors, which call it after its point function where this is empty
 	Reads  []Access
@@ -403,7 +403,14 @@ func (s *Step) reads(v *Variable) (all []Access) {
 func (s *Step) readsAround(v *Variable) bool { return slices.ContainsFunc(s.reads(v), Access.around) }
 
 // placement returns where the variables lie.
-func (s *Step) placement() *halo.Placement { return s.Stages[0].Writes[0].Variable.levels[0].Placement }
+func (s *Step) placement() *halo.Placement { return s.Stages[0].placement() }
+
+func (st *Stage) placement() (p *halo.Placement) {
+	for a := range st.accesses {
+		return a.Variable.levels[0].Placement
+	}
+	return nil
+}
 
 // sent returns the accesses that stage i writes whose ghosts are read before they are written
 // again, by any stage: they are exchanged after it. Each variable comes once. After the last stage of a group of steps
