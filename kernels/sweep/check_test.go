@@ -67,6 +67,8 @@ func TestCheckFindsOffsetsThatAreNoConstants(t *testing.T) {
 		"by a parameter":           {"p.at(u, 1, 0, 0)", "p.at(u, (int)(4 * p.parameters.C2), 0, 0)", "at(u, ...)"},
 		"by the place":             {"p.at(u, 1, 0, 0)", "p.at(u, p.i() % 5, 0, 0)", "at(u, ...)"},
 		"a component by data":      {"p.at(old)", "p.at(old[(int)p.at(u) / 2])", "a component"},
+		"a write-only access":      {"p.at(u, 1, 0, 0)", "p.at(next, 1, 0, 0)", "wave.cu:7: at(next, ...) of an access that is only written"},
+		"a read-only access":       {"p.set(next, v)", "p.set(u, v)", "set(u, ...) of an access that is only read"},
 		"a name that nobody has":   {"p.at(u, 1, 0, 0)", "p.at(w, 1, 0, 0)", `has no access "w"`},
 	}
 	for _, name := range testdevices.Some(4, slices.Sorted(maps.Keys(all))) {

@@ -8,6 +8,8 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
+	"strconv"
+	"strings"
 	"unsafe"
 
 	"github.com/halox/halox/domain"
@@ -223,8 +225,29 @@ var (
 	outsideComponent = regexp.MustCompile(`component_outside_of_an_access`)
 	unknownName      = regexp.MustCompile(
 		`identifier "(\w+)" is undefined|['‘](\w+)['’] was not declared`) // by NVRTC, by g++
+	misused       = regexp.MustCompile(`(at|set)\(\) of an access that is only (written|read)`) // see site.cuh
 	otherFunction = regexp.MustCompile(`NameOfAnotherFunction`)
 )
+
+// misusedAt finds the place in the source, and the access, of which at or set is called though it is not read or not
+// written. The messages of the compiler name the line.
+func (n *plan) misusedAt(messages, call string) string {
+	lines, file := strings.Split(n.point.CUDA, "\n"), regexp.QuoteMeta(n.point.file())
+	places := regexp.MustCompile(`line (\d+) of ` + file + "|" + file + `:(\d+)`) // by NVRTC, by g++
+	calls := regexp.MustCompile(`\b` + call + `\s*\(\s*(\w+)`)
+	for _, place := range places.FindAllStringSubmatch(messages, -1) {
+		line, err := strconv.Atoi(place[1] + place[2])
+		if err != nil || line < 1 || line > len(lines) {
+			continue
+		}
+		for _, c := range calls.FindAllStringSubmatch(lines[line-1], -1) {
+			if i := n.find(c[1]); i >= 0 && (call == "at" && !n.accesses[i].reads() || call == "set" && !n.accesses[i].Write) {
+				return fmt.Sprintf("%s:%d: %s(%s, ...)", n.point.file(), line, call, c[1])
+			}
+		}
+	}
+	return fmt.Sprintf("%s: %s(...)", n.point.file(), call)
+}
 
 // explain says what it means that the compiler found no function of certain names, see access.cuh.
 func (n *plan) explain(err error) error {
@@ -243,6 +266,10 @@ func (n *plan) explain(err error) error {
 			"sweep: %s: a component that its access does not have, or that is no constant: "+
 				"unroll loops over components: %w",
 			n.point.file(), ErrFootprint)
+	}
+	if m := misused.FindStringSubmatch(err.Error()); m != nil {
+		return fmt.Errorf("sweep: %s of an access that is only %s; the accesses of a stage say what it reads and writes",
+			n.misusedAt(err.Error(), m[1]), m[2])
 	}
 	if otherFunction.MatchString(err.Error()) {
 		return fmt.Errorf(
