@@ -9,7 +9,7 @@
 #   sanitize      compute-sanitizer: memcheck and racecheck of kernels of each kind
 #   table, exchange, packing, links, latency, sweep
 #                 one benchmark each, with its record
-#   performance   most of what docs/results/performance.md reads; about five minutes on 4 H200
+#   performance   most of what the pages in docs/results read; about five minutes on 4 H200
 #   examples      the example programs
 #   auto          scheme auto beside each other scheme, for examples and configs on one and two GPUs, for some AUTO_TIME
 #                 seconds (default: 240). It fails where auto is more than 3% slower than the best. PROBLEMS names others

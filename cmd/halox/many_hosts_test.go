@@ -61,6 +61,11 @@ func (c pageCommand) smaller() []string {
 	return args
 }
 
+// commandsOfManyHosts returns the commands of the pages about many hosts.
+func commandsOfManyHosts(t *testing.T) []pageCommand {
+	return commandsOf(page(t, "docs/how-to/run-on-a-cluster.md") + page(t, "docs/how-to/predict-scaling.md") + page(t, "docs/results/forecast.md"))
+}
+
 // inFolderOfThePage changes to a folder that has what the commands of the page read.
 func inFolderOfThePage(t *testing.T) (module string) {
 	t.Helper()
@@ -84,7 +89,7 @@ func TestManyHostsOnOneHost(t *testing.T) {
 	if !testdevices.Long() {
 		t.Skip("SKIPPED: forecasts take half a minute; make test-long makes them")
 	}
-	all := commandsOf(page(t, "docs/how-to/run-on-a-cluster.md"))
+	all := commandsOfManyHosts(t)
 	module := inFolderOfThePage(t)
 	anyDevices := strings.Replace(wired, ", count: 1", "", 1) // of which the commands say how many a host has
 	test.Check(t, os.WriteFile("heat3d.yaml", []byte(anyDevices), 0o600))
@@ -129,7 +134,7 @@ func TestManyHostsOnOneHost(t *testing.T) {
 
 // Processes of one machine run the config as the page says.
 func TestLaunchedManyHosts(t *testing.T) {
-	all := commandsOf(page(t, "docs/how-to/run-on-a-cluster.md"))
+	all := commandsOfManyHosts(t)
 	i := slices.IndexFunc(all, func(c pageCommand) bool { return c.launcher == "mpirun -n 2" })
 	if i < 0 {
 		t.Fatal("the page starts no processes on one machine")
@@ -146,7 +151,7 @@ func TestLaunchedManyHosts(t *testing.T) {
 
 // The commands for two hosts are carried out over two, in the order of the page, and those for one with what they wrote.
 func TestNetnsManyHosts(t *testing.T) {
-	all := commandsOf(page(t, "docs/how-to/run-on-a-cluster.md"))
+	all := commandsOfManyHosts(t)
 	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
 		n := testnet.New(t, 2)
 		for _, h := range n.Hosts {

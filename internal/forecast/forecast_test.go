@@ -218,7 +218,7 @@ func TestNetworks(t *testing.T) {
 			t.Errorf("%s: %+v, %v", n, got, err)
 		}
 	}
-	page := test.Must(os.ReadFile("../../docs/how-to/run-on-a-cluster.md"))(t)
+	page := test.Must(os.ReadFile("../../docs/how-to/predict-scaling.md"))(t)
 	_, after, _ := strings.Cut(string(page), "```yaml\n")
 	text, _, _ := strings.Cut(after, "```")
 	if n, err := readNetwork([]byte(text)); err != nil || n.Adapters != 4 {

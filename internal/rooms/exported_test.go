@@ -31,8 +31,6 @@ var public = map[string][]string{
 	// How to check a tree of one's own.
 	"kernels/pack": {"TreeTable.Primitive"},
 
-	// What goes with the accesses of point functions.
-
 	// A user's own streams, memory and traces.
 	"streams": {"Device.NewTimedEvent", "Device.WrapStream", "Kernel.Name", "Window.Steps", "Work.Communicates"},
 

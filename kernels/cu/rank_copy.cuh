@@ -55,7 +55,7 @@ __device__ __forceinline__ void copy_one_each(char *to, const char *from, int wo
 
 // copy_few copies words: for each thread of the group more than EACH - 1 and up to EACH. All loads come before the
 // first store. How it is written decides whether two ranks of a multiprocessor that put 4 KiB keep releasing at the
-// same time, which takes a sixth longer: see docs/tutorials/ranks.md. After an edit compare `halox bench ranks --what bandwidth
+// same time, which takes a sixth longer: see docs/results/ranks.md. After an edit compare `halox bench ranks --what bandwidth
 // --per-multiprocessor 2 --messages 4KiB`.
 template <typename Group, int EACH, typename W>
 __device__ __forceinline__ void copy_few(char *to, const char *from, int words) {
