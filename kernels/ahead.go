@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/halox/halox/streams"
 )
@@ -46,8 +47,8 @@ func (c *Compiler) Ahead(ctx context.Context) *Ahead {
 // Compiler returns the compiler for the dry run. Its functions are those of streams.DryFunction.
 func (a *Ahead) Compiler() *Compiler { return a.compiler }
 
-// Wait waits until all is compiled and loaded.
-func (a *Ahead) Wait() {
+// Wait waits until all is compiled and loaded, or until something comes over a channel, such as that of time.After.
+func (a *Ahead) Wait(late <-chan time.Time) {
 	ended := make(chan struct{})
 	go func() {
 		a.group.Wait()
@@ -55,6 +56,7 @@ func (a *Ahead) Wait() {
 	}()
 	select {
 	case <-ended:
+	case <-late:
 	case <-a.ctx.Done():
 		a.loading.Lock() // what is being loaded is loaded soon, and nothing is after that
 		a.loading.Unlock()
@@ -64,7 +66,7 @@ func (a *Ahead) Wait() {
 // Stop begins nothing more, and waits for what has begun.
 func (a *Ahead) Stop() {
 	a.stop()
-	a.Wait()
+	a.Wait(nil)
 }
 
 // load begins to compile a program and to load it on the device that one of a dry run stands for.

@@ -50,7 +50,7 @@ func TestAheadCompilesSideBySide(t *testing.T) {
 	if _, err := a.Compiler().Load(real[0], moves, "a"); err == nil {
 		t.Error("a real device got kernels that are not compiled")
 	}
-	a.Wait()
+	a.Wait(nil)
 	names, together := slow.Compiled(t)
 	slices.Sort(names)
 	if !slices.Equal(names, []string{"move.cu", "move.cu", "reduce.cu"}) || together < 2 || fake.Calls("cuModuleLoadDataEx") != 6 {
@@ -84,14 +84,14 @@ func TestAheadEndsWithTheContext(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 		cancel()
-		a.Wait()
+		a.Wait(nil)
 		_, early := c.Compiled()
 		for done := early; done == 0; _, done = c.Compiled() {
 			time.Sleep(time.Millisecond)
 		}
 		other := c.Ahead(t.Context()) // what is in hand is kept
 		_, _ = other.Compiler().Load(dry[1], moves, "a")
-		other.Wait()
+		other.Wait(nil)
 		names, _ := slow.Compiled(t)
 		if loaded := fake.Calls("cuModuleLoadDataEx") - before; early != 0 || len(names) != 1 || loaded != 1 {
 			return fmt.Errorf("%d were waited for; compiled %v, %d modules", early, names, loaded)
@@ -131,6 +131,6 @@ func TestAheadOfWhatDoesNotCompile(t *testing.T) {
 	if _, err := a.Compiler().Load(dry[0], moves, "a"); err != nil {
 		t.Error(err)
 	}
-	a.Wait()
+	a.Wait(nil)
 	test.Is(t, test.ErrorOf(c.Load(real[0], moves, "a")), kernels.ErrNotCompiled)
 }

@@ -194,6 +194,16 @@ type Run struct {
 	History []Check `json:"history,omitempty"` // norms at every check, when asked for
 
 	Outputs []*Output `json:"outputs,omitempty"` // the other files that the run was to leave behind
+
+	Trials []Trial `json:"trials,omitempty"` // those that chose the scheme, now or before, the shortest first
+}
+
+// A Trial is how long a step took by a scheme and a path that was tried.
+type Trial struct {
+	Scheme          string  `json:"scheme"`
+	Path            string  `json:"path"`
+	StepsAnExchange int     `json:"steps_an_exchange,omitempty"` // where that is more than one
+	StepSeconds     float64 `json:"step_seconds"`
 }
 
 // An Output is a file of a run other than its record.

@@ -130,7 +130,7 @@ func (s *Setup) Choose(ctx context.Context) (took time.Duration, err error) {
 		return 0, err
 	}
 	begin := time.Now()
-	trials, known, err := s.try(ctx, Fastest)
+	trials, known, err := s.try(ctx, false)
 	if err != nil {
 		return 0, err
 	}
@@ -145,16 +145,19 @@ func (s *Setup) Recall(ctx context.Context) error {
 	if !s.isOpen() {
 		return nil
 	}
-	trials, known, err := s.try(ctx, recallTrials)
+	trials, known, err := s.try(ctx, true)
 	if err != nil || !known {
 		return err
 	}
 	return s.takeFastest(trials)
 }
 
-// try returns the trials of what the options leave open.
-func (s *Setup) try(ctx context.Context, try trier) ([]scheme.Trial, bool, error) {
-	search, o := s.search(), s.options.Options
+// try returns the trials of what the options leave open; known asks for those that are remembered.
+func (s *Setup) try(ctx context.Context, known bool) ([]scheme.Trial, bool, error) {
+	search, o, try := s.search(), s.options.Options, Fastest
+	if search.Known = known; known {
+		try = recallTrials
+	}
 	search.Ahead, o.Order = s.ahead, cmp.Or(o.Order, scheme.LeftRight)
 	if s.options.TryGroups {
 		return eachGroup(ctx, s.Problem, s.Place, search, o, try)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
@@ -124,7 +125,8 @@ func (p *Problem) newStep(place *halo.Placement) (*scheme.Variable, *scheme.Step
 	return u, step, err
 }
 
-// Ahead begins to compile what a run of the problem asks for, or what Fastest will, see scheme.Ahead. It takes any
+// Ahead begins to compile what a run of the problem asks for, or what Fastest will, besides what Search.Ahead has begun
+// for another problem, see scheme.Ahead. It takes any
 // placement of the problem's subdomains on devices like those of the run. What cannot be had New or Fastest says.
 func Ahead(ctx context.Context, p *Problem, place *halo.Placement, s scheme.Search, o scheme.Options) *kernels.Ahead {
 	if p.check(place) == nil && !place.FirstDevice().GoKernels {
@@ -133,6 +135,9 @@ func Ahead(ctx context.Context, p *Problem, place *halo.Placement, s scheme.Sear
 		if _, step, err := p.newStep(dry); err == nil {
 			return scheme.Ahead(ctx, step, s, o)
 		}
+	}
+	if s.Ahead != nil {
+		return s.Ahead
 	}
 	return s.Compiler.Ahead(ctx)
 }
@@ -224,8 +229,9 @@ type trier func(
 
 // eachGroup tries several numbers of steps between two exchanges: 1, 2, 4 and 8, as far as subdomains own the layers
 // that their neighbours then need, and there is memory. It returns the trials of all, the shortest first; each has its
-// number in Group. Without neighbours there is nothing to exchange, and only 1 is tried, except for a scheme that
-// exchanges within a device. known says that all were remembered.
+// number in Group. A search that has taken its time tries no more of them, see scheme.Search.Begun. Without neighbours
+// there is nothing to exchange, and only 1 is tried, except for a scheme that exchanges within a device. known says that
+// all were remembered.
 func eachGroup(
 	ctx context.Context, p *Problem, place *halo.Placement, s scheme.Search, o scheme.Options, try trier,
 ) (all []scheme.Trial, known bool, err error) {
@@ -233,23 +239,37 @@ func eachGroup(
 		return nil, false, err
 	}
 	known = true
+	if s.Begun.IsZero() {
+		s.Begun = time.Now()
+	}
+	var tried []*Problem
 	for _, steps := range groupsTried {
 		of := *p
 		of.Group = steps
-		if steps > 1 {
-			s.Ahead = nil // that is for other widths
-			if isolated(place) && !s.Scheme.Needs().Within || !groups(s.Scheme) || place.CheckWidth(of.Width()) != nil {
-				break
+		if steps > 1 && (isolated(place) && !s.Scheme.Needs().Within || !groups(s.Scheme) ||
+			place.CheckWidth(of.Width()) != nil) {
+			break
+		}
+		tried = append(tried, &of)
+		if own := s.Ahead == nil; !s.Known && (own || steps > 1) { // all compile side by side
+			if s.Ahead = Ahead(ctx, &of, place, s, o); own {
+				defer s.Ahead.Stop()
 			}
 		}
-		trials, ok, err := try(ctx, &of, place, s, o)
-		if errors.Is(err, streams.ErrOutOfMemory) && steps > 1 {
+	}
+	for i, of := range tried {
+		trials, ok, err := try(ctx, of, place, s, o)
+		if errors.Is(err, streams.ErrOutOfMemory) && i > 0 {
 			break
 		}
 		if err != nil {
 			return nil, false, err
 		}
 		known = known && ok
+		if len(trials) == 0 { // none is remembered, or the search has taken its time
+			known = false
+			break
+		}
 		all = append(all, trials...)
 	}
 	slices.SortStableFunc(all, func(a, b scheme.Trial) int { return cmp.Compare(a.Step, b.Step) })

@@ -31,6 +31,13 @@ func (s *solverRun) newRecord(ctx context.Context, begin time.Time) (*results.Re
 		run.Sweep = &results.Sweep{Block: all[0].Block, Layers: all[0].Layers,
 			TuningSeconds: results.Number(all[0].Took.Seconds())}
 	}
+	for _, t := range s.Trials {
+		one := results.Trial{Scheme: string(t.Scheme), Path: string(t.Path), StepSeconds: t.Step.Seconds()}
+		if t.Group > 1 {
+			one.StepsAnExchange = t.Group
+		}
+		run.Trials = append(run.Trials, one)
+	}
 	r := beginRecord(ctx, results.KindRun, s.config)
 	r.Started, r.Run = begin, run
 	paths := map[[2]*streams.Device]string{}

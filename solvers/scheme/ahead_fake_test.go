@@ -17,16 +17,15 @@ import (
 )
 
 // slowSearch returns a search over two GPUs of a fake driver, and a step on them, with kernels that take their time
-// to compile. Its trials may take any time.
+// to compile. The search may take any time.
 func slowSearch(t *testing.T, takes time.Duration, refuses string) (Search, *Step, testdevices.Slow) {
 	t.Helper()
 	t.Setenv("HALOX_CACHE", t.TempDir())
-	searchForever(t)
 	session, _, _ := fakeSession(t, 1<<30)
 	slow := testdevices.SlowNVRTC(t, takes, refuses)
 	c := kernels.NewCompiler(kernels.Options{NVRTC: slow.Library, Cache: t.TempDir()})
 	step := newStep(t, &testdevices.Set{Devices: session.Devices}, 2, 16)
-	return Search{Links: session.Links, Compiler: c, Path: p2p.Auto}, step, slow
+	return Search{Links: session.Links, Compiler: c, Path: p2p.Auto, clock: noTime}, step, slow
 }
 
 // sortedPrograms returns those that were compiled.
@@ -56,7 +55,7 @@ func TestAllSchemesAreTriedThoughCompilingIsSlow(t *testing.T) {
 		tried = append(tried, string(name)+" "+string(path))
 	}
 	trials, known, err := Fastest(t.Context(), step, s, Options{Limit: testLimit})
-	if err != nil || known || len(trials) != 2*len(candidates())-3 || len(tried) != 2*len(candidates()) { // three need path direct
+	if err != nil || known || len(trials) != 2*len(candidates())-5 || len(tried) != 2*len(candidates()) { // three need path direct, one path staged
 		t.Errorf("%v, known %t, %v; tried %v", trials, known, err, tried)
 	}
 	names, together := slow.Compiled(t)
@@ -89,7 +88,7 @@ func TestAheadOfOneScheme(t *testing.T) {
 			} else {
 				succeeds(t, s.memory(step, o).Put([]Trial{one}))
 			}
-			Ahead(t.Context(), step, s, o).Wait()
+			Ahead(t.Context(), step, s, o).Wait(nil)
 			if got := sortedPrograms(t, slow); !slices.Equal(got, want) || len(want) == 0 {
 				t.Errorf("%s %s by %s: compiled %v, not %v", name, one.Scheme, one.Path, got, want)
 			}
@@ -109,7 +108,7 @@ func TestASchemeThatDoesNotCompileIsLeftOut(t *testing.T) {
 		failed = append(failed, name)
 	}
 	trials, _, err := Fastest(t.Context(), step, s, Options{Limit: testLimit})
-	if err != nil || len(trials) != 2*len(candidates())-4 || !slices.Equal(failed, []Scheme{Resident}) {
+	if err != nil || len(trials) != 2*len(candidates())-6 || !slices.Equal(failed, []Scheme{Resident}) {
 		t.Errorf("%v, %v; left out %v", trials, err, failed)
 	}
 	if _, err := s.memory(step, Options{}).Get(); err == nil {
@@ -121,17 +120,50 @@ func TestASchemeThatDoesNotCompileIsLeftOut(t *testing.T) {
 	}
 }
 
+// A search that has taken its time ends with what it has found, at least one trial, and the next one tries the rest. As
+// part of a search that has taken its time it tries nothing.
+func TestSearchesThatTakeTheirTime(t *testing.T) {
+	search, step, _ := slowSearch(t, 0, "")
+	another := newStepOf(t, step.placement().Devices, []int{12, 14}, stencil.Kind{Points: 5, Shape: stencil.StarShape})
+	var tried []string
+	for _, most := range []int{1, 3, 100} {
+		now, before := noTime(), len(tried)
+		s := search
+		s.clock = func() time.Time { return now }
+		s.Trying = func(name Scheme, path p2p.Path) {
+			if tried = append(tried, string(name)+" "+string(path)); len(tried)-before >= most {
+				now = now.Add(time.Hour)
+			}
+		}
+		trials, known, err := Fastest(t.Context(), step, s, Options{Limit: testLimit})
+		if err != nil || known || len(trials) < 1 || len(trials) > len(tried) || len(tried)-before > most {
+			t.Errorf("at most %d: %v of %v, known %v, %v", most, trials, tried, known, err)
+		}
+		s.Begun = now.Add(-time.Minute)
+		if trials, _, err := Fastest(t.Context(), another, s, Options{Limit: testLimit}); len(trials) > 0 || err != nil {
+			t.Errorf("after that: %v, %v", trials, err)
+		}
+		s.Known, s.Begun = true, time.Time{}
+		if trials, known, err := Fastest(t.Context(), step, s, Options{Limit: testLimit}); known != (most == 100) || err != nil {
+			t.Errorf("at most %d: remembered %v, %v", most, trials, err)
+		}
+	}
+	if all := 2 * len(candidates()); tried[0] != "fused direct" || len(slices.Compact(slices.Sorted(slices.Values(tried)))) != all {
+		t.Errorf("tried %v of %d", tried, all)
+	}
+}
+
 // What depends on the shape of sweeps is compiled once that is found, and in no other shape.
 func TestAheadWaitsForTheShapeOfSweeps(t *testing.T) {
 	s, step, slow := slowSearch(t, 0, "")
 	flat := newStepOf(t, step.placement().Devices, []int{512, 512}, stencil.Kind{Points: 5, Shape: stencil.StarShape})
 	a := Ahead(t.Context(), flat, s, Options{Scheme: Fused})
-	a.Wait()
+	a.Wait(nil)
 	if names := sortedPrograms(t, slow); slices.Contains(names, "point_step.cu") || !slices.Contains(names, "point.cu") {
 		t.Errorf("before the shape is known: compiled %v", names)
 	}
 	trials, _, err := Fastest(t.Context(), flat, s, Options{Limit: testLimit})
-	if err != nil || len(trials) != 2*len(candidates())-3 {
+	if err != nil || len(trials) != 2*len(candidates())-5 {
 		t.Errorf("%v, %v", trials, err)
 	}
 	fused := 0

@@ -110,14 +110,18 @@ func (r *Runner) DryRun(ctx context.Context, o Options) (all []Memory, err error
 // side; for Auto what all schemes ask for that Fastest will try, or, where their trials are remembered, the fastest
 // of them. It makes all ready on devices that only count, as DryRun does, and says nothing of what cannot be: who
 // makes it ready for a run does. On host devices there is nothing to compile. The links need not be measured yet.
+// Where Search.Ahead has begun something, it is that which compiles this too.
 func Ahead(ctx context.Context, step *Step, s Search, o Options) *kernels.Ahead {
-	if ctx == nil || step.Check() != nil {
+	a := s.Ahead
+	if a == nil && (ctx == nil || step.Check() != nil) {
 		ended, end := context.WithCancel(context.Background())
 		end()
 		return s.Compiler.Ahead(ended)
 	}
-	a := s.Compiler.Ahead(ctx)
-	if step.placement().FirstDevice().GoKernels {
+	if a == nil {
+		a = s.Compiler.Ahead(ctx)
+	}
+	if step.Check() != nil || step.placement().FirstDevice().GoKernels {
 		return a
 	}
 	for _, c := range s.asked(step, o) {

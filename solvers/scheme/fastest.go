@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/halox/halox/halo"
 	"github.com/halox/halox/internal/cache"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/p2p/mpi"
@@ -25,7 +26,10 @@ func autotune(ctx context.Context, step *Step, plan *Plan, c *kernels.Compiler, 
 	if err != nil {
 		return 0, err
 	}
-	t := stepTimer{budget: budget}
+	t := stepTimer{budget: budget, group: int64(step.group())}
+	if o.checks() {
+		t.every = o.CheckEvery
+	}
 	o.History, o.Tolerance, o.anything = false, 0, true
 	o.Steps, o.Progress, o.Interval = 1<<40, nil, t.interval
 	if _, err := x.Run(ctx, o); err != nil {
@@ -38,10 +42,12 @@ func autotune(ctx context.Context, step *Step, plan *Plan, c *kernels.Compiler, 
 	return t.took[len(t.took)/2], nil
 }
 
-// stepTimer chooses the intervals of a timing: one to warm up, one to learn how long the
-// others are to be, and these.
+// stepTimer chooses the intervals of a timing: one that also starts threads, one to warm up and to learn how long the
+// others are to be, and these. Of slow steps the second one counts, and is the last.
 type stepTimer struct {
 	budget    time.Duration
+	group     int64 // steps between two exchanges
+	every     int64 // steps between norms; 0 for none
 	intervals int
 	steps     int64           // of an interval that counts
 	took      []time.Duration // by a step, of intervals that count
@@ -49,38 +55,90 @@ type stepTimer struct {
 
 const (
 	timedIntervals = 3
-	warmSteps      = 20
+	fewestSteps    = 8 // of an interval: passes over memory take as many at once
+	warmSteps      = 24
 )
 
 // interval implements Options.Interval.
 func (s *stepTimer) interval(steps int64, took time.Duration) int64 {
 	s.intervals++
+	fitting := int64(s.budget) / timedIntervals * steps / max(1, int64(took))
 	switch {
-	case s.intervals <= 2:
-		return warmSteps
-	case s.intervals == 3:
-		s.steps = max(2, int64(s.budget)*warmSteps/timedIntervals/max(1, int64(took)))
+	case s.intervals == 1:
+		return s.whole(fewestSteps)
+	case s.intervals == 2:
+		return s.whole(min(fitting, warmSteps))
+	case s.intervals == 3 && took < 2*s.budget:
+		s.steps = s.whole(fitting)
 		return s.steps
 	}
 	s.took = append(s.took, max(1, took/time.Duration(steps)))
-	if len(s.took) < timedIntervals {
+	if s.intervals > 3 && len(s.took) < timedIntervals {
 		return s.steps
 	}
 	return 0
 }
 
+// whole returns a number of steps of at least n and fewestSteps: whole groups and, unless norms are rarer, with as many
+// norms as a long run has in so many steps.
+func (s *stepTimer) whole(n int64) int64 {
+	n = max(n, fewestSteps)
+	unit := max(1, s.group)
+	for range s.every {
+		if unit%s.every == 0 {
+			break
+		}
+		unit += max(1, s.group)
+	}
+	if unit > n {
+		unit = max(1, s.group)
+	}
+	return (n + unit - 1) / unit * unit
+}
+
 // trialTime is how long the intervals of one trial take.
 const trialTime = 10 * time.Millisecond
 
-// searchTime is how long all trials together take, without compiling; after that no other is begun. Tests change it.
-var searchTime = time.Second
+// How long a search takes, from Search.Begun: after waitLimit it no longer waits for kernels to be compiled, and after
+// searchLimit it begins no trial.
+const (
+	waitLimit   = 1500 * time.Millisecond
+	searchLimit = 2500 * time.Millisecond
+)
 
-// Fastest returns the trials of a step, the shortest first: each scheme but the baseline, over each path, runs the step
-// for some milliseconds, with norms as often as the options say, unless there is too little memory for what it takes.
-// All their kernels are compiled first, side by side, see Ahead. The variables of the step hold something else then.
-// Trials are remembered in the user's cache, for steps that do the same on such devices, and not made again:
-// known says so. On devices that work on cores of the host nothing is tried, and there are no trials. Where processes
-// share the grid all call it, and get the same trials, those of rank 0. See Step.Name for steps with user kernels.
+// time returns the time by the search's clock, which tests replace.
+func (s Search) time() time.Time {
+	if s.clock == nil {
+		return time.Now()
+	}
+	return s.clock()
+}
+
+// after returns a channel that is ready at a time. By the clock of a test it is that now or never.
+func (s Search) after(at time.Time) <-chan time.Time {
+	left := at.Sub(s.time())
+	if s.clock == nil || left <= 0 {
+		return time.After(left)
+	}
+	return nil
+}
+
+// isLate reports whether a search that has found something took its time, as rank 0 decides. All processes call it.
+func (s Search) isLate(place *halo.Placement, found bool) (late bool, err error) {
+	late = found && s.time().Sub(s.Begun) > searchLimit
+	return mpi.Broadcast(context.Background(), place.Processes, "scheme: go on with trials", late, 0)
+}
+
+// Fastest returns the trials of a step, the shortest first: each scheme, over each path, runs the step for some
+// milliseconds, with norms as often as the options say, unless there is too little memory for what it takes. Those that
+// are close to the fastest run twice more, in turns, and their shortest times count. All their kernels are compiled
+// first, side by side, see Ahead. The variables of the step hold something else then.
+//
+// A search takes three seconds at most, see Search.Begun: it tries first what is mostly the fastest. The next search for
+// the step tries the rest, whose kernels are compiled by then. Once all are tried, the trials are remembered in the
+// user's cache, for steps that do the same on such devices, and not made again: known says so. On devices that work on
+// cores of the host nothing is tried, and there are no trials. Where processes share the grid all call it, and get the
+// same trials, those of rank 0. See Step.Name for steps with user kernels.
 func Fastest(ctx context.Context, step *Step, s Search, o Options) (trials []Trial, known bool, err error) {
 	if err := step.Check(); err != nil {
 		return nil, false, err
@@ -101,12 +159,22 @@ func Fastest(ctx context.Context, step *Step, s Search, o Options) (trials []Tri
 	if err != nil || len(trials) > 0 || s.Known {
 		return trials, len(trials) > 0, err
 	}
-	trials, all, err := s.try(ctx, step, o)
+	rest := s.unfinished().memory(step, o)
+	before, err := s.recall(step, rest)
+	if err != nil {
+		return nil, false, err
+	}
+	trials, outcome, err := s.try(ctx, step, o, before)
 	if err != nil || len(trials) == 0 {
 		return nil, false, err
 	}
-	if all && isFirst(place) {
-		_ = m.Put(trials)
+	if isFirst(place) { // who cannot write there searches again
+		switch outcome {
+		case triedAll:
+			_ = m.Put(trials)
+		case triedSome:
+			_ = rest.Put(trials)
+		}
 	}
 	return trials, false, nil
 }
@@ -127,44 +195,50 @@ func (s Search) recall(step *Step, m cache.Store[[]Trial]) (trials []Trial, err 
 	return trials, nil
 }
 
-// try times all schemes.
-func (s Search) try(ctx context.Context, step *Step, o Options) (trials []Trial, all bool, err error) {
+// outcome says what a search has tried.
+type outcome int
+
+const (
+	triedAll  outcome = iota
+	triedSome         // the search took its time
+	leftOut           // all but what does not compile
+)
+
+// try times all schemes but those that were tried before, and returns all trials.
+func (s Search) try(
+	ctx context.Context, step *Step, o Options, trials []Trial,
+) (all []Trial, tried outcome, err error) {
+	place, partOf := step.placement(), !s.Begun.IsZero()
+	if !partOf {
+		s.Begun = s.time()
+	}
+	// As part of a search it may find nothing: something was found before.
+	if late, err := s.isLate(place, partOf); late || err != nil {
+		return trials, triedSome, err
+	}
 	ahead := s.Ahead
 	if ahead == nil {
 		ahead = Ahead(ctx, step, s, o)
+		defer ahead.Stop()
 	}
 	s.tune(ctx, step, o, ahead)
-	ahead.Wait() // what compiles takes cores from what is timed
+	ahead.Wait(s.after(s.Begun.Add(waitLimit))) // what compiles takes cores from what is timed
 	var failed error
-	spent := time.Duration(0)
-	place := step.placement()
+	late := false
 	for _, c := range s.candidates(step) {
-		over, err := mpi.Broadcast(context.Background(), place.Processes, "scheme: go on with trials",
-			spent > searchTime, 0)
-		if err != nil {
-			return nil, false, err
+		if slices.ContainsFunc(trials, c.isOf) {
+			continue
 		}
-		if over {
+		if late, err = s.isLate(place, partOf || len(trials) > 0); err != nil {
+			return nil, tried, err
+		}
+		if late {
 			break
-		}
-		if err := Agreed(place, ctx.Err()); err != nil {
-			return nil, false, c.failure(err)
 		}
 		if s.Trying != nil {
 			s.Trying(c.name, c.path)
 		}
-		o.Scheme = c.name
-		took := time.Duration(0)
-		err = Agreed(place, fits(ctx, step, c.plan, s.Compiler, o))
-		if err == nil {
-			begin := time.Now()
-			took, err = autotune(ctx, step, c.plan, s.Compiler, o, trialTime)
-			spent += time.Since(begin)
-			err = Agreed(place, err)
-		}
-		if err == nil {
-			took, err = mpi.Broadcast(context.Background(), place.Processes, "scheme: time a step", took, 0)
-		}
+		took, err := s.timeStep(ctx, step, c, o)
 		switch {
 		case errors.Is(err, ErrUnsuited) || errors.Is(err, streams.ErrOutOfMemory):
 			continue
@@ -174,16 +248,80 @@ func (s Search) try(ctx context.Context, step *Step, o Options) (trials []Trial,
 				s.Failed(c.name, c.path, err)
 			}
 		case err != nil:
-			return nil, false, c.failure(err)
+			return nil, tried, c.failure(err)
 		default:
 			trials = append(trials, Trial{c.name, c.path, took, step.Group})
 		}
 	}
 	if len(trials) == 0 {
-		return nil, false, failed
+		return nil, tried, failed
+	}
+	if err := s.timeAgain(ctx, step, o, trials); err != nil {
+		return nil, tried, err
+	}
+	switch {
+	case late:
+		tried = triedSome
+	case failed != nil:
+		tried = leftOut
+	}
+	return trials, tried, nil
+}
+
+// timeStep returns how long a step takes by a candidate, as rank 0 has timed it.
+func (s Search) timeStep(ctx context.Context, step *Step, c candidate, o Options) (took time.Duration, err error) {
+	place := step.placement()
+	if err := Agreed(place, ctx.Err()); err != nil {
+		return 0, err
+	}
+	o.Scheme = c.name
+	if err := Agreed(place, fits(ctx, step, c.plan, s.Compiler, o)); err != nil {
+		return 0, err
+	}
+	took, err = autotune(ctx, step, c.plan, s.Compiler, o, trialTime)
+	if err := Agreed(place, err); err != nil {
+		return 0, err
+	}
+	return mpi.Broadcast(context.Background(), place.Processes, "scheme: time a step", took, 0)
+}
+
+// Trials that took at most so much longer than the shortest are made again, the shortest few of them.
+const (
+	closeTo      = 1.15
+	mostClose    = 4
+	timesOfClose = 2
+)
+
+// timeAgain sorts trials, the shortest first, after it has made those again that are close to the shortest, in turns.
+func (s Search) timeAgain(ctx context.Context, step *Step, o Options, trials []Trial) error {
+	slices.SortStableFunc(trials, faster)
+	n := 0
+	for n < min(mostClose, len(trials)) && float64(trials[n].Step) <= closeTo*float64(trials[0].Step) {
+		n++
+	}
+	again := slices.DeleteFunc(s.candidates(step), func(c candidate) bool {
+		return n < 2 || !slices.ContainsFunc(trials[:n], c.isOf)
+	})
+	for range timesOfClose {
+		for _, c := range again {
+			if late, err := s.isLate(step.placement(), true); late || err != nil {
+				slices.SortStableFunc(trials, faster)
+				return err
+			}
+			took, err := s.timeStep(ctx, step, c, o)
+			if errors.Is(err, streams.ErrOutOfMemory) { // there was enough before
+				continue
+			}
+			if err != nil {
+				return c.failure(err)
+			}
+			t := &trials[slices.IndexFunc(trials, c.isOf)]
+			t.Step = min(t.Step, took)
+		}
+		slices.Reverse(again)
 	}
 	slices.SortStableFunc(trials, faster)
-	return trials, failed == nil, nil
+	return nil
 }
 
 // tune finds the fastest shapes of sweeps, while other kernels are compiled: those of schemes that sweep by
@@ -206,6 +344,9 @@ func (s Search) tune(ctx context.Context, step *Step, o Options, ahead *kernels.
 		c.begin(ctx, step, ahead, o)
 	}
 }
+
+// isOf reports whether a trial was one of the candidate.
+func (c candidate) isOf(t Trial) bool { return t.Scheme == c.name && t.Path == c.path }
 
 // failure says what was tried.
 func (c candidate) failure(err error) error {

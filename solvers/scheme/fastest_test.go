@@ -76,11 +76,10 @@ func TestAutotune(t *testing.T) {
 
 // All schemes are tried, over the paths that there are, and the fastest comes first.
 func TestTrials(t *testing.T) {
-	searchForever(t)
 	set := testdevices.Host(t, 2)
 	step := newStep(t, set, 2, 16)
-	for path, fewest := range map[p2p.Path]int{p2p.Auto: 2*len(candidates()) - 3, p2p.Staged: len(candidates()) - 3} {
-		trials, _, err := Search{Links: set.Links, Compiler: set.Compiler, Path: path}.try(t.Context(), step, Options{})
+	for path, fewest := range map[p2p.Path]int{p2p.Auto: 2*len(candidates()) - 5, p2p.Staged: len(candidates()) - 3} {
+		trials, _, err := Search{Links: set.Links, Compiler: set.Compiler, Path: path, clock: noTime}.try(t.Context(), step, Options{}, nil)
 		if err != nil || len(trials) < fewest || !slices.IsSortedFunc(trials, faster) || trials[0].Step <= 0 {
 			t.Errorf("path %s: %v, %v", path, trials, err)
 		}
@@ -90,19 +89,43 @@ func TestTrials(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, _, err := (Search{Links: set.Links, Compiler: set.Compiler}).try(ctx, step, Options{}); err == nil {
+	if _, _, err := (Search{Links: set.Links, Compiler: set.Compiler}).try(ctx, step, Options{}, nil); err == nil {
 		t.Error("an interrupted choice was made")
 	}
 	plan := must(step.Plan(set.Links, p2p.Auto))(t)
 	test.Is(t, test.ErrorOf(autotune(ctx, step, plan, set.Compiler, Options{Scheme: TwoStream}, time.Hour)), context.Canceled)
 }
 
-// searchForever lets the trials of a test take any time: how long they do, on a host that has other work, does not decide
-// what is tried.
-func searchForever(t *testing.T) {
-	before := searchTime
-	searchTime = time.Hour
-	t.Cleanup(func() { searchTime = before })
+// noTime is the clock of searches that may take any time: how long they do, on a host that has other work, does not
+// decide what is tried.
+func noTime() time.Time { return time.Unix(1, 0) }
+
+// Intervals of trials are whole groups, at least eight steps, and have their share of norms; slow steps have one.
+func TestIntervalsOfTrials(t *testing.T) {
+	for name, c := range map[string]struct {
+		timer stepTimer
+		each  time.Duration
+		want  []int64
+	}{
+		"fast":          {stepTimer{}, 10 * time.Microsecond, []int64{8, 24, 1000, 1000, 1000, 0}},
+		"groups":        {stepTimer{group: 3}, 10 * time.Microsecond, []int64{9, 24, 1002, 1002, 1002, 0}},
+		"norms":         {stepTimer{group: 4, every: 10}, time.Millisecond / 2, []int64{8, 20, 20, 20, 20, 0}},
+		"rarer norms":   {stepTimer{every: 100}, time.Millisecond, []int64{8, 10, 10, 10, 10, 0}},
+		"slow":          {stepTimer{group: 4, every: 7}, 8 * time.Millisecond, []int64{8, 8, 0}},
+		"not so slow":   {stepTimer{}, 2 * time.Millisecond, []int64{8, 8, 8, 8, 8, 0}},
+		"in no time":    {stepTimer{}, 0, []int64{8, 24, 240e6, 240e6, 240e6, 0}},
+		"a large group": {stepTimer{group: 16}, 5 * time.Millisecond, []int64{16, 16, 0}},
+	} {
+		c.timer.budget = 30 * time.Millisecond
+		var got []int64
+		steps := c.timer.interval(0, 0)
+		for got = append(got, steps); steps > 0 && len(got) < 20; got = append(got, steps) {
+			steps = c.timer.interval(steps, time.Duration(steps)*c.each)
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v, not %v", name, got, c.want)
+		}
+	}
 }
 
 // On host devices nothing is tried.
@@ -164,7 +187,6 @@ func TestDamagedTrialsAreMadeAgain(t *testing.T) {
 	for name, change := range map[string][2]string{
 		"no times":          {"[{", `[], "x": [{`},
 		"no such scheme":    {`"assisted"`, `"steam"`},
-		"the baseline":      {`"assisted"`, `"baseline"`},
 		"no such path":      {`"direct"`, `"tunnel"`},
 		"path to be chosen": {`"direct"`, `"auto"`},
 		"a path of none":    {`"fused","path":"direct"`, `"fused","path":"peer"`},

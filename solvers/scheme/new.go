@@ -76,7 +76,7 @@ func (o Options) choose(ctx context.Context, s Search, step *Step) (Options, err
 			return o, err
 		}
 		if len(trials) > 0 {
-			o.Scheme, o.Path = trials[0].Scheme, trials[0].Path
+			o.Scheme, o.Path, o.trials = trials[0].Scheme, trials[0].Path, trials
 			return o, nil
 		}
 		o.Scheme = Choose(Auto, step.placement())
@@ -107,11 +107,49 @@ func tryCopy(ctx context.Context, s Search, step *Step, o Options) (trials []Tri
 	if err != nil {
 		return nil, err
 	}
-	trials, _, err = Fastest(ctx, scratch, s, o) // which leaves nothing queued
-	for _, v := range variables {
-		err = errors.Join(err, v.Close())
+	for v, u := range variables {
+		err = errors.Join(err, v.copyTo(u))
+	}
+	if err == nil {
+		trials, _, err = Fastest(ctx, scratch, s, o) // which leaves nothing queued
+	}
+	for _, u := range variables {
+		err = errors.Join(err, u.Close())
 	}
 	return trials, err
+}
+
+// copyTo copies all levels to those of another variable of the same placement: a point function may be slow on values
+// that no run has, such as NaN.
+func (v *Variable) copyTo(u *Variable) (err error) {
+	var all streams.Resources
+	defer func() { err = errors.Join(err, all.Close()) }()
+	count, _ := v.Spec.Arrays()
+	for level, f := range v.levels {
+		for _, rank := range localRanks(f.Placement) {
+			s := all.NewStream(f.Placement.Devices[rank], streams.Normal)
+			if err := all.Err(); err != nil {
+				return err
+			}
+			for c := range count {
+				if err := s.Copy(u.levels[level].Array(rank, c).Data, f.Array(rank, c).Data); err != nil {
+					return err
+				}
+			}
+			if err := s.Sync(defaultLimit); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Trials returns those that chose the scheme, the shortest first; none where it was named.
+func (r *Runner) Trials() []Trial {
+	if r == nil {
+		return nil
+	}
+	return r.options.trials
 }
 
 // Steps runs so many steps with the options that New was given, see Run.

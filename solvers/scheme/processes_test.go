@@ -253,7 +253,7 @@ func choose(p *mpi.Processes, set *testdevices.Set) error {
 	u := must(NewVariable(place, halo.Spec{Name: "u", Element: halo.Float64, Width: domain.UniformRadius(3, 1)}, 2))(t)
 	defer u.Close()
 	step := countingOn(u)
-	search := Search{Links: set.Links, Compiler: set.Compiler}
+	search := Search{Links: set.Links, Compiler: set.Compiler, clock: noTime}
 	ended, end := context.WithCancel(context.Background())
 	if p.Rank == 1 {
 		end()

@@ -20,24 +20,39 @@ import (
 type Search struct {
 	Links    *p2p.Links
 	Compiler *kernels.Compiler
-	Scheme   Scheme   // that all trials take; Auto, or none, for all except the baseline
+	Scheme   Scheme   // that all trials take; Auto, or none, for all
 	Path     p2p.Path // that all trials take; p2p.Auto for all that can be used
 	Driver   string   // version of the GPUs' driver
 	Known    bool     // only among trials that are remembered
 
+	// Begun is when the search began that this one is a part of; zero for now. No trial begins two and a half seconds
+	// after that, except for the first one of all.
+	Begun time.Time
 	// Ahead is what the function Ahead has begun for the search; nil if Fastest is to begin it. Trials wait for it.
 	Ahead *kernels.Ahead
 	// Trying, if set, is called before each trial.
 	Trying func(name Scheme, path p2p.Path)
 	// Failed, if set, is told of a scheme whose kernels cannot be compiled. It is left out, unless all are.
 	Failed func(name Scheme, path p2p.Path, err error)
+
+	clock func() time.Time // that a test replaces time.Now with; nil for none
+	part  bool             // of trials of a search that took its time, see unfinished
 }
 
-// candidates returns the schemes to try, those first that are mostly the fastest. The baseline
-// never is.
+// unfinished returns a search whose memory has the trials of searches that took their time.
+func (s Search) unfinished() Search {
+	s.part = true
+	return s
+}
+
+// likely is the order in which schemes are tried: those first that are mostly the fastest, or not far from it.
+var likely = [...]Scheme{Fused, Blocked, Resident, Assisted, TwoStream, Baseline, Graph, Ranks}
+
+// candidates returns the schemes to try, in that order. Others come before them.
 func candidates() []Scheme {
-	all := slices.DeleteFunc(All(), func(s Scheme) bool { return s == Baseline })
-	slices.Reverse(all)
+	all := All()
+	place := func(s Scheme) int { return slices.Index(likely[:], s) }
+	slices.SortStableFunc(all, func(a, b Scheme) int { return cmp.Compare(place(a), place(b)) })
 	return all
 }
 
@@ -121,22 +136,6 @@ func Agreed(p *halo.Placement, mine error) error {
 // isFirst reports whether this process is rank 0, or alone.
 func isFirst(p *halo.Placement) bool { return p.Processes.IsAlone() || p.Processes.Rank == 0 }
 
-// Trial is what a step takes by a scheme and a path.
-type Trial struct {
-	Scheme Scheme        `json:"scheme"`
-	Path   p2p.Path      `json:"path"`
-	Step   time.Duration `json:"ns"`
-	Group  int           `json:"group,omitempty"` // steps between two exchanges; 0 is 1
-}
-
-// String is "fused by direct 5.4 us", or "fused by direct, 4 steps an exchange, 5.4 us".
-func (t Trial) String() string {
-	if t.Group > 1 {
-		return fmt.Sprintf("%s by %s, %d steps an exchange, %s", t.Scheme, t.Path, t.Group, p2p.Microseconds(t.Step))
-	}
-	return fmt.Sprintf("%s by %s %s", t.Scheme, t.Path, p2p.Microseconds(t.Step))
-}
-
 // faster orders trials, the shortest first.
 func faster(a, b Trial) int { return cmp.Compare(a.Step, b.Step) }
 
@@ -150,6 +149,7 @@ type searchKey struct {
 	Scheme    Scheme
 	Path      p2p.Path
 	Every     int64 // steps between norms; 0: none
+	Part      bool  `json:",omitempty"` // some of the trials
 }
 
 // memory returns where the trials of a step are kept, which is nowhere for a step that cannot be described. What is
@@ -159,7 +159,7 @@ func (s Search) memory(step *Step, o Options) (m cache.Store[[]Trial]) {
 	if !ok {
 		return m
 	}
-	key := searchKey{Driver: s.Driver, Program: programVersion(), Step: text, Path: s.Path}
+	key := searchKey{Driver: s.Driver, Program: programVersion(), Step: text, Path: s.Path, Part: s.part}
 	place := step.placement()
 	for _, d := range place.Devices {
 		if d != nil { // it is not another process's

@@ -153,6 +153,9 @@ func (e Steps) Run(
 	if err != nil {
 		return 0, err
 	}
+	if trials := x.Trials(); len(trials) > 0 {
+		fmt.Fprintf(out, "tried %v\n", trials)
+	}
 	res, err := x.Steps(ctx, o.Steps)
 	if err != nil {
 		return 0, err
