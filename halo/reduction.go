@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"unsafe"
 
@@ -42,8 +41,8 @@ type Result struct {
 }
 
 // NewReduction makes an operation ready over a field of numbers. float32 is summed
-// as float64, and int32 as int64, which wraps; L2 squares float64, in which numbers
-// beyond 1e154 overflow to +Inf. A field has one sum and one L2, to the bit, whatever
+// as float64, and int32 as int64, which wraps; L2 squares float64, scaled by a power of
+// two where squares overflow or underflow. A field has one sum and one L2, to the bit, whatever
 // its cut and its devices: see package sums. With mode sums.Fast they are taken in an
 // order that depends on the cut. Close frees what it holds.
 func NewReduction(f *Field, c *kernels.Compiler, op Op, mode ...sums.Mode) (*Reduction, error) {
@@ -163,14 +162,13 @@ func (r *Reduction) group() int {
 // ofSums returns the result that the joined sums are.
 func (r *Reduction) ofSums() Result {
 	r.floats = r.floats[:0]
-	for _, s := range r.sums {
-		v := s.Value()
-		if r.op == L2 {
-			v = math.Sqrt(v)
-		}
-		r.floats = append(r.floats, v)
+	if r.op == L2 {
+		return r.ofSquares()
 	}
-	if !r.field.Spec.Element.complex() || r.op == L2 {
+	for _, s := range r.sums {
+		r.floats = append(r.floats, s.Value())
+	}
+	if !r.field.Spec.Element.complex() {
 		return Result{Floats: r.floats}
 	}
 	r.complexes = r.complexes[:0]
@@ -178,6 +176,24 @@ func (r *Reduction) ofSums() Result {
 		r.complexes = append(r.complexes, complex(r.floats[i], r.floats[i+1]))
 	}
 	return Result{Complexes: r.complexes}
+}
+
+// ofSquares returns the roots of the joined sums of squares: of each array those of its components, once or, at three
+// scales, three times.
+func (r *Reduction) ofSquares() Result {
+	arrays, _ := r.field.Spec.Arrays()
+	components := max(1, r.field.Spec.Components)
+	each, scales := components/arrays, len(r.sums)/components
+	for of := range slices.Chunk(r.sums, max(1, each*scales)) {
+		for c := range each {
+			var squares [3]sums.Sum
+			for s := range scales {
+				squares[s] = of[s*each+c]
+			}
+			r.floats = append(r.floats, reduce.Root(squares[:scales]...))
+		}
+	}
+	return Result{Floats: r.floats}
 }
 
 // joinFunc joins a value to a number of the result. first is whether it is the first value of that number.

@@ -157,7 +157,15 @@ func TestReductionsAtTheEndsOfTheRange(t *testing.T) {
 			{halo.Min, [2]float64{inf, inf}, inf},
 			{halo.Max, [2]float64{-inf, -inf}, -inf},
 			{halo.Sum, [2]float64{inf, 1}, inf},
-			{halo.L2, [2]float64{1e200, 0}, inf},
+			{halo.L2, [2]float64{1e200, 0}, 1e200},
+			{halo.L2, [2]float64{0x3p900, 0x4p900}, 0x5p900},
+			{halo.L2, [2]float64{0x3p-900, -0x4p-900}, 0x5p-900},
+			{halo.L2, [2]float64{0, 5e-324}, 5e-324},
+			{halo.L2, [2]float64{0x3p-900, 1}, 1},
+			{halo.L2, [2]float64{0x3p900, 1}, 0x3p900},
+			{halo.L2, [2]float64{0, 0}, 0},
+			{halo.L2, [2]float64{-inf, 1e-200}, inf},
+			{halo.L2, [2]float64{math.MaxFloat64, math.MaxFloat64}, inf},
 			{halo.Max, [2]float64{math.Copysign(0, -1), 0}, 0},
 		} {
 			if got := reduceTwo(t, set, p, halo.Float64, c.op, c.values).Floats[0]; got != c.want {

@@ -15,7 +15,7 @@
 struct Reduce {
 	const NUMBER *data;
 	void *partial; // a total of each block, those of a value together
-	void *result;  // a total of each value
+	void *result;  // a total of each value; squares of double have SCALES
 	Strides strides;
 	Region region;
 	i64 values; // of a point; block y reduces value y
@@ -93,28 +93,53 @@ template <typename Op> __device__ void reduce_blocks(const Reduce &a) {
 
 struct Values {
 	enum { SIGNED = true };
-	__device__ static double of(NUMBER v) { return (double)v; }
+	double largest = 0;
+	__device__ double of(NUMBER v) { return (double)v; }
 };
 
+// Squares of numbers times a power of two, and the largest magnitude of these.
 struct Squares {
 	enum { SIGNED = false };
-	__device__ static double of(NUMBER v) { return (double)v * (double)v; }
+	double scale;
+	double largest = 0;
+	__device__ Squares(double scale) : scale(scale) {}
+	__device__ double of(NUMBER v) {
+		const double x = (double)v * scale;
+		if (fabs(x) > largest) largest = fabs(x);
+		return x * x;
+	}
 };
 
-// sum_box_reals writes one sum a block.
-template <typename Term> __device__ void sum_box_reals(const Reduce &a) {
+// Squares of double may overflow or underflow. So there are three sums for each value of a point: of all numbers, of all
+// times 2^-600, and of all times 2^600. Blocks whose largest number is not so large or so small leave the last two out.
+enum { SCALES = sizeof(NUMBER) > 4 && (NUMBER)0.5 != 0 ? 3 : 1 };
+
+// sum_box_reals writes one sum a block, from a place among those of all values on, and the largest magnitude.
+template <typename Term>
+__device__ void sum_box_reals(const Reduce &a, Term term, i64 first = 0, double *largest = 0) {
 	RunningSum some;
 	BinnedSum all;
 	each_piece(
 	    a.region, a.strides,
 	    [&](i64 i) {
-		    double term[1] = {Term::of(a.data[i * a.values + blockIdx.y])};
-		    some.template add<Term::SIGNED>(term);
+		    double one[1] = {term.of(a.data[i * a.values + blockIdx.y])};
+		    some.template add<Term::SIGNED>(one);
 	    },
 	    [&] { take(all, some); });
-	const SumAndLargest mine[1] = {{all, 0}};
-	const SumAndLargestTo to[1] = {{(StoredSum *)a.partial + blockIdx.y * a.blocks + blockIdx.x, 0}};
+	const SumAndLargest mine[1] = {{all, bits_of(term.largest)}};
+	const SumAndLargestTo to[1] = {{(StoredSum *)a.partial + (first + blockIdx.y) * a.blocks + blockIdx.x, largest}};
 	reduce_block(mine, to);
+}
+
+// sum_scaled_squares writes the second and the third sum of a block.
+__device__ inline void sum_scaled_squares(const Reduce &a, double largest) {
+	const bool large = largest > 0x1p400, small = 0 < largest && largest < 0x1p-400;
+	StoredSum *sums = (StoredSum *)a.partial + blockIdx.y * a.blocks + blockIdx.x;
+	if (threadIdx.x == 0) {
+		if (!large) sums[a.values * a.blocks] = StoredSum::none();
+		if (!small) sums[2 * a.values * a.blocks] = StoredSum::none();
+	}
+	if (large || small) sum_box_reals(a, Squares(large ? 0x1p-600 : 0x1p600), large ? a.values : 2 * a.values);
 }
 
 // sum_blocks_reals joins the sums of the blocks, by one block for each value.
@@ -126,7 +151,7 @@ __device__ inline void sum_blocks_reals(const Reduce &a) {
 	reduce_block(t, threads, threadIdx.x, blockDim.x, (StoredSum *)a.result + blockIdx.y);
 }
 
-__device__ inline void sum_box_of(const Reduce &a, double) { sum_box_reals<Values>(a); }
+__device__ inline void sum_box_of(const Reduce &a, double) { sum_box_reals(a, Values()); }
 __device__ inline void sum_box_of(const Reduce &a, i64) { reduce_box<Sum>(a); }
 __device__ inline void sum_blocks_of(const Reduce &a, double) { sum_blocks_reals(a); }
 __device__ inline void sum_blocks_of(const Reduce &a, i64) { reduce_blocks<Sum>(a); }
@@ -143,7 +168,14 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 4) sum_blocks(const __g
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS, 4) squares_box(const __grid_constant__ Reduce a) {
 	grid_dependency_wait();
-	sum_box_reals<Squares>(a);
+	if constexpr (SCALES == 1) {
+		sum_box_reals(a, Squares(1));
+	} else {
+		__shared__ double largest;
+		sum_box_reals(a, Squares(1), 0, &largest);
+		__syncthreads();
+		sum_scaled_squares(a, largest);
+	}
 }
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS, 4) squares_blocks(const __grid_constant__ Reduce a) {

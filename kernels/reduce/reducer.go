@@ -5,6 +5,7 @@ package reduce
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/halox/halox/domain"
@@ -148,7 +149,7 @@ func (r *Reducer) Over(op Op, a kernels.Array, box domain.Box) (*Reduction, erro
 	}
 	size := box.Size()
 	blocks := min(maxBlocks, (int64(size[1])*int64(size[2])+warpsPerBlock-1)/warpsPerBlock)
-	made, bytes := &Reduction{}, values*r.totalBytes(op)
+	made, bytes := &Reduction{}, r.scales(op)*values*r.totalBytes(op)
 	if err := made.allocate(r.device, bytes, bytes*blocks); err != nil {
 		return nil, errors.Join(err, made.Close())
 	}
@@ -172,12 +173,13 @@ func (r *Reducer) values(op Op, a kernels.Array, box domain.Box) (int64, error) 
 	size := a.Layout.ElementSize
 	one := scalar.All[place].Size
 	values := int64(size / one)
+	rows := values * r.scales(op)
 	switch {
 	case !slices.Contains(ops, op):
 		return 0, fmt.Errorf("reduce: no operation %q: sum, squares, min or max", op)
 	case size%(one*count) != 0:
 		return 0, fmt.Errorf("reduce: elements of %d bytes are no whole number of %s", size, r.number)
-	case box.Empty() || values > most:
+	case box.Empty() || rows > most:
 		return 0, fmt.Errorf("reduce: totals over box %v of %d values a point", box, values)
 	}
 	return values, nil
@@ -188,8 +190,9 @@ func (r *Reducer) values(op Op, a kernels.Array, box domain.Box) (int64, error) 
 func (r *Reducer) specs(
 	op Op, a kernels.Array, box domain.Box, result *streams.Memory, values, blocks int64,
 ) []streams.KernelSpec {
+	rows := values * r.scales(op)
 	arg := launch.Argument(&reductionArgs{
-		data: a.Data.Address(), partial: result.Address() + uint64(values*r.totalBytes(op)), result: result.Address(),
+		data: a.Data.Address(), partial: result.Address() + uint64(rows*r.totalBytes(op)), result: result.Address(),
 		Strides: launch.StridesOf(a.Layout), region: launch.RegionOf(a.Layout, box), values: values, blocks: blocks,
 	})
 	block := [3]int{launch.BlockSize, 1, 1}
@@ -198,7 +201,7 @@ func (r *Reducer) specs(
 		{
 			Run:      r.onHost(op, a, box, result, int(values)),
 			Function: r.blocks[op],
-			Grid:     [3]int{1, int(values), 1},
+			Grid:     [3]int{1, int(rows), 1},
 			Block:    block,
 			Argument: arg,
 		},
@@ -224,7 +227,7 @@ func totalRows[T float32 | float64 | int32 | int64, A float64 | int64](
 	for value := range values {
 		switch {
 		case t.isSum(op):
-			sumValue[T](t.mode, op, a, box, result, value, values)
+			sumValue[T](t, op, a, box, result, value, values)
 		case op == Sum:
 			foldValue(a, box, result, value, values, 0, func(t int64, v T) int64 { return t + int64(v) })
 		case op == Min:
@@ -255,16 +258,37 @@ func foldValue[T, A any](
 	streams.View[A](result.Bytes())[value] = total
 }
 
-// sumValue sums one value of all points of the box, or its square.
+// sumValue sums one value of all points of the box, or its squares, as squares_box of reduce.cu does.
 func sumValue[T float32 | float64 | int32 | int64](
-	mode sums.Mode, op Op, a kernels.Array, box domain.Box, result *streams.Memory, value, values int,
+	t *Reducer, op Op, a kernels.Array, box domain.Box, result *streams.Memory, value, values int,
 ) {
-	var total sums.Sum
+	all := streams.View[sums.Sum](result.Bytes())[value:]
+	var largest float64
+	all[0], largest = sumScaled[T](t.mode, op, 1, a, box, value, values)
+	if t.scales(op) == 1 {
+		return
+	}
+	all[values], all[2*values] = sums.Sum{}, sums.Sum{}
+	switch {
+	case largest > 0x1p400:
+		all[values], _ = sumScaled[T](t.mode, op, 0x1p-600, a, box, value, values)
+	case 0 < largest && largest < 0x1p-400:
+		all[2*values], _ = sumScaled[T](t.mode, op, 0x1p600, a, box, value, values)
+	}
+}
+
+// sumScaled sums one value of all points, or its squares, times a power of two, and finds the largest magnitude.
+func sumScaled[T float32 | float64 | int32 | int64](
+	mode sums.Mode, op Op, scale float64, a kernels.Array, box domain.Box, value, values int,
+) (total sums.Sum, largest float64) {
 	var room [512]float64
 	terms := room[:0]
 	eachValue(a, box, value, values, func(row []T) {
 		for i := 0; i < len(row); i += values {
-			x := float64(row[i])
+			x := float64(row[i]) * scale
+			if m := math.Abs(x); m > largest {
+				largest = m
+			}
 			if op == Squares {
 				x = float64(x * x)
 			}
@@ -275,10 +299,34 @@ func sumValue[T float32 | float64 | int32 | int64](
 		}
 	})
 	mode.Add(&total, terms)
-	streams.View[sums.Sum](result.Bytes())[value] = total
+	return total, largest
 }
 
-// Sums returns the sums of reals, and those of the squares of any numbers, once what Queue queued is done.
+// scales returns how many sums there are of each value: three of the squares of float64, which may overflow or
+// underflow. The first is of all numbers, the second of all times 2^-600, the third of all times 2^600. Parts of the box
+// without numbers so large or so small leave the last two out, see Root.
+func (r *Reducer) scales(op Op) int64 {
+	if op == Squares && (r.number == "float64" || r.number == "complex128") {
+		return 3
+	}
+	return 1
+}
+
+// Root returns the root of a sum of squares of one value, of which Sums has one or three: those over any boxes are
+// joined, each with its like.
+func Root(squares ...sums.Sum) float64 {
+	v := squares[0].Value()
+	switch {
+	case len(squares) > 1 && v > 0x1p1000:
+		return math.Sqrt(squares[1].Value()) * 0x1p600
+	case len(squares) > 1 && v < 0x1p-900:
+		return math.Sqrt(squares[2].Value()) * 0x1p-600
+	}
+	return math.Sqrt(v)
+}
+
+// Sums returns the sums of reals, and those of the squares of any numbers, once what Queue queued is done: one for each
+// scalar of an element, or three for squares of float64, those of the first kind for all scalars first, see Root.
 func (r *Reduction) Sums() []sums.Sum { return streams.View[sums.Sum](r.host.Bytes()) }
 
 // Floats returns the smallest or largest reals.
