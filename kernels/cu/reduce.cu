@@ -110,8 +110,8 @@ struct Squares {
 	}
 };
 
-// Squares of double may overflow or underflow. So there are three sums for each value of a point: of all numbers, of all
-// times 2^-600, and of all times 2^600. Blocks whose largest number is not so large or so small leave the last two out.
+// Squares of double may overflow or underflow. So there are three sums for each value of a point: of all numbers, of
+// all times 2^-600, and of all times 2^600. Blocks whose largest number is not so large or so small leave the last two out.
 enum { SCALES = sizeof(NUMBER) > 4 && (NUMBER)0.5 != 0 ? 3 : 1 };
 
 // sum_box_reals writes one sum a block, from a place among those of all values on, and the largest magnitude.

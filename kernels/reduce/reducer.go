@@ -303,8 +303,8 @@ func sumScaled[T float32 | float64 | int32 | int64](
 }
 
 // scales returns how many sums there are of each value: three of the squares of float64, which may overflow or
-// underflow. The first is of all numbers, the second of all times 2^-600, the third of all times 2^600. Parts of the box
-// without numbers so large or so small leave the last two out, see Root.
+// underflow. The first is of all numbers, the second of all times 2^-600, the third of all times 2^600. Parts of the
+// box without numbers so large or so small leave the last two out, see Root.
 func (r *Reducer) scales(op Op) int64 {
 	if op == Squares && (r.number == "float64" || r.number == "complex128") {
 		return 3

@@ -241,7 +241,8 @@ func (n *plan) misusedAt(messages, call string) string {
 			continue
 		}
 		for _, c := range calls.FindAllStringSubmatch(lines[line-1], -1) {
-			if i := n.find(c[1]); i >= 0 && (call == "at" && !n.accesses[i].reads() || call == "set" && !n.accesses[i].Write) {
+			i := n.find(c[1])
+			if i >= 0 && (call == "at" && !n.accesses[i].reads() || call == "set" && !n.accesses[i].Write) {
 				return fmt.Sprintf("%s:%d: %s(%s, ...)", n.point.file(), line, call, c[1])
 			}
 		}
@@ -268,7 +269,7 @@ func (n *plan) explain(err error) error {
 			n.point.file(), ErrFootprint)
 	}
 	if m := misused.FindStringSubmatch(err.Error()); m != nil {
-		return fmt.Errorf("sweep: %s of an access that is only %s; the accesses of a stage say what it reads and writes",
+		return fmt.Errorf("sweep: %s of an access that is only %s: say in the accesses of the stage that it does both",
 			n.misusedAt(err.Error(), m[1]), m[2])
 	}
 	if otherFunction.MatchString(err.Error()) {

@@ -3,6 +3,7 @@ package scheme
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
@@ -114,10 +115,11 @@ func (s *Step) checkWide(v *Variable) error {
 	return nil
 }
 
-// newGhosts makes the ghosts of a field of a variable behind physical faces ready: as far as a step reads them, where
-// those of neighbours are wider.
+// newGhosts makes the ghosts of a field of a variable behind physical faces ready, as far as a step reads them: profiles,
+// reflections and mirrors need not suit wider ones. User kernels set all ghosts.
 func (s *Step) newGhosts(c *kernels.Compiler, v *Variable, f *halo.Field) (*boundary.Ghosts, error) {
-	if s.group() == 1 {
+	custom := slices.ContainsFunc(v.Boundary[:], func(b boundary.Condition) bool { return b.Kind == boundary.Custom })
+	if s.group() == 1 && custom {
 		return boundary.New(c, f, v.Boundary)
 	}
 	reach := boundary.Reach{Width: s.readRadius(v)}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
+	"github.com/halox/halox/halo/boundary"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/p2p"
 )
@@ -127,6 +128,46 @@ func TestSweepsAreTriedBesideTheNewestLevel(t *testing.T) {
 			}
 			if arrays[i][0] != want.Array(0, 0) {
 				t.Errorf("level %d is the newest: access %q is of another one", newest, a.Name)
+			}
+		}
+	}
+}
+
+// Profiles, reflections and mirrors set as many layers of ghosts as stages read, under every scheme: the field may have
+// more.
+func TestProfilesOfWideFields(t *testing.T) {
+	set := testdevices.Host(t, 2)
+	var want []float64
+	for _, width := range []int{1, 3, 8} {
+		for _, name := range All() {
+			step := newStep(t, set, 2, 16)
+			spec := step.Measured[0].Spec
+			spec.Width, spec.Connectivity = domain.UniformRadius(3, width), halo.Corners
+			u := newVariable(t, step.placement(), spec, 2)
+			step.Measured[0] = u
+			step.Stages[0].Reads[0].Variable, step.Stages[0].Writes[0].Variable = u, u
+			u.Boundary = boundary.All(boundary.Condition{Kind: boundary.Neumann})
+			u.Boundary[2], u.Boundary[5] = boundary.Condition{Kind: boundary.Dirichlet, Values: []float64{2}, Odd: true}, u.Boundary[3]
+			u.Boundary[4] = boundary.Condition{Kind: boundary.Dirichlet, Profile: func() boundary.Profile {
+				return func(values []float64, at domain.Vec, time float64) {
+					for i := range values {
+						values[i] = float64(at[0]+i+3*at[1]) + time
+					}
+				}
+			}}
+			fillLevels(t, u, 1)
+			r, err := runnerFor(t, set, step, name).Run(t.Context(), Options{Scheme: name, Steps: 5, Limit: testLimit})
+			if errors.Is(err, ErrUnsuited) {
+				continue
+			}
+			succeeds(t, err)
+			got := make([]float64, 12*10*16)
+			succeeds(t, halo.Read(got, u.Level(5), u.Level(5).Cut.Grid.Box()))
+			if want == nil {
+				want = got
+			}
+			if !slices.Equal(got, want) || r.Norms[0].Max < 2 {
+				t.Errorf("%s, width %d: other values, norms %+v", name, width, r.Norms)
 			}
 		}
 	}
