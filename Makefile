@@ -34,7 +34,7 @@ export HALOX_TEST_SEED ?= $(shell git rev-list --count HEAD 2>/dev/null)
 # go-nvml binds all functions of NVML, including deprecated ones.
 export CGO_CFLAGS ?= -O2 -g -Wno-deprecated-declarations
 
-.PHONY: help build run test test-busy test-long race nocgo test-mpi test-netns lint outdated format-cuda nvrtc mpi bundle linkprobe clean
+.PHONY: help build run test test-busy test-long race nocgo test-mpi test-netns lint docs man outdated format-cuda nvrtc mpi bundle linkprobe clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "%-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -85,6 +85,19 @@ lint: ## check format, code and imports; the format of CUDA sources once make fo
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...
 	HALOX_TEST_SEED=0 $(GO) test ./internal/rooms
+
+# Pages link to records and sources too, so the site has their folders: see scripts/site.py.
+docs: .tools/site/.done ## build the site of the pages under out/site; broken links are errors
+	rm -rf out/docs out/site && mkdir -p out/docs
+	git ls-files -co --exclude-standard -- '*.md' docs results examples configs ':!*.go' ':!*.tmpl' ':!*/testdata/*' | xargs tar -c --ignore-failed-read | tar -x -C out/docs
+	PYTHONPATH=.tools/site python3 -m mkdocs build
+
+.tools/site/.done:
+	python3 -m pip install --quiet --target .tools/site mkdocs==1.6.1 mkdocs-material==9.7.1
+	touch $@
+
+man: ## write man pages under out/man
+	$(GO) test ./cmd/halox -run 'TestReference$$' -count=1 -man $(CURDIR)/out/man
 
 outdated: ## print direct dependencies that have a newer version
 	@$(GO) list -m -u -f '{{if and .Update (not .Indirect)}}{{.Path}} {{.Version}} -> {{.Update.Version}}{{end}}' all | grep . || echo none

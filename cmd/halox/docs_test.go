@@ -1,6 +1,7 @@
 package main
 
 import (
+	"flag"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -8,9 +9,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra/doc"
+
 	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 )
+
+var man = flag.String("man", "", "write the man pages into this folder")
 
 // page returns a page of the repository.
 func page(t *testing.T, name string) string {
@@ -42,7 +47,7 @@ func TestCommandsOfPages(t *testing.T) {
 	inText := regexp.MustCompile("`(?:mpirun [^`]*? )?halox ((?:plot|results|run|verify) [^`]*\\.(?:json|svg|yaml)[^`]*)`")
 	pages, all := []string{"README.md"}, 0
 	test.Check(t, filepath.WalkDir("../../docs", func(file string, _ fs.DirEntry, err error) error {
-		if filepath.Ext(file) == ".md" {
+		if filepath.Ext(file) == ".md" && !strings.Contains(file, "/cli/") {
 			pages = append(pages, strings.TrimPrefix(file, "../../"))
 		}
 		return err
@@ -77,6 +82,38 @@ func TestCommandsOfPages(t *testing.T) {
 	}
 	if all < 60 {
 		t.Errorf("the pages have %d commands", all)
+	}
+}
+
+// TestReference compares the pages of docs/reference/cli with the help of the commands; -update writes them. With -man it
+// writes the man pages into a folder.
+func TestReference(t *testing.T) {
+	const folder = "../../docs/reference/cli"
+	page(t, "docs/index.md") // skips without pages
+	root, dir := newRoot(), t.TempDir()
+	root.DisableAutoGenTag = true
+	test.Check(t, doc.GenMarkdownTree(root, dir))
+	if *man != "" {
+		test.Check(t, os.MkdirAll(*man, 0o755))
+		test.Check(t, doc.GenManTree(root, &doc.GenManHeader{Section: "1", Source: "halox " + version}, *man))
+	}
+	got := test.Must(filepath.Glob(filepath.Join(dir, "*.md")))(t)
+	if *update {
+		test.Check(t, os.RemoveAll(folder))
+		test.Check(t, os.MkdirAll(folder, 0o755))
+	}
+	for _, file := range got {
+		text := strings.NewReplacer("\n##", "\n#", "[=true|false]", "             ", "SEE ALSO", "See also").Replace("\n" + string(test.Must(os.ReadFile(file))(t)))[1:]
+		written := filepath.Join(folder, filepath.Base(file))
+		if *update {
+			test.Check(t, os.WriteFile(written, []byte(text), 0o644))
+		}
+		if is, err := os.ReadFile(written); err != nil || string(is) != text {
+			t.Errorf("%s is not the help of the command (%v); run with -update", written, err)
+		}
+	}
+	if is := test.Must(os.ReadDir(folder))(t); len(is) != len(got) {
+		t.Errorf("%d pages of %d commands; run with -update", len(is), len(got))
 	}
 }
 
