@@ -3,12 +3,14 @@ package docs_test
 
 import (
 	"io/fs"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -121,7 +123,7 @@ func anchors(text string) map[string]bool {
 	return found
 }
 
-// All pages link to files and headings that are there, and show pictures that are there. The sources that the page of
+// All pages are in the menu of the site. They link to files and headings that are there, and show pictures that are there. The sources that the page of
 // the architecture names are there too.
 func TestLinks(t *testing.T) {
 	sources := regexp.MustCompile("`([a-z0-9_/]+/[a-z0-9_]+\\.(?:go|cu|cuh))`")
@@ -139,7 +141,12 @@ func TestLinks(t *testing.T) {
 	if len(pages) < 15 {
 		t.Fatalf("%d pages", len(pages))
 	}
+	site := read(t, "../mkdocs.yml")
 	for _, page := range pages {
+		if named := strings.TrimPrefix("docs/"+page, "docs/../"); !strings.Contains(site, "- "+named) && !strings.Contains(site, ": "+named) &&
+			!strings.Contains(page, "/cli/") && page != "../README.md" {
+			t.Errorf("mkdocs.yml does not name %s", named)
+		}
 		text := code.ReplaceAllString(read(t, page), "")
 		for _, m := range regexp.MustCompile(`\]\(([^):#]*)(?:#([^)]*))?\)`).FindAllStringSubmatch(text, -1) {
 			target := page
@@ -152,5 +159,39 @@ func TestLinks(t *testing.T) {
 				t.Errorf("%s: %s has no heading #%s", page, target, m[2])
 			}
 		}
+	}
+}
+
+// The page of environment variables names all variables of the code, and no others. The messages on the page of errors
+// are in the code: of each, the longest part without "...".
+func TestNamesOfTheCode(t *testing.T) {
+	var code strings.Builder
+	for _, file := range under(t, "..", ".go") {
+		if !strings.HasSuffix(file, "_test.go") && !strings.Contains(file, "/.") && !strings.Contains(file, "internal/test") {
+			code.WriteString(read(t, file))
+		}
+	}
+	first := regexp.MustCompile("(?m)^\\| `([^`]+)` \\|")
+	var got []string
+	for _, m := range first.FindAllStringSubmatch(read(t, "reference/environment.md"), -1) {
+		got = append(got, m[1])
+	}
+	want := map[string]bool{}
+	for _, m := range regexp.MustCompile(`"HALOX_[A-Z]+"`).FindAllString(code.String(), -1) {
+		want[strings.Trim(m, `"`)] = true
+	}
+	if sorted := slices.Sorted(maps.Keys(want)); !slices.Equal(sorted, slices.Sorted(slices.Values(got))) {
+		t.Errorf("the page has %q, the code %q", got, sorted)
+	}
+	messages := first.FindAllStringSubmatch(read(t, "how-to/troubleshoot.md"), -1)
+	for _, m := range messages {
+		parts := strings.Split(strings.ReplaceAll(m[1], "rank 1", "..."), "...")
+		longest := slices.MaxFunc(parts, func(a, b string) int { return len(a) - len(b) })
+		if !strings.Contains(code.String(), strings.Trim(longest, " ")) {
+			t.Errorf("no message has %q of %q", longest, m[1])
+		}
+	}
+	if len(messages) < 12 {
+		t.Errorf("%d messages", len(messages))
 	}
 }
