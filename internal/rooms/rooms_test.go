@@ -69,7 +69,7 @@ var may = map[string][]string{
 	"cmd":                           {"domain", "stencil", "streams", "kernels", "kernels/sweep", "p2p", "p2p/mpi", "halo", "halo/datatype", "halo/halotest", "halo/packing", "halo/ranks", "solvers", "solvers/scheme", "configs", "results", "results/output", "results/plot", "results/trace", "internal/bench", "internal/verify", "internal/forecast", "internal/plan", "internal/tracing", "internal/measure", "internal/cache", "internal/files", "internal/interrupt"},
 
 	// What benchmarks measure, and their runner: all below.
-	"internal/verify": {"domain", "streams", "p2p", "p2p/mpi", "halo", "halo/halotest", "halo/ranks", "solvers", "solvers/scheme"},
+	"internal/verify": {"domain", "streams", "kernels", "p2p", "p2p/mpi", "halo", "halo/halotest", "halo/ranks", "solvers", "solvers/scheme"},
 	"internal/bench":  {"domain", "stencil", "streams", "kernels", "kernels/flags", "kernels/pack", "kernels/sweep", "p2p", "p2p/mpi", "halo", "halo/datatype", "halo/packing", "halo/ranks", "solvers", "solvers/scheme", "results", "results/plot", "internal/measure", "internal/files"},
 
 	"results":                      {"results/internal/wording", "internal/measure", "internal/files"},

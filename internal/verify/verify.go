@@ -16,6 +16,7 @@ import (
 	"github.com/halox/halox/halo/halotest"
 	"github.com/halox/halox/halo/ranks"
 	"github.com/halox/halox/halo/ranks/litmus"
+	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/p2p/mpi"
 	"github.com/halox/halox/solvers"
@@ -39,6 +40,7 @@ type Verifier struct {
 	During func(doing string) // called with the name of the next check
 	want   []float64          // the result of one device, on rank 0
 	solved bool               // want is known
+	ahead  *kernels.Ahead     // compiles what all schemes need, side by side; nil for none
 }
 
 // processes returns those that share the grid.
@@ -50,6 +52,9 @@ func (v *Verifier) lost() bool { return !v.processes().IsAlone() && v.processes(
 // All runs all checks, prints a line for each, and their number. It is an error if one fails.
 func (v *Verifier) All(ctx context.Context) error {
 	checks, err := v.checks(ctx)
+	if v.ahead != nil {
+		defer v.ahead.Stop()
+	}
 	if err != nil {
 		return err
 	}
@@ -62,7 +67,7 @@ func (v *Verifier) checks(ctx context.Context) (all []check, err error) {
 	for _, path := range paths {
 		all = append(all, v.exchanges(path)...)
 	}
-	return append(all, v.runs(paths)...), err
+	return append(all, v.runs(ctx, paths)...), err
 }
 
 // paths returns the paths that all links have. Between processes there is but one: where no process has two devices
@@ -196,9 +201,9 @@ func (v *Verifier) mostSteps() int {
 	return 1
 }
 
-// runs returns the checks of every scheme and path against one device. A scheme that takes fewer devices is left out,
-// and said.
-func (v *Verifier) runs(paths []p2p.Path) (all []check) {
+// runs returns the checks of every scheme and path against one device, and begins to compile their kernels. A scheme
+// that takes fewer devices is left out, and said.
+func (v *Verifier) runs(ctx context.Context, paths []p2p.Path) (all []check) {
 	for _, way := range v.ways() {
 		if err := way.scheme.Needs().CheckDevices(way.scheme, len(v.Place.Devices)); err != nil {
 			fmt.Fprintf(v.Out, "left out: scheme %v\n", err)
@@ -211,6 +216,11 @@ func (v *Verifier) runs(paths []p2p.Path) (all []check) {
 			name := fmt.Sprintf("scheme %v by %s: %d steps on %s give the bits of one", way, v.named(path), v.Steps,
 				v.Counted())
 			all = append(all, check{name, func(ctx context.Context) error { return v.compare(ctx, way, path) }})
+			if v.processes().IsAlone() {
+				v.ahead = solvers.Ahead(ctx, v.in(way), v.Place, scheme.Search{
+					Links: v.Session.Links, Compiler: v.Session.Compiler, Path: path, Ahead: v.ahead,
+				}, v.options(way))
+			}
 		}
 	}
 	return all
@@ -259,22 +269,33 @@ func (v *Verifier) one(ctx context.Context) ([]float64, error) {
 	return v.solve(ctx, place, way{scheme: scheme.Baseline}, p2p.Staged)
 }
 
+// in returns the problem in the groups of a way.
+func (v *Verifier) in(w way) *solvers.Problem {
+	p := *v.Problem
+	p.Group = w.group
+	return &p
+}
+
+// options returns those of a run.
+func (v *Verifier) options(w way) scheme.Options {
+	return scheme.Options{Scheme: w.scheme, Order: w.order, Steps: int64(v.Steps), CheckEvery: int64(v.Steps),
+		Limit: v.Limit}
+}
+
 // solve runs the problem and returns all owned points, on the process that speaks.
 func (v *Verifier) solve(ctx context.Context, place *halo.Placement, way way, path p2p.Path) (values []float64,
 	err error) {
-	p := *v.Problem
-	p.Group = way.group
+	p := v.in(way)
 	plan, err := p.NewPlan(place, v.Session.Links, path)
 	if err != nil {
 		return nil, err
 	}
-	s, err := solvers.New(ctx, &p, plan, v.Session.Compiler)
+	s, err := solvers.New(ctx, p, plan, v.Session.Compiler)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	options := scheme.Options{Scheme: way.scheme, Order: way.order, Steps: int64(v.Steps),
-		CheckEvery: int64(v.Steps), Limit: v.Limit}
+	options := v.options(way)
 	if !place.Processes.IsAlone() {
 		options.Limit = 0 // as in a run
 	}

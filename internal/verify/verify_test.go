@@ -40,7 +40,7 @@ func TestMoreDevicesThanRanksTake(t *testing.T) {
 	t.Cleanup(setup.Close)
 	var out strings.Builder
 	v := &Verifier{Setup: setup, Steps: 3, Limit: time.Minute, Out: &out, During: func(string) {}}
-	for _, c := range v.runs([]p2p.Path{p2p.Direct}) {
+	for _, c := range v.runs(t.Context(), []p2p.Path{p2p.Direct}) {
 		if strings.Contains(c.name, "scheme ranks") {
 			t.Errorf("there is a check %s", c.name)
 		}
