@@ -12,7 +12,7 @@
 #   performance   most of what the pages in docs/results read; about five minutes on 4 H200
 #   examples      the example programs
 #   auto          scheme auto beside each other scheme, for examples and configs on one and two GPUs, for some AUTO_TIME
-#                 seconds (default: 240). It fails where auto is more than 3% slower than the best. PROBLEMS names others
+#                 seconds each (default: 240). It fails where auto is more than 3% slower than the best. PROBLEMS names others
 #                 than the default, see auto_problems below
 #   turns         this halox and BEFORE, an older one, alternately; without BEFORE this one twice
 #   ranks         benchmarks of device ranks, with NVSHMEM if its Python package is installed, and applications
@@ -489,9 +489,9 @@ examples() {
 	cat "$log"
 }
 
-# What step auto runs: EXAMPLE or CONFIG, /POINTS along each axis instead of its default size, and +steps for
+# What step auto runs: EXAMPLE or CONFIG, /POINTS along each axis (of an example also of all, as 192x192x384) instead of its default size, and +steps for
 # exchange.steps: auto. The first ones are those that auto once chose badly.
-auto_problems="lbm/192 grayscott/2048 heat3d/256+steps lbm grayscott wave acoustic heat2d heat3d laplace2d laplace3d
+auto_problems="lbm/192 grayscott/2048 heat3d/256+steps lbm/192x192x384 lbm grayscott wave acoustic heat2d heat3d laplace2d laplace3d
 	wave/256 acoustic/2048 heat3d/256 laplace2d/2048"
 
 # rate PROBLEM DEVICES SCHEME STEPS: runs it, and prints the scheme that ran and the updates in a second; of a scheme that
@@ -535,7 +535,7 @@ rate() {
 # The rate of each is its median. BACKEND and COUNTS name another backend and other numbers of devices.
 auto() {
 	local LC_ALL=C backend=${BACKEND-cuda} counts="1 2" begin=$SECONDS to=$records problem devices scheme turn turns first second
-	local chosen speed steps order trials rates=$out/auto.rates
+	local chosen speed steps order trials limit rates=$out/auto.rates
 	local schemes=${SCHEMES:-baseline two-stream assisted graph blocked fused ranks resident}
 	[ "$backend" != cuda ] || [ "$(nvidia-smi -L | wc -l)" -ge 2 ] || counts=1
 	mkdir -p "$to"
@@ -546,8 +546,9 @@ auto() {
 	HALOX_CACHE=$(mktemp -d)
 	export HALOX_CACHE
 	for devices in ${COUNTS:-$counts}; do
+		limit=$((SECONDS + ${AUTO_TIME:-240}))
 		for problem in ${PROBLEMS:-$auto_problems}; do
-			if [ $((SECONDS - begin)) -ge "${AUTO_TIME:-240}" ]; then
+			if [ "$SECONDS" -ge "$limit" ]; then
 				echo "--    $problem on $devices: no time left" | tee -a "$to/auto.txt"
 				continue
 			fi

@@ -1,6 +1,7 @@
 package scheme
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -56,4 +57,21 @@ func TestVariablesWithWidths(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+}
+
+// Trials begin with the values of the variables.
+func TestCopiesForTrials(t *testing.T) {
+	step := newStep(t, testdevices.Host(t, 2), 2, 16)
+	v := step.variables()[0]
+	succeeds(t, halo.FillPoints(v.Level(1), func(p domain.Vec) float64 { return float64(p[0] + 100*p[2]) }))
+	_, copies, err := step.copy(step.placement())
+	succeeds(t, err)
+	u := copies[v]
+	succeeds(t, v.copyTo(u))
+	got := must(halo.ReadAll[float64](u.Level(1)))(t)
+	want := must(halo.ReadAll[float64](v.Level(1)))(t)
+	if !slices.Equal(got, want) || got[len(got)-1] == 0 {
+		t.Errorf("%v, not %v", got, want)
+	}
+	succeeds(t, u.Close())
 }
