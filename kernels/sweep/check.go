@@ -25,7 +25,7 @@ var ErrDiffer = errors.New("the CUDA source and the Go twin differ")
 // With ulps 0 all bits must be equal, except those of fast sums. Functions such as exp and pow have other last bits on
 // other backends: reals may then differ by so many units in the last place, counted as the floating-point numbers from
 // one to the other, norms and reductions by as much of each point, and whole numbers not at all. Which functions have
-// equal bits docs/tutorials/point-function.md lists.
+// equal bits docs/reference/steps.md lists.
 func Check(c *kernels.Compiler, d *streams.Device, p Point, accesses []Access, ulps uint64) (err error) {
 	if d == nil {
 		return errNoDevice

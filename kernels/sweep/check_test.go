@@ -144,7 +144,7 @@ func checkSample(t *testing.T, set *testdevices.Set, s sample) {
 	}
 }
 
-// TestFunctionsOfEqualBits holds the table of docs/tutorials/point-function.md.
+// TestFunctionsOfEqualBits holds the table of docs/reference/steps.md.
 func TestFunctionsOfEqualBits(t *testing.T) {
 	point := Point{
 		Name: "functions", Dims: 2, CUDA: `
