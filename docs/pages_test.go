@@ -148,6 +148,9 @@ func TestLinks(t *testing.T) {
 			t.Errorf("mkdocs.yml does not name %s", named)
 		}
 		text := code.ReplaceAllString(read(t, page), "")
+		if strings.Contains(text, "{{") {
+			t.Errorf("%s has the query of a template", page)
+		}
 		for _, m := range regexp.MustCompile(`\]\(([^):#]*)(?:#([^)]*))?\)`).FindAllStringSubmatch(text, -1) {
 			target := page
 			if m[1] != "" {
