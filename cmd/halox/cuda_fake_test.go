@@ -223,3 +223,20 @@ func TestCommandsBesideGPUs(t *testing.T) {
 		})
 	}
 }
+
+// A run with -v and its record list what was tried, also where that is remembered.
+func TestRunListsTrials(t *testing.T) {
+	withFake(t)
+	t.Setenv("HALOX_NVRTC", testdevices.SlowNVRTC(t, 0, "").Library)
+	t.Setenv("HALOX_CACHE", t.TempDir())
+	file := write(t, "c.yaml", "solver: heat\ngrid: {size: [16, 16]}\nstop: {iterations: 3}\n")
+	record := filepath.Join(t.TempDir(), "r.json")
+	for range 2 {
+		code, _, stderr := cli("run", file, "-v", "--record", record)
+		trials := test.Must(results.Read(record))(t).Run.Trials
+		if code != 0 || len(trials) == 0 || trials[0].StepSeconds <= 0 ||
+			!strings.Contains(stderr, "trials of schemes, the shortest first: ["+trials[0].Scheme+" by "+trials[0].Path) {
+			t.Errorf("code %d, %+v, %s", code, trials, stderr)
+		}
+	}
+}

@@ -26,6 +26,7 @@ type runFlags struct {
 	record  string
 	history bool
 	quiet   bool
+	verbose bool
 	trace   traceFlags
 }
 
@@ -63,6 +64,7 @@ prints and writes.`,
 	cmd.Flags().BoolVar(&f.history, "history", false, "put the norms of every check into the record")
 	f.trace.add(cmd.Flags())
 	cmd.Flags().BoolVarP(&f.quiet, "quiet", "q", false, "print nothing but errors")
+	cmd.Flags().BoolVarP(&f.verbose, "verbose", "v", false, "print the trials that chose the scheme")
 	return cmd
 }
 
@@ -86,6 +88,9 @@ func (f *runFlags) run(cmd *cobra.Command, file string, g *processGroup, out, no
 	show.close()
 	if err != nil {
 		return fmt.Errorf("%s: %w", file, err)
+	}
+	if f.verbose && len(s.Trials) > 0 {
+		fmt.Fprintf(notes, "trials of schemes, the shortest first: %v\n", s.Trials)
 	}
 	return errors.Join(s.run(ctx, begin, out, notes), closeSetup(s.Setup))
 }
