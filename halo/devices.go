@@ -84,27 +84,25 @@ func (d Devices) check() error {
 	return nil
 }
 
-// platform opens the backend, or where none is named the first that this machine has. The
-// note says what was not found. A library that the environment names has to be one.
-func (d Devices) platform(ctx context.Context) (p *streams.Platform, note string, err error) {
+// platform opens the backend, or the first that this machine has if none is named; without says why it has none that
+// come before. A library that the environment names must be one.
+func (d Devices) platform(ctx context.Context) (p *streams.Platform, without, err error) {
 	for _, k := range streams.Kinds() {
 		if d.Backend != "" && d.Backend != k.Backend {
 			continue
 		}
 		p, err := d.start(ctx, k)
 		switch {
-		case err == nil && note != "":
-			return p, fmt.Sprintf("%s: running on %ss", note, k.Noun), nil
 		case err == nil:
-			return p, "", nil
+			return p, without, nil
 		case d.Backend != "" || !errors.Is(err, streams.ErrNoDriver) || named(k) && errors.Is(err,
 			streams.ErrNoLibrary):
-			return nil, "", err
-		case note == "":
-			note = fmt.Sprintf("no %s to be used (%v)", k.Noun, errors.Unwrap(err))
+			return nil, nil, err
+		case without == nil:
+			without = fmt.Errorf("no %s: %w", k.Noun, errors.Unwrap(err))
 		}
 	}
-	return nil, "", optionError("Devices.Backend", "%s", note)
+	return nil, nil, optionError("Devices.Backend", "%w", without)
 }
 
 // named reports whether the environment names the library of the backend.

@@ -25,7 +25,8 @@ type Session struct {
 	Devices  []*streams.Device // in the order of their ids, or of those asked for
 	Links    *p2p.Links        // between all of them; with a Model once that was measured
 	Compiler *kernels.Compiler
-	Note     string // why host devices are used, for the user; "" where GPUs are used or were not asked for
+	Note     string // that no GPU was found, for the user; "" if GPUs are used or were not wanted
+	NoGPU    error  // why none was found
 
 	asked    Devices
 	counts   []int          // of devices, by process; nil where this one is alone
@@ -85,7 +86,10 @@ func Open(ctx context.Context, want Devices) (session *Session, err error) {
 	want.Processes = want.Processes.OrAlone()
 	s := &Session{asked: want, Compiler: kernels.CompilerFromEnv()}
 	if err = errors.Join(want.check(), live(ctx)); err == nil {
-		s.platform, s.Note, err = want.platform(ctx)
+		s.platform, s.NoGPU, err = want.platform(ctx)
+		if s.NoGPU != nil && err == nil {
+			s.Note = "No GPU found; running on the CPU."
+		}
 	}
 	defer func() {
 		if err != nil && s.platform != nil {

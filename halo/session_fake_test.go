@@ -57,7 +57,7 @@ func TestOpenWithADriverWithoutGPUs(t *testing.T) {
 	withFake(t, cudafake.Devices(0))
 	session := must(halo.Open(t.Context(), halo.Devices{}))(t)
 	defer session.Close()
-	if session.Backend != streams.Host || !strings.HasPrefix(session.Note, "no GPU to be used (no usable CUDA driver: the library is there, but cuInit: ") {
+	if session.Backend != streams.Host || session.Note != "No GPU found; running on the CPU." || !strings.HasPrefix(session.NoGPU.Error(), "no GPU: no usable CUDA driver: the library is there, but cuInit: ") {
 		t.Errorf("%v, note %q", session, session.Note)
 	}
 	test.Is(t, test.ErrorOf(halo.Open(t.Context(), halo.Devices{Backend: streams.CUDA})), streams.ErrNoDriver)

@@ -40,7 +40,7 @@ func badJSON(data []byte) error {
 // followed; an existing file is replaced and keeps its mode; a folder, device, pipe or socket is an error. Floats have
 // the fewest digits that give the same float64 back. An unknown kind or metric is an error.
 func (r *Record) Write(path string) error {
-	data, err := r.encode()
+	data, err := r.Encode()
 	if err == nil {
 		err = files.Write(path, data)
 	}
@@ -50,7 +50,8 @@ func (r *Record) Write(path string) error {
 	return nil
 }
 
-func (r *Record) encode() ([]byte, error) {
+// Encode returns the record as Write writes it.
+func (r *Record) Encode() ([]byte, error) {
 	if err := r.check(); err != nil {
 		return nil, err
 	}

@@ -51,7 +51,7 @@ func show(t *testing.T, r *Record) {
 func checkRewritten(t *testing.T, r *Record) {
 	var texts [3][]byte
 	for i := range texts {
-		text, err := r.encode()
+		text, err := r.Encode()
 		if err != nil && i == 0 {
 			return // it is of no kind, or a metric that this halox does not write
 		}

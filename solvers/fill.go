@@ -2,6 +2,7 @@ package solvers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"runtime"
@@ -87,6 +88,9 @@ func (s *source[T]) reportNotFinite(which int, at domain.Vec, v float64) {
 	}
 }
 
+// ErrNotFinite says that an initial value or the value of a wall is not finite.
+var ErrNotFinite = errors.New("not finite")
+
 // notFinite is a value that is not finite.
 type notFinite struct {
 	which int // the evaluator
@@ -112,7 +116,7 @@ func (p *Problem) fault(v *notFinite) error {
 	if v.which != initialField {
 		what = fmt.Sprintf("the wall %v", domain.Faces(3)[v.which])
 	}
-	return fmt.Errorf("solvers: %s is %v at point %v, which is not finite in %s", what, v.value, v.at, p.Real)
+	return fmt.Errorf("solvers: %s is %v at point %v, which is %w in %s", what, v.value, v.at, ErrNotFinite, p.Real)
 }
 
 // inExact is the error for a value of an exact solution after so many steps.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,6 +22,7 @@ import (
 	"github.com/halox/halox/internal/bench/ranks"
 	"github.com/halox/halox/internal/bench/steps"
 	"github.com/halox/halox/internal/bench/sweep"
+	"github.com/halox/halox/internal/command"
 	"github.com/halox/halox/internal/interrupt"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/p2p/mpi"
@@ -29,7 +31,8 @@ import (
 )
 
 func newBenchCommand() *cobra.Command {
-	cmd := newGroup("bench", "Measure what the devices and their links do")
+	cmd := command.NewGroup("bench", "Measure devices, their links, schemes and how they scale")
+	cmd.Example = "  halox bench schemes --record schemes.json\n  halox bench links --help"
 	for _, c := range []bench.Command{
 		exchange.Command(), datatypes.PackCommand(), datatypes.PingPongCommand(), links.Command(),
 		links.LatencyCommand(), ranks.Command(), sweep.Command(), steps.SchemesCommand(), steps.ScalingCommand(),
@@ -42,10 +45,9 @@ func newBenchCommand() *cobra.Command {
 // benchCommand is a benchmark with the flags of every bench.
 type benchCommand struct {
 	bench.Command
-	files    bench.Files
-	progress bool
-	backend  string
-	network  string // of messages to other processes
+	files   bench.Files
+	backend string
+	network string // of messages to other processes
 }
 
 func newBench(c bench.Command) *benchCommand {
@@ -63,11 +65,11 @@ func (b *benchCommand) command() *cobra.Command {
 		Use: b.Name, Short: b.Short, Example: b.Example, Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := option.Settle(cmd.Flags(), b.flags()); err != nil {
-				return err
+				return command.As(command.Usage, err)
 			}
 			if b.List != nil {
-				if listed, err := b.List(cmd.OutOrStdout()); listed {
-					return err
+				if listed, err := b.List(cmd.OutOrStdout()); listed != nil {
+					return errors.Join(command.As(command.Usage, err), command.Of(cmd.Context()).PrintJSON(listed))
 				}
 			}
 			return runTogether(cmd, func(g *processGroup, out, notes io.Writer) error {
@@ -84,18 +86,20 @@ func (b *benchCommand) command() *cobra.Command {
 		cmd.Long = b.Short + ".\n\n" + b.About
 	}
 	option.Add(cmd.Flags(), b.flags())
+	for _, f := range b.flags() {
+		if f.Choices != nil {
+			command.Complete(cmd, f.Name, f.Choices)
+		}
+	}
 	return cmd
 }
 
 func (b *benchCommand) flags() []option.Flag {
 	flags := append(b.Options.Flags(), []option.Flag{
-		{Name: "record", Value: &b.files.Record, Help: "write the record to this JSON `file`, from time to " +
-			"time and at the end"},
+		{Name: "record", Value: &b.files.Record, Help: "write the record to this JSON `file`"},
 		{Name: "plot", Value: &b.files.Plot, Help: b.PlotHelp},
-		{Name: "resume", Value: &b.files.Resume, Help: "go on with this record `file` of the same bench, " +
-			"devices, halox and settings: what it has is not measured again; without --record it is written over"},
-		{Name: "progress", Value: &b.progress, Help: "say how far it is and how long it will take, also where " +
-			"that is no terminal"},
+		{Name: "resume", Value: &b.files.Resume, Help: "continue this record `file` of the same bench, " +
+			"devices, version and settings"},
 		{Name: "backend", Value: &b.backend, Help: "backend: {}",
 			Choices: []string{configs.Auto, string(streams.CUDA), string(streams.Host)}},
 	}...)
@@ -122,6 +126,9 @@ func (b *benchCommand) open(ctx context.Context, w bench.Wanted, p *mpi.Processe
 		}
 		devices.Backend, devices.Count = s.Backend, fewDevices
 		return openSession(ctx, devices, notes)
+	}
+	if command.CodeOf(err) == command.Config {
+		err = command.As(command.Usage, err)
 	}
 	if err != nil && len(ids) > 0 {
 		err = fmt.Errorf("--backend %s --device-ids %s: %w", b.backend, option.List(ids), err)
@@ -160,20 +167,17 @@ func settingOf(v pflag.Value) any {
 // Interrupted or failed, it keeps what it had.
 func (b *benchCommand) measure(cmd *cobra.Command, g *processGroup, out, notes io.Writer) (err error) {
 	ctx := cmd.Context()
-	to := &bench.Recorder{Files: b.files, Settings: settingsOf(cmd.Flags()), Notes: notes, Processes: g.Processes}
+	to := &bench.Recorder{Files: b.files, Settings: settingsOf(cmd.LocalFlags()), Notes: notes, Processes: g.Processes}
 	to.Progress = func(what string, parts int64) (func(int64), func()) {
-		p := newProgress(notes, what, "parts", parts, b.progress)
+		p := newProgress(notes, what, "parts", parts, command.Of(ctx).Verbose)
 		return p.steps, p.close
 	}
-	if err := b.Options.Check(); err != nil {
-		return err
-	}
-	if err := to.Check(); err != nil {
-		return err
+	if err := cmp.Or(b.Options.Check(), to.Check()); err != nil {
+		return command.As(command.Usage, err)
 	}
 	wanted, err := b.Options.Wants(g.Processes)
 	if err != nil {
-		return err
+		return command.As(command.Usage, err)
 	}
 	on, err := b.open(ctx, wanted, g.Processes, notes)
 	if err != nil {
@@ -199,7 +203,11 @@ func (b *benchCommand) measure(cmd *cobra.Command, g *processGroup, out, notes i
 	}
 	interrupt.During(ctx, "writing what was measured", func() string { return keepRecord(to.Record, to.Files.Record) })
 	interrupt.Limit(ctx, interrupt.None)
-	return errors.Join(failure, to.Keep(b.Chart), b.Table(out, to.Record))
+	failure = errors.Join(failure, to.Keep(b.Chart), b.Table(out, to.Record), command.Of(ctx).PrintJSON(to.Record))
+	if errors.Is(failure, bench.ErrCorrupts) {
+		return command.As(command.CheckFailed, failure)
+	}
+	return failure
 }
 
 // keepPart writes the record of a bench that is ended by force, and prints what it has.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/halox/halox/internal/command"
 	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/results"
 )
@@ -65,7 +66,7 @@ func TestBenchLinksOfOneDevice(t *testing.T) {
 		t.Errorf("%+v", r.Rows)
 	}
 	code, _, errs := cli("bench", "links", "--backend", "host", "--device-ids", "0", "--sizes", "65536GiB")
-	if code != exitFailed || !strings.Contains(errs, "allocate device memory: 70368744177664 bytes: out of memory") {
+	if code != int(command.Failed) || !strings.Contains(errs, "allocate device memory: 70368744177664 bytes: out of memory") {
 		t.Errorf("exit %d, %q", code, errs)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/halox/halox/internal/bench"
+	"github.com/halox/halox/internal/command"
 	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/results"
@@ -37,8 +38,8 @@ func TestBenchResumes(t *testing.T) {
 	const note = "of the first time"
 	cut(t, file, 3, func(r *results.Record) { r.Rows[1].Note = note })
 	first := test.Must(results.Read(file))(t)
-	code, out, errs := cli(append(args, "--resume", file, "--progress")...)
-	if code != 0 || errs != "exchange: 1 of 1 parts in 0s\n" || strings.Contains(out, "interrupted") {
+	code, out, errs := cli(append(args, "--resume", file, "-v")...)
+	if code != 0 || !strings.Contains(errs, "\nexchange: 1 of 1 parts in 0s\n") || strings.Contains(out, "interrupted") {
 		t.Errorf("exit %d: %s%s", code, out, errs)
 	}
 	r, err := results.Read(file)
@@ -124,7 +125,7 @@ func TestBenchInterruptedBeforeItMeasures(t *testing.T) {
 	for _, name := range []string{"exchange", "links", "latency", "pack", "pingpong", "sweep", "schemes", "scaling"} {
 		var out, errs strings.Builder
 		code := execute(ctx, []string{"bench", name, "--backend", "host", "--record", file}, &out, &errs)
-		if text, err := os.ReadFile(file); code != exitInterrupted || out.String()+errs.String() != "" || err != nil || string(text) != "an older record" {
+		if text, err := os.ReadFile(file); code != int(command.Interrupted) || out.String()+errs.String() != "" || err != nil || string(text) != "an older record" {
 			t.Errorf("%s: exit %d: %s%s, %q, %v", name, code, out.String(), errs.String(), text, err)
 		}
 	}
@@ -137,7 +138,7 @@ func TestBenchInterrupted(t *testing.T) {
 	var out, errs strings.Builder
 	file := filepath.Join(t.TempDir(), "e.json")
 	code := execute(ctx, []string{"bench", "exchange", "--backend", "host", "--devices", "2", "--points", "8", "--radii", "1,2,3,4,5,6", "--fields", "1,2,3,4,5,6", "--record", file}, &out, &errs)
-	if r, err := results.Read(file); code != exitInterrupted || errs.String() != "" || err != nil || !r.Interrupted {
+	if r, err := results.Read(file); code != int(command.Interrupted) || errs.String() != "" || err != nil || !r.Interrupted {
 		t.Errorf("exit %d: %s, %v", code, errs.String(), err)
 	}
 }

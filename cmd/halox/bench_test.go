@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/halox/halox/internal/command"
 	measures "github.com/halox/halox/internal/measure"
 	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
@@ -50,7 +51,7 @@ func TestBenchExchange(t *testing.T) {
 func TestBenchMeasuresOnce(t *testing.T) {
 	for rows, args := range map[int][]string{
 		1: {"exchange", "--devices", "2", "--points", "4,4", "--radii", "1,1", "--fields", "1,1", "--paths", "peer,peer"},
-		2: {"sweep", "--stencils", "5-point,5-point", "--points-2d", "8,8", "--precisions", "float64,float64", "--norms", "no,no,every-step", "--budget", "100us"},
+		2: {"sweep", "--stencils", "5-point,5-point", "--points-2d", "8,8", "--precisions", "float64,float64", "--norms", "0,0,1", "--budget", "100us"},
 	} {
 		if _, r := measure(t, append(args, "--backend", "host")...); len(r.Rows) != rows {
 			t.Errorf("%v: %d rows, want %d", args, len(r.Rows), rows)
@@ -66,7 +67,7 @@ func TestBenchFilesAreTwo(t *testing.T) {
 		t.Skip("SKIPPED: no symbolic links here: ", err)
 	}
 	code, _, errs := cli("bench", "exchange", "--backend", "host", "--devices", "2", "--points", "4", "--record", file, "--plot", other)
-	if code != exitFailed || !strings.Contains(errs, "is --record: name another file") {
+	if code != int(command.Usage) || !strings.Contains(errs, "is --record: name another file") {
 		t.Errorf("exit %d: %s", code, errs)
 	}
 }
@@ -122,7 +123,7 @@ func TestBenchRefuses(t *testing.T) {
 	} {
 		args := strings.Fields(tc.args)
 		args = append([]string{"bench", args[0], "--backend", "host", "--record", record}, args[1:]...)
-		if code, out, errs := cli(args...); code != exitFailed || out != "" || !strings.Contains(errs, tc.want) {
+		if code, out, errs := cli(args...); code != int(command.Usage) || out != "" || !strings.Contains(errs, tc.want) {
 			t.Errorf("%s: exit %d, %q, %q, want %q", tc.args, code, out, errs, tc.want)
 		}
 	}
@@ -175,15 +176,15 @@ func TestBenchLeavesOut(t *testing.T) {
 		{"schemes --devices 1 --points 100000,6 --precisions float64 --schemes baseline", "a grid of 1e+15 points", "-+"},
 		{"schemes --devices 1 --points 30000 --precisions float64", "are needed, and ", strings.Repeat("-", len(scheme.All()))},
 		{"schemes --devices 2 --points 8 --schemes ranks --paths direct --exchange-steps 4", "scheme ranks with --exchange-steps 4: it exchanges after each step", ""},
-		{"sweep --stencils 7-point --points-3d 4,50000 --precisions float64 --norms no",
+		{"sweep --stencils 7-point --points-3d 4,50000 --precisions float64 --norms 0",
 			"not measured: stencil 7-point, precision float64, points 50000, grid 50000x50000x50000: its arrays take 1", "+-"},
-		{"sweep --stencils 7-point --points-3d 50000 --precisions float64 --norms no", "its arrays take 1", "-"},
+		{"sweep --stencils 7-point --points-3d 50000 --precisions float64 --norms 0", "its arrays take 1", "-"},
 		{"pingpong --engines tree --paths staged --match wu/V/n=1024$ --no-check --fragment 65536", "by staged, tree: ", "-"},
 	} {
 		file := filepath.Join(t.TempDir(), "r.json")
 		code, _, errs := cli(append([]string{"bench"}, append(strings.Fields(tc.args), "--backend", "host", "--budget", "100us", "--record", file)...)...)
 		nothing := !strings.Contains(tc.rows, "+")
-		if !strings.Contains(errs, tc.says) || nothing != (code == exitFailed) || nothing != strings.Contains(errs, "nothing could be measured") {
+		if !strings.Contains(errs, tc.says) || nothing != (code == int(command.Failed)) || nothing != strings.Contains(errs, "nothing could be measured") {
 			t.Errorf("%s: exit %d: %s", tc.args, code, errs)
 		}
 		if tc.rows == "" {

@@ -10,11 +10,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/halox/halox/configs"
+	"github.com/halox/halox/internal/command"
 )
 
 func newConfigCommand() *cobra.Command {
-	cmd := newGroup("config", "Make and check config files")
-	cmd.AddCommand(newConfigNewCommand(), newConfigCheckCommand())
+	cmd := command.NewGroup("config", "Write sample configs and check configs", newConfigNewCommand(),
+		newConfigCheckCommand())
+	cmd.Example = "  halox config new heat3d\n  halox config check heat3d.yaml"
 	return cmd
 }
 
@@ -22,15 +24,16 @@ func newConfigNewCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "new NAME [FILE]",
 		Short: "Write a sample config: " + strings.Join(configs.Samples(), ", "),
-		Long: "Write the sample config NAME, with comments, to FILE (NAME.yaml where none is given, the standard " +
-			"output for -).\nA file that is there is left as it is. Samples: " + strings.Join(configs.Samples(), ", ") +
+		Long: "Write the sample config NAME, with comments, to FILE (default NAME.yaml; - is the standard " +
+			"output).\nAn existing file is not overwritten. Samples: " + strings.Join(configs.Samples(), ", ") +
 			".",
+		Example:   "  halox config new heat3d\n  halox config new heat3d - | halox run -",
 		Args:      cobra.RangeArgs(1, 2),
 		ValidArgs: configs.Samples(),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			text, err := configs.Sample(args[0])
 			if err != nil {
-				return err
+				return command.As(command.Usage, err)
 			}
 			file := args[0] + ".yaml"
 			if len(args) == 2 {
@@ -44,7 +47,7 @@ func newConfigNewCommand() *cobra.Command {
 				return err
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "wrote %s; run it with: halox run %s\n", file, file)
-			return nil
+			return command.Of(cmd.Context()).PrintJSON(map[string]string{"wrote": file})
 		},
 	}
 }
@@ -53,7 +56,7 @@ func newConfigNewCommand() *cobra.Command {
 func writeNew(file string, text []byte) error {
 	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("%s is there already; name another file: halox config new NAME FILE", file)
+		return fmt.Errorf("%s already exists; name another file: halox config new NAME FILE", file)
 	}
 	if err != nil {
 		return err
@@ -74,19 +77,22 @@ func newConfigCheckCommand() *cobra.Command {
 	var set []string
 	cmd := &cobra.Command{
 		Use:   "check FILE",
-		Short: "Check a config file and say all that is wrong with it",
-		Args:  oneFile,
+		Short: "Check a config file and print all errors",
+		Args:  command.OneFile,
+		Example: `  halox config check heat3d.yaml
+  halox config check heat3d.yaml --set grid.size=[64,64,64]`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := loadConfig(1, args[0], set)
+			c, err := loadConfig(cmd.Context(), 1, args[0], set)
 			if err != nil {
 				return err
 			}
 			if err := checkConfig(cmd.Context(), args[0], c); err != nil {
-				return err
+				return command.As(command.Config, err)
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "%s: ok: %s on %v points in %s\n", args[0], c.Solver, c.Grid.Size,
-				c.Precision)
-			return nil
+			call := command.Of(cmd.Context())
+			fmt.Fprintf(call.Verdicts(cmd.OutOrStdout()), "ok    %s: %s on %v points in %s\n", args[0], c.Solver,
+				c.Grid.Size, c.Precision)
+			return call.PrintJSON(map[string]any{"file": args[0], "config": c})
 		},
 	}
 	addSet(cmd, &set)

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/halox/halox/internal/command"
 	"github.com/halox/halox/internal/cuda"
 	"github.com/halox/halox/internal/cuda/cudafake"
 	"github.com/halox/halox/internal/test"
@@ -123,7 +124,7 @@ func TestBenchLinksOfBadLinks(t *testing.T) {
 	}{
 		{"open", cudafake.LinkOpen, 0, ""},
 		{"closed", cudafake.LinkClosed, 0, "not measured: from 0, to 1, path peer, mode one-way: p2p: no peer path from device cuda 0 to cuda 1: the driver allows no peer access"},
-		{"lying", cudafake.LinkLying, 1, "the link from device cuda 0 to cuda 1 corrupts data: of 1048576 bytes sent, 1 arrived wrong, the first at 524288"},
+		{"lying", cudafake.LinkLying, int(command.CheckFailed), "the link from device cuda 0 to cuda 1 corrupts data: of 1048576 bytes sent, 1 arrived wrong, the first at 524288"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			fake := withFake(t)
@@ -132,7 +133,7 @@ func TestBenchLinksOfBadLinks(t *testing.T) {
 			fake.SetLink(0, 1, tc.link)
 			file := filepath.Join(t.TempDir(), "l.json")
 			code, out, notes := cli("bench", "links", "--paths", "peer,staged", "--sizes", "64,4096", "--budget", "1us", "--record", file)
-			if code != tc.code || !strings.Contains(notes, tc.says) || tc.code == 1 && !strings.Contains(notes, "a link does not carry what is sent over it") {
+			if code != tc.code || !strings.Contains(notes, tc.says) || tc.code == int(command.CheckFailed) && !strings.Contains(notes, "a link corrupts data") {
 				t.Errorf("exit code %d:\n%s%s", code, out, notes)
 			}
 			r := test.Must(results.Read(file))(t)
@@ -168,7 +169,7 @@ func TestBenchSchemesOfAClosedLink(t *testing.T) {
 		code, out, notes := cli("bench", "schemes", "--schemes", "assisted", "--paths", tc.paths, "--devices", "2", "--points", "8",
 			"--precisions", "float64", "--budget", "1ms", "--record", file)
 		for _, says := range tc.says {
-			if code != exitFailed || !strings.Contains(notes, says) {
+			if code != int(command.Failed) || !strings.Contains(notes, says) {
 				t.Errorf("exit code %d, want %q:\n%s%s", code, says, out, notes)
 			}
 		}
@@ -194,14 +195,14 @@ func TestCommandsBesideGPUs(t *testing.T) {
 		code       int
 		says       []string
 	}{
-		{"no GPU", "devices", cudafake.Devices(0), nil, 0, []string{"no GPU to be used (no usable CUDA driver: the library is there, but cuInit: "}},
+		{"no GPU", "devices -v", cudafake.Devices(0), nil, 0, []string{"No GPU found; running on the CPU.\nno GPU: no usable CUDA driver: the library is there, but cuInit: "}},
 		{"one GPU", "devices", cudafake.Devices(1), nil, 0, []string{"Fake GPU 0"}},
 		{"another version than the kernel's", "devices", "", fails("cuInit", int(cuda.CodeDriverMismatch)), 1, []string{"devices.backend: cuInit: "}},
-		{"a GPU that dies", "devices", "", fails("cuMemcpyPeerAsync", int(cuda.CodeNVLinkError)), 1, []string{"p2p: probe the link from device cuda 0 to cuda 1: "}},
+		{"a GPU that dies", "devices", "", fails("cuMemcpyPeerAsync", int(cuda.CodeNVLinkError)), int(command.DeviceLost), []string{"p2p: probe the link from device cuda 0 to cuda 1: "}},
 		{"auto without NVRTC", run, "", nil, 1, []string{"NVRTC not found", "nowhere", "install the CUDA toolkit"}},
 		{"cuda without NVRTC", run + " --set devices.backend=cuda", "", nil, 1, []string{"NVRTC not found"}},
-		{"more than there are", run + " --set devices.count=3", "", nil, 1, []string{"devices.count: 3 cuda devices were asked for; this machine has 2"}},
-		{"one that is not there", run + " --set devices.ids=[0,2]", "", nil, 1, []string{"devices.ids: there is no cuda device 2; this machine has 2"}},
+		{"more than there are", run + " --set devices.count=3", "", nil, int(command.Config), []string{"devices.count: 3 cuda devices were asked for; this machine has 2"}},
+		{"one that is not there", run + " --set devices.ids=[0,2]", "", nil, int(command.Config), []string{"devices.ids: there is no cuda device 2; this machine has 2"}},
 		{"host", run + " --set devices.backend=host --set devices.count=2", "", nil, 0, []string{"host"}},
 		{"no link for messages", "bench pingpong --backend cuda --match wu/V/n=1024", "", lies, 1,
 			[]string{"--paths direct: p2p: no direct path from device cuda 1 to cuda 0: ", "use path staged"}},

@@ -11,22 +11,25 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/halox/halox/halo"
+	"github.com/halox/halox/internal/bench"
+	"github.com/halox/halox/internal/command"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/p2p/mpi"
+	"github.com/halox/halox/results"
 	"github.com/halox/halox/streams"
 )
 
 func newDevicesCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "devices",
-		Short: "List the GPUs, how they are linked, and the host devices",
-		Long: `List the GPUs, how they are linked, and the host devices.
+		Use:     "devices",
+		Short:   "List the GPUs, how they are linked, and the CPU devices",
+		Example: "  halox devices\n  mpirun -n 2 halox devices",
+		Long: `List the GPUs, how they are linked, and the CPU devices.
 
-Started by mpirun, it lists those that each process would take.`,
+Under mpirun it lists the devices that each process uses. With -v it says why no GPU was found.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return runTogether(cmd, func(g *processGroup, out,
-				_ io.Writer) error {
+			return runTogether(cmd, func(g *processGroup, out, _ io.Writer) error {
 				return showDevices(cmd.Context(), g, out)
 			})
 		},
@@ -40,6 +43,13 @@ func showDevices(ctx context.Context, g *processGroup, out io.Writer) (err error
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
+	var r results.Record
+	if err := bench.Describe(&r, s, g.Processes, s.Devices, s.Links, nil); err != nil {
+		return err
+	}
+	if err := command.Of(ctx).PrintJSON(map[string]any{"host": r.Host, "devices": r.Devices}); err != nil {
+		return err
+	}
 	if !g.IsAlone() {
 		return listProcesses(out, s, g.Processes)
 	}

@@ -152,7 +152,7 @@ func TestFlagsOfTheREADME(t *testing.T) {
 		t.Errorf("the README names %d flags", len(flags))
 	}
 	for _, f := range flags {
-		if newRunCommand().Flags().Lookup(f[1]) == nil {
+		if run, _, err := newRoot().Find([]string{"run"}); err != nil || run.InheritedFlags().Lookup(f[1]) == nil && run.Flag(f[1]) == nil {
 			t.Errorf("halox run has no --%s", f[1])
 		}
 	}

@@ -63,8 +63,8 @@ func TestASignalWhileAFieldIsWritten(t *testing.T) {
 // The record of a run that is ended by force tells of the steps until then.
 func TestRecordOfARunThatIsForced(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "r.json")
-	config := test.Must(loadConfig(1, write(t, "c.yaml", small), []string{"output.record=" + name}))(t)
-	s := test.Must(newSolverRun(t.Context(), config, mpi.Alone(), newStatus(t.Output(), nil), traceFlags{}))(t)
+	config := test.Must(loadConfig(t.Context(), 1, write(t, "c.yaml", small), []string{"output.record=" + name}))(t)
+	s := test.Must(newSolverRun(t.Context(), config, mpi.Alone(), newStatus(t.Output(), nil, false), traceFlags{}))(t)
 	defer closeSetup(s.Setup)
 	record := test.Must(s.newRecord(t.Context(), time.Now()))(t)
 	record.Run.Iterations = 7

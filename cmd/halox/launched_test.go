@@ -224,7 +224,7 @@ func TestLaunchedTrace(t *testing.T) {
 func TestLaunchedRunFails(t *testing.T) {
 	testdevices.InTurn(t, 4, 8)
 	config, folder := write(t, "c.yaml", small), filepath.Join(t.TempDir(), "out")
-	const ofOne = " is of one process, and a launcher started 3: "
+	const ofOne = ": must be one process, got 3: "
 	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
 		for _, tc := range testdevices.Again(3, []struct{ words, args string }{
 			{"write field", "run " + config + " -q --set stop.iterations=500 --set output.field=" + filepath.Join(folder, "u.npy")},

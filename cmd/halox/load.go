@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"os"
 	"time"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/halox/halox/configs"
 	"github.com/halox/halox/domain"
+	"github.com/halox/halox/internal/command"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/kernels/sums"
 	"github.com/halox/halox/solvers"
@@ -17,15 +19,25 @@ import (
 	"github.com/halox/halox/stencil"
 )
 
-// loadConfig loads a config of so many processes, with overrides and the environment.
-func loadConfig(processes int, file string, set []string) (*configs.Run, error) {
-	return configs.Load(file, configs.Options{
+// loadConfig loads the config of a number of processes, with overrides and the environment. File - is the standard
+// input.
+func loadConfig(ctx context.Context, processes int, file string, set []string) (c *configs.Run, err error) {
+	o := configs.Options{
 		Processes: processes, Set: set, Environ: os.Environ(),
 		Warn: func(p configs.Problem) { fmt.Fprintln(os.Stderr, "halox: warning:", p) },
-	})
+	}
+	if file != "-" {
+		c, err = configs.Load(file, o)
+		return c, command.As(command.Config, err)
+	}
+	text, err := command.Of(ctx).Stdin()
+	if err == nil {
+		c, err = configs.Parse("standard input", text, o)
+	}
+	return c, command.As(command.Config, err)
 }
 
-// addSet adds the flag --set to a command, with completion of keys and of their words.
+// addSet adds the flag --set to a command, with completion of keys and values.
 func addSet(cmd *cobra.Command, set *[]string) {
 	cmd.Flags().StringArrayVar(set, "set", nil, "override a key of the config, as `key=value`; may be repeated")
 	complete := func(_ *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {

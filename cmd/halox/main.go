@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -12,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/halox/halox/internal/interrupt"
+	"github.com/halox/halox/internal/command"
 )
 
 func main() {
@@ -21,44 +20,21 @@ func main() {
 
 // execute runs the command line and returns the exit code.
 func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	out := &checkedOutput{w: stdout}
-	root := newRoot()
-	root.SetArgs(args)
-	root.SetOut(out)
-	root.SetErr(stderr)
-	err := interrupt.Catch(context.WithValue(ctx, argumentsKey{}, args), stderr).Run(root.ExecuteContext)
-	if err == nil {
-		err = out.failed()
-	}
-	switch {
-	case err == nil:
-		return 0
-	case errors.Is(err, interrupt.ErrInterrupted):
-		if err.Error() != interrupt.ErrInterrupted.Error() { // what else went wrong
-			fmt.Fprintln(stderr, err)
-		}
-		return exitInterrupted
-	default:
-		fmt.Fprintln(stderr, err)
-		return exitFailed
-	}
+	return int(command.Execute(ctx, newRoot(), args, stdout, stderr))
 }
 
 func newRoot() *cobra.Command {
-	root := &cobra.Command{
-		Use:           "halox",
-		Short:         "Run stencils and exchange halos on all the GPUs of this host",
-		Version:       fmt.Sprintf("%s (%s)", version, program().Commit),
-		SilenceUsage:  true,
-		SilenceErrors: true,
-		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
-			return noEmptyFiles(cmd.Flags())
-		},
+	root := command.NewGroup("halox", "Run stencils and exchange halos on GPUs, on one host or many",
+		newRunCommand(), newDevicesCommand(), newConfigCommand(), newBenchCommand(), newPlanCommand(),
+		newVerifyCommand(), newPlotCommand(), newResultsCommand(), newVersionCommand(), newProbeCommand())
+	root.Version = fmt.Sprintf("%s (%s)", version, program().Commit)
+	var codes strings.Builder
+	all, means := command.Codes()
+	for _, c := range all {
+		fmt.Fprintf(&codes, "\n  %3d  %s", c, means[c])
 	}
-	root.SetFlagErrorFunc(flagError)
-	cobra.AddTemplateFunc("plain", func(s string) string { return strings.ReplaceAll(s, "[=true|false]", "             ") })
-	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), "FlagUsages", "FlagUsages | plain"))
-	root.AddCommand(newRunCommand(), newDevicesCommand(), newConfigCommand(), newBenchCommand(), newPlanCommand(),
-		newVerifyCommand(), newPlotCommand(), newResultsCommand(), newProbeCommand())
+	root.Long = root.Short + ".\n\nExit codes:\n" + codes.String()
+	root.Example = "  halox config new heat3d\n  halox run heat3d.yaml"
+	command.Setup(root)
 	return root
 }

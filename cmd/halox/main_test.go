@@ -8,12 +8,17 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/halox/halox/internal/command"
 	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/internal/testmpi"
@@ -238,61 +243,62 @@ func TestBadUseIsRefused(t *testing.T) {
 	bad := write(t, "bad.yaml", strings.Replace(small, "heat", "heet", 1)+"colour: red\n")
 	for _, c := range []struct {
 		name string
+		code command.Code
 		args []string
 		says []string
 	}{
-		{"no file", []string{"run"}, []string{"name one file, not 0: halox run FILE [flags]"}},
-		{"two files", []string{"run", "a.yaml", "b.yaml"}, []string{"name one file, not 2: halox run FILE [flags]"}},
-		{"nothing to plan", []string{"plan"}, []string{"name one file, not 0: halox plan FILE [flags]"}},
-		{"nothing to verify", []string{"verify"}, []string{"name one file, not 0: halox verify FILE"}},
-		{"nothing to check", []string{"config", "check"}, []string{"name one file, not 0: halox config check FILE"}},
-		{"no results", []string{"results"}, []string{"name the files: halox results FILE... [flags]"}},
-		{"no such file", []string{"run", "none.yaml"}, []string{"none.yaml"}},
-		{"several errors at once", []string{"run", bad}, []string{"bad.yaml:2", "heet", "laplace", "colour"}},
-		{"check says the same", []string{"config", "check", bad}, []string{"heet", "colour"}},
-		{"too many parts", []string{"run", good, "--set", "decomposition=[1,9,1]", "--set", "devices.count=9"}, []string{"decomposition"}},
-		{"parts for other devices", []string{"run", good, "--set", "decomposition=[1,3,1]"}, []string{"decomposition", "3"}},
-		{"no such device", []string{"run", good, "--set", "devices.backend=cuda", "--set", "devices.ids=[99]", "--set", "devices.count=1"}, []string{"devices."}},
-		{"more devices than points", []string{"run", good, "--set", "grid.size=[2,1,1]", "--set", "devices.count=3"}, []string{"devices.count"}},
-		{"no such sample", []string{"config", "new", "heat4d"}, []string{"heat4d", "heat3d"}},
-		{"no such command", []string{"fly"}, []string{"fly"}},
-		{"outputs that cannot be written, both", []string{"run", good, "--record", good + "/r.json", "--set", "output.field=" + folder},
+		{"no file", command.Usage, []string{"run"}, []string{"name one file, not 0: halox run FILE [flags]"}},
+		{"two files", command.Usage, []string{"run", "a.yaml", "b.yaml"}, []string{"name one file, not 2: halox run FILE [flags]"}},
+		{"nothing to plan", command.Usage, []string{"plan"}, []string{"name one file, not 0: halox plan FILE [flags]"}},
+		{"nothing to verify", command.Usage, []string{"verify"}, []string{"name one file, not 0: halox verify FILE"}},
+		{"nothing to check", command.Usage, []string{"config", "check"}, []string{"name one file, not 0: halox config check FILE"}},
+		{"no results", command.Usage, []string{"results"}, []string{"name the files: halox results FILE... [flags]"}},
+		{"no such file", command.Config, []string{"run", "none.yaml"}, []string{"none.yaml"}},
+		{"several errors at once", command.Config, []string{"run", bad}, []string{"bad.yaml:2", "heet", "laplace", "colour"}},
+		{"check says the same", command.Config, []string{"config", "check", bad}, []string{"heet", "colour"}},
+		{"too many parts", command.Config, []string{"run", good, "--set", "decomposition=[1,9,1]", "--set", "devices.count=9"}, []string{"decomposition"}},
+		{"parts for other devices", command.Config, []string{"run", good, "--set", "decomposition=[1,3,1]"}, []string{"decomposition", "3"}},
+		{"no such device", command.Failed, []string{"run", good, "--set", "devices.backend=cuda", "--set", "devices.ids=[99]", "--set", "devices.count=1"}, []string{"devices."}},
+		{"more devices than points", command.Config, []string{"run", good, "--set", "grid.size=[2,1,1]", "--set", "devices.count=3"}, []string{"devices.count"}},
+		{"no such sample", command.Usage, []string{"config", "new", "heat4d"}, []string{"heat4d", "heat3d"}},
+		{"no such command", command.Usage, []string{"fly"}, []string{"fly"}},
+		{"outputs that cannot be written, both", command.Config, []string{"run", good, "--record", good + "/r.json", "--set", "output.field=" + folder},
 			[]string{"output.field: " + folder + " cannot be written: it is a folder", "output.record: " + good + "/r.json"}},
-		{"an output over the config", []string{"run", good, "--record", good + ".json", "--set", "output.field=" + good}, []string{"output.field"}},
-		{"a start that is no number", []string{"run", good, "--set", "initial=sqrt(-1)"}, []string{"initial", "finite"}},
-		{"a wall that is no number", []string{"run", good, "--set", "boundary.x-={dirichlet: 1/0}"}, []string{"wall", "finite"}},
-		{"an order of none", []string{"run", good, "--set", "exchange.order=pairwise"}, []string{"exchange.order", "must not be set with scheme assisted", "two-stream"}},
-		{"a path of none", []string{"plan", good, "--set", "exchange.scheme=fused"}, []string{"exchange.path", "must be auto or direct with scheme fused"}},
-		{"fewer devices do not help", []string{"config", "check", good, "--set", "grid.size=[16,3,16]", "--set", "boundary.y=periodic", "--set", "exchange.steps=4", "--set", "devices.count=2"}, []string{"devices.count: ", "its neighbours need: use a larger grid, or fewer"}},
-		{"too few layers to mirror", []string{"config", "check", good, "--set", "grid.size=[16,16,1]", "--set", "boundary.z=neumann", "--set", "stencil.points=13", "--set", "devices.count=1"}, []string{"boundary: face z-: subdomain 0 owns 1 layers along z and would mirror 2: use a larger grid or a smaller stencil"}},
-		{"too many devices for the steps", []string{"config", "check", good, "--set", "devices.count=1024", "--set", "exchange.steps=4"}, []string{"devices.count: ", "its neighbours need: use fewer devices or a larger grid\n"}},
-		{"too few points for one device", []string{"config", "check", good, "--set", "devices.count=1", "--set", "grid.size=[9,1]", "--set", "boundary={y: periodic}", "--set", "stencil.points=9", "--set", "stencil.shape=star", "--set", "initial=0", "--set", "exact=0"}, []string{"devices.count: domain: [9 1] points are fewer layers than ghosts around a periodic axis need: use a larger grid\n"}},
-		{"a start that is no number, planned", []string{"plan", good, "--set", "initial=1/0"}, []string{good + ": ", "initial is +Inf at point [0 "}},
-		{"a start beyond the precision", []string{"config", "check", good, "--set", "initial=1e60", "--set", "precision=float32"}, []string{"not finite in float32"}},
-		{"a wall that moves, verified", []string{"verify", good, "--set", "stencil.points=27", "--set", "grid.spacing=0.1", "--set", "boundary.x-={dirichlet: sin(t)}"}, []string{good + ": ", "the value at face x- changes with time"}},
-		{"a start that is no number, verified", []string{"verify", good, "--set", "initial=1/0"}, []string{good + ": ", "initial is +Inf at point [0 "}},
-		{"several at once, checked", []string{"config", "check", good, "--set", "initial=1/0", "--set", "devices.count=1024", "--set", "output.record=" + good + "/r.json"}, []string{"initial is", "devices.count: ", "output.record: "}},
-		{"devices beyond the grid, planned", []string{"plan", good, "--set", "devices.count=1024"}, []string{"devices.count: ", "into 1024 parts"}},
-		{"an exact solution that is no number", []string{"run", good, "--set", "exact=x<0.5?1:0/0"}, []string{good + ": ", "exact is NaN at point [5 0 0] after 40 steps, which is not finite"}},
-		{"an exact solution that is no number where the run ends", []string{"run", good, "--set", "stop.tolerance=1e-3", "--set", "exact=1/(t-t)"}, []string{"exact is +Inf at point [0 0 0] after "}},
-		{"too many devices for ranks", []string{"run", good, "--set", "exchange={scheme: ranks, path: direct}", "--set", "devices.count=17", "--set", "grid.size=[11,8,17]"}, []string{good + ": exchange.scheme: ranks: 17 devices; must be at most 16"}},
-		{"no such scheme", []string{"config", "check", good, "--set", "exchange.scheme=steam"}, []string{"auto, baseline, two-stream, assisted, graph, blocked, fused, ranks or resident"}},
-		{"an empty name of a record", []string{"run", good, "--record", ""}, []string{"--record: an empty file name"}},
-		{"an empty name of a trace", []string{"run", good, "--trace="}, []string{"--trace: an empty file name"}},
-		{"empty names of a bench", []string{"bench", "exchange", "--record", "", "--plot", ""}, []string{"--plot: an empty file name"}},
-		{"an empty name to resume", []string{"bench", "sweep", "--resume", ""}, []string{"--resume: an empty file name"}},
-		{"an empty name of a network", []string{"bench", "links", "--network-file", ""}, []string{"--network-file: an empty file name"}},
-		{"an empty name of a forecast", []string{"plan", good, "--hosts", "2", "--networks", "hdr200", "--measured", good, "--record", ""}, []string{"--record: an empty file name"}},
-		{"an empty name to draw into", []string{"plot", good, "-o", ""}, []string{"--out: an empty file name"}},
-		{"more steps between exchanges than solvers make", []string{"config", "check", good, "--set", fmt.Sprint("exchange.steps=", solvers.MaxGroup+1)}, []string{fmt.Sprint("a whole number from 1 to ", solvers.MaxGroup)}},
-		{"no such flag", []string{"run", good, "--fast"}, []string{"--fast"}},
-		{"numbers that are none", []string{"bench", "schemes", "--exchange-steps", "1,auto"}, []string{"--exchange-steps 1,auto: want whole numbers, separated by commas\n"}},
-		{"a number beyond all", []string{"bench", "ranks", "--threads", "99999999999999999999"}, []string{"--threads 99999999999999999999: want a whole number\n"}},
-		{"a time without a unit", []string{"bench", "schemes", "--budget", "5"}, []string{"--budget 5: want a time with its unit, as 300ms or 2m\n"}},
+		{"an output over the config", command.Config, []string{"run", good, "--record", good + ".json", "--set", "output.field=" + good}, []string{"output.field"}},
+		{"a start that is no number", command.Config, []string{"run", good, "--set", "initial=sqrt(-1)"}, []string{"initial", "finite"}},
+		{"a wall that is no number", command.Config, []string{"run", good, "--set", "boundary.x-={dirichlet: 1/0}"}, []string{"wall", "finite"}},
+		{"an order of none", command.Config, []string{"run", good, "--set", "exchange.order=pairwise"}, []string{"exchange.order", "must not be set with scheme assisted", "two-stream"}},
+		{"a path of none", command.Config, []string{"plan", good, "--set", "exchange.scheme=fused"}, []string{"exchange.path", "must be auto or direct with scheme fused"}},
+		{"fewer devices do not help", command.Config, []string{"config", "check", good, "--set", "grid.size=[16,3,16]", "--set", "boundary.y=periodic", "--set", "exchange.steps=4", "--set", "devices.count=2"}, []string{"devices.count: ", "its neighbours need: use a larger grid, or fewer"}},
+		{"too few layers to mirror", command.Config, []string{"config", "check", good, "--set", "grid.size=[16,16,1]", "--set", "boundary.z=neumann", "--set", "stencil.points=13", "--set", "devices.count=1"}, []string{"boundary: face z-: subdomain 0 owns 1 layers along z and would mirror 2: use a larger grid or a smaller stencil"}},
+		{"too many devices for the steps", command.Config, []string{"config", "check", good, "--set", "devices.count=1024", "--set", "exchange.steps=4"}, []string{"devices.count: ", "its neighbours need: use fewer devices or a larger grid\n"}},
+		{"too few points for one device", command.Config, []string{"config", "check", good, "--set", "devices.count=1", "--set", "grid.size=[9,1]", "--set", "boundary={y: periodic}", "--set", "stencil.points=9", "--set", "stencil.shape=star", "--set", "initial=0", "--set", "exact=0"}, []string{"devices.count: domain: [9 1] points are fewer layers than ghosts around a periodic axis need: use a larger grid\n"}},
+		{"a start that is no number, planned", command.Config, []string{"plan", good, "--set", "initial=1/0"}, []string{good + ": ", "initial is +Inf at point [0 "}},
+		{"a start beyond the precision", command.Config, []string{"config", "check", good, "--set", "initial=1e60", "--set", "precision=float32"}, []string{"not finite in float32"}},
+		{"a wall that moves, verified", command.Config, []string{"verify", good, "--set", "stencil.points=27", "--set", "grid.spacing=0.1", "--set", "boundary.x-={dirichlet: sin(t)}"}, []string{good + ": ", "the value at face x- changes with time"}},
+		{"a start that is no number, verified", command.Config, []string{"verify", good, "--set", "initial=1/0"}, []string{good + ": ", "initial is +Inf at point [0 "}},
+		{"several at once, checked", command.Config, []string{"config", "check", good, "--set", "initial=1/0", "--set", "devices.count=1024", "--set", "output.record=" + good + "/r.json"}, []string{"initial is", "devices.count: ", "output.record: "}},
+		{"devices beyond the grid, planned", command.Config, []string{"plan", good, "--set", "devices.count=1024"}, []string{"devices.count: ", "into 1024 parts"}},
+		{"an exact solution that is no number", command.Config, []string{"run", good, "--set", "exact=x<0.5?1:0/0"}, []string{good + ": ", "exact is NaN at point [5 0 0] after 40 steps, which is not finite"}},
+		{"an exact solution that is no number where the run ends", command.Config, []string{"run", good, "--set", "stop.tolerance=1e-3", "--set", "exact=1/(t-t)"}, []string{"exact is +Inf at point [0 0 0] after "}},
+		{"too many devices for ranks", command.Config, []string{"run", good, "--set", "exchange={scheme: ranks, path: direct}", "--set", "devices.count=17", "--set", "grid.size=[11,8,17]"}, []string{good + ": exchange.scheme: ranks: 17 devices; must be at most 16"}},
+		{"no such scheme", command.Config, []string{"config", "check", good, "--set", "exchange.scheme=steam"}, []string{"auto, baseline, two-stream, assisted, graph, blocked, fused, ranks or resident"}},
+		{"an empty name of a record", command.Usage, []string{"run", good, "--record", ""}, []string{"--record: must not be an empty file name"}},
+		{"an empty name of a trace", command.Usage, []string{"run", good, "--trace="}, []string{"--trace: must not be an empty file name"}},
+		{"empty names of a bench", command.Usage, []string{"bench", "exchange", "--record", "", "--plot", ""}, []string{"--plot: must not be an empty file name"}},
+		{"an empty name to resume", command.Usage, []string{"bench", "sweep", "--resume", ""}, []string{"--resume: must not be an empty file name"}},
+		{"an empty name of a network", command.Usage, []string{"bench", "links", "--network-file", ""}, []string{"--network-file: must not be an empty file name"}},
+		{"an empty name of a forecast", command.Usage, []string{"plan", good, "--hosts", "2", "--networks", "hdr200", "--measured", good, "--record", ""}, []string{"--record: must not be an empty file name"}},
+		{"an empty name to draw into", command.Usage, []string{"plot", good, "-o", ""}, []string{"--out: must not be an empty file name"}},
+		{"more steps between exchanges than solvers make", command.Config, []string{"config", "check", good, "--set", fmt.Sprint("exchange.steps=", solvers.MaxGroup+1)}, []string{fmt.Sprint("a whole number from 1 to ", solvers.MaxGroup)}},
+		{"no such flag", command.Usage, []string{"run", good, "--fast"}, []string{"--fast"}},
+		{"numbers that are none", command.Usage, []string{"bench", "schemes", "--exchange-steps", "1,auto"}, []string{"--exchange-steps: must be whole numbers, separated by commas, got \"1,auto\"\n"}},
+		{"a number beyond all", command.Usage, []string{"bench", "ranks", "--threads", "99999999999999999999"}, []string{`--threads: must be a whole number, got "99999999999999999999"`}},
+		{"a time without a unit", command.Usage, []string{"bench", "schemes", "--budget", "5"}, []string{`--budget: must be a time with its unit, such as 300ms or 2m, got "5"`}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			code, _, stderr := cli(c.args...)
-			if code != exitFailed {
+			if code != int(c.code) {
 				t.Errorf("exit %d", code)
 			}
 			for _, s := range c.says {
@@ -301,6 +307,88 @@ func TestBadUseIsRefused(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Exit codes are on their page.
+func TestExitCodes(t *testing.T) {
+	text := page(t, "docs/reference/exit-codes.md")
+	codes, means := command.Codes()
+	for _, code := range codes {
+		if !strings.Contains(text, fmt.Sprintf("\n| %d | %s |\n", code, means[code])) {
+			t.Errorf("docs/reference/exit-codes.md has no line for %d: %s", code, means[code])
+		}
+	}
+}
+
+// Each command has examples that it takes, and flags of one name are of one type everywhere.
+func TestAllCommands(t *testing.T) {
+	types := map[string]string{}
+	var each func(cmd *cobra.Command)
+	each = func(cmd *cobra.Command) {
+		cmd.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
+			if was := types[f.Name]; was != "" && was != f.Value.Type() && f.Name != "devices" { // counts, of exchange only one
+				t.Errorf("%s --%s: %s, elsewhere %s", cmd.CommandPath(), f.Name, f.Value.Type(), was)
+			}
+			types[f.Name] = f.Value.Type()
+		})
+		examples := regexp.MustCompile(`(?m)halox ([^|\n]*)`).FindAllStringSubmatch(cmd.Example, -1)
+		if len(examples) == 0 && !cmd.Hidden {
+			t.Errorf("%s has no example", cmd.CommandPath())
+		}
+		for _, e := range examples {
+			shown, rest, err := newRoot().Find(strings.Fields(e[1]))
+			if err == nil {
+				err = shown.ParseFlags(rest)
+			}
+			if err != nil && err != pflag.ErrHelp {
+				t.Errorf("%s: example %q: %v", cmd.CommandPath(), e[0], err)
+			}
+		}
+		for _, sub := range cmd.Commands() {
+			each(sub)
+		}
+	}
+	each(newRoot())
+}
+
+// With --json commands print JSON and nothing else, also with -q; -v prints phases to the standard error.
+func TestJSON(t *testing.T) {
+	stdin := test.Must(os.Open(write(t, "c.yaml", small)))(t)
+	defer stdin.Close()
+	defer func(was *os.File) { os.Stdin = was }(os.Stdin)
+	os.Stdin = stdin
+	record := filepath.Join(t.TempDir(), "r.json")
+	for _, tc := range []struct{ args, has, notes string }{
+		{"run - -v --record " + record, `"kind": "run"`, " s  stepping\n"},
+		{"results -q " + record, `"scheme": "assisted"`, ""},
+		{"plot -q --kind list", `"roofline": "`, ""},
+		{"plot -o " + record + ".svg --kind list", `"roofline": "`, ""},
+		{"version -v", `"version": "` + version, ""},
+		{"devices -q", `"devices": [`, ""},
+		{"plan -q " + write(t, "d.yaml", small), `"scheme": "assisted"`, ""},
+		{"verify -q " + write(t, "d.yaml", small), `"result": "ok"`, ""},
+		{"bench exchange -q --backend host --devices 1 --points 4 --paths staged", `"kind": "exchange"`, ""},
+		{"config new heat2d " + record + ".yaml", `"wrote": "`, ""},
+		{"bench pack --figure list", `"wu-6": "`, ""},
+	} {
+		code, out, notes := cli(append(strings.Fields(tc.args), "--json")...)
+		if code != 0 || !json.Valid([]byte(out)) || !strings.Contains(out, tc.has) || !strings.Contains(notes, tc.notes) || tc.notes == "" && !strings.HasPrefix(notes, "No GPU") && notes != "" {
+			t.Errorf("%s: exit %d:\n%s%s", tc.args, code, out, notes)
+		}
+	}
+}
+
+// Values of flags are completed, in lists too, and configs by their endings.
+func TestCompletion(t *testing.T) {
+	for args, want := range map[string]string{
+		"bench schemes --schemes fused,": "fused,resident\n", "bench exchange --paths ": "staged\n",
+		"plot --kind ": "roofline\n", "results --format ": "csv\n", "run ": "yaml\nyml\ntoml\n:8\n",
+		"plan --networks hdr200,": "hdr200,ndr400\n", "config new ": "heat3d\n",
+	} {
+		if code, out, errs := cli(strings.Split("__complete "+args, " ")...); code != 0 || !strings.Contains(out, want) {
+			t.Errorf("%s: exit %d: %s%s", args, code, out, errs)
+		}
 	}
 }
 
@@ -316,7 +404,7 @@ func TestDriverThatIsNamed(t *testing.T) {
 	t.Setenv("HALOX_CUDA", "/nowhere/libcuda.so")
 	file := write(t, "c.yaml", small)
 	code, _, stderr := cli("plan", file, "--set", "devices.backend=auto")
-	if code != exitFailed || !strings.Contains(stderr, "devices.backend: HALOX_CUDA: ") || !strings.Contains(stderr, "/nowhere/libcuda.so") {
+	if code != int(command.Failed) || !strings.Contains(stderr, "devices.backend: HALOX_CUDA: ") || !strings.Contains(stderr, "/nowhere/libcuda.so") {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
 	if code, _, stderr := cli("plan", file); code != 0 {
@@ -328,7 +416,7 @@ func TestDivergingRunFails(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "r.json")
 	code, _, stderr := cli("run", write(t, "c.yaml", small), "--record", file, "--set", "heat.dt=0.1", "--set", "heat.force=true",
 		"--set", "stop.iterations=5000", "--set", "stop.tolerance=1e-9")
-	if code != exitFailed || !strings.Contains(stderr, "no longer finite") || !strings.Contains(stderr, "heat.dt") {
+	if code != int(command.Diverged) || !strings.Contains(stderr, "no longer finite") || !strings.Contains(stderr, "heat.dt") {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
 	r, err := results.Read(file)
@@ -343,7 +431,7 @@ func TestWallsThatUseTime(t *testing.T) {
 	if code, out, errs := cli("config", "check", write(t, "c.yaml", text+"heat")); code != 0 || errs != "" {
 		t.Errorf("exit %d: %s%s", code, out, errs)
 	}
-	if code, _, errs := cli("config", "check", write(t, "c.yaml", text+"laplace")); code != exitFailed || !strings.Contains(errs, "must not use t") {
+	if code, _, errs := cli("config", "check", write(t, "c.yaml", text+"laplace")); code != int(command.Config) || !strings.Contains(errs, "must not use t") {
 		t.Errorf("exit %d: %s", code, errs)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/halox/halox/internal/command"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/results/output"
 )
@@ -44,7 +45,7 @@ func TestANewOutputFormatIsOneFile(t *testing.T) {
 		t.Errorf("%q, %v", text, err)
 	}
 	code, _, errs = cli("run", config, "--set", "output.field=u.gif")
-	if code != exitFailed || !strings.Contains(errs, "a file that ends in .npy or .max") {
+	if code != int(command.Config) || !strings.Contains(errs, "a file that ends in .npy or .max") {
 		t.Errorf("exit %d: %s", code, errs)
 	}
 }

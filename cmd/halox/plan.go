@@ -10,6 +10,8 @@ import (
 
 	"github.com/halox/halox/configs"
 	"github.com/halox/halox/internal/bench/option"
+	"github.com/halox/halox/internal/command"
+	"github.com/halox/halox/internal/forecast"
 	"github.com/halox/halox/internal/interrupt"
 	"github.com/halox/halox/internal/plan"
 )
@@ -44,12 +46,12 @@ grows with them. Schemes for a single process are left out.`,
 		Example: `  halox plan heat3d.yaml
   halox bench schemes --record schemes.json
   halox plan heat3d.yaml --hosts 1024 --networks hdr200,ndr400x4 --measured schemes.json --plot hosts.svg`,
-		Args: oneFile,
+		Args: command.OneFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return runTogether(cmd, func(g *processGroup, out, notes io.Writer) error {
 				if !cmd.Flags().Changed("hosts") {
 					if err := hosts.unused(cmd.Flags()); err != nil {
-						return err
+						return command.As(command.Usage, err)
 					}
 					return planFile(cmd.Context(), g, out, notes, args[0], set, dot)
 				}
@@ -64,6 +66,7 @@ grows with them. Schemes for a single process are left out.`,
 	addSet(cmd, &set)
 	cmd.Flags().BoolVar(&dot, "dot", false, "print a graph for graphviz")
 	hosts.add(cmd.Flags())
+	command.Complete(cmd, "networks", forecast.Names())
 	return cmd
 }
 
@@ -71,11 +74,12 @@ grows with them. Schemes for a single process are left out.`,
 func planFile(ctx context.Context, g *processGroup, out, notes io.Writer, file string, set []string,
 	dot bool) (err error) {
 	config, err := g.config(ctx, func() (*configs.Run, error) {
-		config, err := loadConfig(g.Size(), file, set)
+		config, err := loadConfig(ctx, g.Size(), file, set)
 		if err != nil {
 			return nil, err
 		}
-		return config, option.CheckFiles(outputFiles(config.Output), option.File{Name: "the config", Path: file})
+		return config, command.As(command.Config,
+			option.CheckFiles(outputFiles(config.Output), option.File{Name: "the config", Path: file}))
 	})
 	if err != nil {
 		return err
@@ -104,5 +108,5 @@ func planFile(ctx context.Context, g *processGroup, out, notes io.Writer, file s
 	if dot {
 		return p.WriteDot(out)
 	}
-	return p.Print(out)
+	return errors.Join(command.As(command.Config, p.Print(out)), command.Of(ctx).PrintJSON(p))
 }

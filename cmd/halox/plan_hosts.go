@@ -14,6 +14,7 @@ import (
 	"github.com/halox/halox/configs"
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/internal/bench/option"
+	"github.com/halox/halox/internal/command"
 	"github.com/halox/halox/internal/forecast"
 	"github.com/halox/halox/results"
 	"github.com/halox/halox/results/plot"
@@ -104,9 +105,9 @@ func (h *hostsFlags) settle(c *configs.Run, given bool) error {
 // planHosts is the command for hosts that are not there.
 func planHosts(ctx context.Context, out io.Writer, file string, set []string, f *pflag.FlagSet, h *hostsFlags) error {
 	if err := h.check(file); err != nil {
-		return err
+		return command.As(command.Usage, err)
 	}
-	c, err := loadConfig(h.hosts, file, set) // one process on each
+	c, err := loadConfig(ctx, h.hosts, file, set) // one process on each
 	if err != nil {
 		return err
 	}
@@ -122,12 +123,12 @@ func planHosts(ctx context.Context, out io.Writer, file string, set []string, f 
 		return fmt.Errorf("--measured: %w", err)
 	}
 	r := &results.Record{
-		Kind: results.KindForecast, Halox: program(), Command: arguments(ctx), Started: time.Now(),
+		Kind: results.KindForecast, Halox: program(), Command: command.Of(ctx).Args, Started: time.Now(),
 		Host: measured[0].Host, Devices: measured[0].Devices,
 		Settings: map[string]any{"hosts": h.hosts, "devices_per_host": h.devices, "networks": h.networks,
 			"measured": h.measured},
 	}
-	if err := what.Predict(out, r, measured); err != nil {
+	if err := errors.Join(what.Predict(out, r, measured), command.Of(ctx).PrintJSON(r)); err != nil {
 		return err
 	}
 	if h.record != "" {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/halox/halox/internal/command"
 	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/p2p/mpi"
@@ -22,7 +23,7 @@ func TestPlanSaysWhatARunHolds(t *testing.T) {
 	file := write(t, "c.yaml", planned)
 	for _, name := range testdevices.Again(2, testdevices.Some(4, scheme.All())) {
 		t.Run(string(name), func(t *testing.T) {
-			config, err := loadConfig(1, file, []string{
+			config, err := loadConfig(t.Context(), 1, file, []string{
 				"exchange.scheme=" + string(name), "stop.iterations=5", "stop.tolerance=1e-300", "stop.check_every=2", "exact=sin(x)",
 				"output.field=" + filepath.Join(dir, "u.npy"), "output.picture=" + filepath.Join(dir, "u.png"), "output.record=" + filepath.Join(dir, "r.json"),
 			})
@@ -31,7 +32,7 @@ func TestPlanSaysWhatARunHolds(t *testing.T) {
 			counted, err := w.Memory(t.Context())
 			test.Report(t, closeSetup(w))
 			test.Check(t, err)
-			s := test.Must(newSolverRun(t.Context(), config, mpi.Alone(), newStatus(io.Discard, nil), traceFlags{}))(t)
+			s := test.Must(newSolverRun(t.Context(), config, mpi.Alone(), newStatus(io.Discard, nil, false), traceFlags{}))(t)
 			test.Check(t, s.run(t.Context(), time.Now(), io.Discard, io.Discard))
 			for rank, d := range s.Place.Devices {
 				c := counted[rank]
@@ -51,7 +52,7 @@ func TestGridsThatDoNotFit(t *testing.T) {
 	file := write(t, "c.yaml", planned)
 	for _, args := range [][]string{{"config", "check"}, {"plan"}, {"run"}} {
 		code, out, errs := cli(append(args, file, "--set", "grid.size=[20000,20000,20000]")...)
-		if code != exitFailed || strings.Contains(out, "subdomains") != (args[0] == "plan") { // whose tables show why
+		if code != int(command.Config) || strings.Contains(out, "subdomains") != (args[0] == "plan") { // whose tables show why
 			t.Errorf("%v: exit %d: %s", args, code, out)
 		}
 		for _, says := range []string{"out of memory on the host: 116", " TiB are needed, and ", " are available: ", ": use more devices"} {

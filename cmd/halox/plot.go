@@ -1,9 +1,11 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"math"
 	"slices"
 	"strconv"
@@ -14,6 +16,7 @@ import (
 
 	"github.com/halox/halox/internal/bench/datatypes"
 	"github.com/halox/halox/internal/bench/option"
+	"github.com/halox/halox/internal/command"
 	"github.com/halox/halox/results"
 	"github.com/halox/halox/results/plot"
 	"github.com/halox/halox/results/trace"
@@ -47,7 +50,11 @@ records and traces, the traces are left out.`,
   halox plot pack.json -o wu-6.svg --kind wu-6`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, files []string) error {
-			return f.run(files, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			if f.kind != "list" {
+				return errors.Join(f.run(files, cmd.ErrOrStderr()),
+					command.Of(cmd.Context()).PrintJSON(map[string]string{"wrote": f.out}))
+			}
+			return listPlots(cmd)
 		},
 	}
 	flags := cmd.Flags()
@@ -59,26 +66,28 @@ records and traces, the traces are left out.`,
 	flags.StringArrayVar(&f.where, "where", nil, "only rows with this `label=value`; may be repeated")
 	flags.StringToStringVar(&f.peaks, "peak", nil, "of a roofline: the most GFLOP/s of the device's arithmetic, as "+
 		"`name=number`; may be repeated")
+	names := []string{"list"}
+	for name := range allPlots() {
+		names = append(names, name)
+	}
+	command.Complete(cmd, "kind", names)
 	return cmd
 }
 
 // run draws the files.
-func (f *plotFlags) run(names []string, out, notes io.Writer) error {
-	if f.kind == "list" {
-		return listPlots(out)
-	}
+func (f *plotFlags) run(names []string, notes io.Writer) error {
 	if len(names) == 0 {
-		return errors.New("name the files to draw: halox plot FILE... -o OUT.svg")
+		return command.As(command.Usage, errors.New("name the files to draw: halox plot FILE... -o OUT.svg"))
 	}
 	if f.out == "" {
-		return errors.New("-o: name the file to draw into, such as -o plot.svg")
+		return command.As(command.Usage, errors.New("-o: name the file to draw into, such as -o plot.svg"))
 	}
 	var read []option.File
 	for _, name := range names {
 		read = append(read, option.File{Name: "one of the files to draw", Path: name})
 	}
 	if err := option.CheckFiles([]option.File{option.Drawing("-o", f.out)}, read...); err != nil {
-		return err
+		return command.As(command.Usage, err)
 	}
 	names, traces := withoutTraces(names, notes)
 	draw := f.recordChart
@@ -169,15 +178,29 @@ func (f *plotFlags) paperChart(figure datatypes.Figure, all []results.Source) (p
 }
 
 // listPlots prints the names of the plots and what they show.
-func listPlots(out io.Writer) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	for name, about := range plot.Kinds() {
+func listPlots(cmd *cobra.Command) error {
+	w, all := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0), map[string]string{}
+	for name, about := range allPlots() {
 		fmt.Fprintf(w, "%s\t%s\n", name, about)
+		all[name] = about
 	}
-	for _, p := range datatypes.Figures() {
-		fmt.Fprintf(w, "%s\t%s\n", p.Name, p.Title)
+	return errors.Join(w.Flush(), command.Of(cmd.Context()).PrintJSON(all))
+}
+
+// allPlots yields the names of the plots and figures, and what they show.
+func allPlots() iter.Seq2[string, string] {
+	return func(yield func(name, about string) bool) {
+		for name, about := range plot.Kinds() {
+			if !yield(name, about) {
+				return
+			}
+		}
+		for _, p := range datatypes.Figures() {
+			if !yield(p.Name, p.Title) {
+				return
+			}
+		}
 	}
-	return w.Flush()
 }
 
 // resultsFlags are the flags of halox results.
@@ -202,22 +225,24 @@ and --metrics which numbers and in which order.`,
   halox results run-*.json --format markdown
   halox results schemes.json --where devices=4 --metrics step,gflops,over_baseline
   halox results pack.json --format csv > pack.csv`,
-		Args: someFiles,
+		Args: command.SomeFiles,
 		RunE: func(cmd *cobra.Command, files []string) error {
 			records, _ := withoutTraces(files, cmd.ErrOrStderr())
-			return f.run(records, cmd.OutOrStdout())
+			return f.run(cmd, records)
 		},
 	}
 	cmd.Flags().StringVar(&f.format, "format", "text", strings.Join(results.Formats(), ", "))
 	cmd.Flags().StringArrayVar(&f.where, "where", nil, "only rows with this `label=value`; may be repeated")
 	cmd.Flags().StringSliceVar(&f.metrics, "metrics", nil, "only these metrics, in this order")
+	command.Complete(cmd, "format", results.Formats())
 	return cmd
 }
 
 // run prints the table of the files.
-func (f *resultsFlags) run(files []string, out io.Writer) error {
+func (f *resultsFlags) run(cmd *cobra.Command, files []string) error {
 	if !slices.Contains(results.Formats(), f.format) {
-		return fmt.Errorf("--format: must be one of %s, got %q", strings.Join(results.Formats(), ", "), f.format)
+		return command.As(command.Usage, fmt.Errorf("--format: must be one of %s, got %q",
+			strings.Join(results.Formats(), ", "), f.format))
 	}
 	where, err := conditions(f.where)
 	if err != nil {
@@ -234,7 +259,16 @@ func (f *resultsFlags) run(files []string, out io.Writer) error {
 	if all, err = results.Filter(all, where, metrics...); err != nil {
 		return err
 	}
-	return results.WriteTable(out, f.format, all...)
+	var records []json.RawMessage
+	for _, r := range all {
+		text, err := r.Encode()
+		if err != nil {
+			return err
+		}
+		records = append(records, text)
+	}
+	return errors.Join(results.WriteTable(cmd.OutOrStdout(), f.format, all...),
+		command.Of(cmd.Context()).PrintJSON(records))
 }
 
 // conditions reads the values of --where.

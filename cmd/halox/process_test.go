@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/halox/halox/internal/command"
 	"github.com/halox/halox/internal/test"
 )
 
@@ -93,7 +94,7 @@ func (p *process) stopped(t *testing.T, s syscall.Signal, codes ...int) {
 	case <-time.After(time.Minute):
 		t.Fatalf("a minute after %v it goes on:\n%s", s, &p.out)
 	}
-	if !slices.Contains(append(codes, exitInterrupted), p.cmd.ProcessState.ExitCode()) {
+	if !slices.Contains(append(codes, int(command.Interrupted)), p.cmd.ProcessState.ExitCode()) {
 		t.Errorf("after %v: %v:\n%s", s, p.cmd.ProcessState, &p.out)
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/halox/halox/configs"
 	"github.com/halox/halox/internal/cache"
+	"github.com/halox/halox/internal/command"
 	"github.com/halox/halox/internal/interrupt"
 	"github.com/halox/halox/p2p/mpi"
 )
@@ -25,6 +26,7 @@ func runTogether(cmd *cobra.Command, do func(g *processGroup, out, notes io.Writ
 	ctx := cmd.Context()
 	if rank, ok := mpi.Launched(); ok {
 		interrupt.Together(ctx, rank == 0)
+		command.Of(ctx).NoColors()
 		interrupt.During(ctx, "waiting for the other processes", nil)
 	}
 	processes, err := mpi.Join(ctx, mpi.Options{Limit: waitLimit, Probe: probeCommand()})
@@ -40,7 +42,7 @@ func runTogether(cmd *cobra.Command, do func(g *processGroup, out, notes io.Writ
 	if lost := cache.Lost(); lost != nil {
 		fmt.Fprintln(notes, lost)
 	}
-	return g.end(ctx, err, cmd.ErrOrStderr())
+	return g.end(ctx, err)
 }
 
 // checkAlone returns an error if there are several processes, for a command that only one can run.
@@ -48,7 +50,7 @@ func (g *processGroup) checkAlone(what, why string) error {
 	if g.IsAlone() {
 		return nil
 	}
-	return fmt.Errorf("%s is of one process, and a launcher started %d: %s", what, g.Size(), why)
+	return command.As(command.Usage, fmt.Errorf("%s: must be one process, got %d: %s", what, g.Size(), why))
 }
 
 // speaks reports whether this process prints and writes: rank 0 does.
@@ -80,7 +82,7 @@ func (g *processGroup) config(
 
 // end closes the group. After a failure it ends all processes: rank 0 prints why, or another process if it was the
 // first to find out, such as when rank 0 is lost.
-func (g *processGroup) end(ctx context.Context, err error, notes io.Writer) error {
+func (g *processGroup) end(ctx context.Context, err error) error {
 	if g.IsAlone() {
 		return err
 	}
@@ -97,14 +99,15 @@ func (g *processGroup) end(ctx context.Context, err error, notes io.Writer) erro
 	}
 	switch _, told := errors.AsType[*mpi.RemoteError](first); {
 	case g.speaks():
-		fmt.Fprintln(notes, err)
+		command.Of(ctx).PrintError("", err)
 	case first != nil && !told:
-		fmt.Fprintf(notes, "%s: %v\n", g.Name(g.Rank), err)
+		command.Of(ctx).PrintError(g.Name(g.Rank)+": ", err)
 	}
 	interrupt.Quiet(ctx) // the launcher may tell this process to stop now
 	_ = g.Close()        // the first error is printed
-	g.Abort(exitFailed)
-	os.Exit(exitFailed) // if MPI cannot
+	code := int(command.CodeOf(err))
+	g.Abort(code)
+	os.Exit(code) // if MPI cannot
 	return err
 }
 

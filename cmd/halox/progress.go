@@ -64,10 +64,8 @@ type status struct {
 	drawn string     // the line on the terminal
 }
 
-// newStatus draws what doing returns on w if that is a terminal; elsewhere nothing.
-func newStatus(w io.Writer, doing func() string) *status { return startStatus(w, doing, isTerminal(w)) }
-
-func startStatus(w io.Writer, doing func() string, draws bool) *status {
+// newStatus draws on w what doing returns, if draws is set.
+func newStatus(w io.Writer, doing func() string, draws bool) *status {
 	s := &status{w: w, doing: doing, close: func() {}}
 	if draws {
 		s.close = repeat(drawEvery, func(last bool) {

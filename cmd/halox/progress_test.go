@@ -34,7 +34,7 @@ func TestStatusIsDrawnAndCleared(t *testing.T) {
 		var terminal bytes.Buffer
 		var doing atomic.Value
 		doing.Store("opening the devices")
-		s := startStatus(&terminal, func() string { return doing.Load().(string) }, true)
+		s := newStatus(&terminal, func() string { return doing.Load().(string) }, true)
 		time.Sleep(3*drawEvery + drawEvery/2)
 		doing.Store("trying")
 		time.Sleep(drawEvery)
@@ -57,7 +57,7 @@ func TestStoppedTerminal(t *testing.T) {
 			return p.steps, p.close
 		},
 		"status": func(w io.Writer) (func(int64), func()) {
-			return func(int64) {}, startStatus(w, func() string { return "opening the devices" }, true).close
+			return func(int64) {}, newStatus(w, func() string { return "opening the devices" }, true).close
 		},
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -81,7 +81,7 @@ func TestStoppedTerminal(t *testing.T) {
 func TestFilesAreNoTerminals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var file bytes.Buffer
-		p, s := newProgress(&file, "heat", "steps", 100, false), newStatus(&file, func() string { return "opening the devices" })
+		p, s := newProgress(&file, "heat", "steps", 100, false), newStatus(&file, func() string { return "opening the devices" }, isTerminal(&file))
 		p.steps(17)
 		time.Sleep(2 * drawEvery)
 		fmt.Fprint(s, "a note")

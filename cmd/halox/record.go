@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/halox/halox/internal/bench"
+	"github.com/halox/halox/internal/command"
 	"github.com/halox/halox/p2p/mpi"
 	"github.com/halox/halox/results"
 	"github.com/halox/halox/solvers/scheme"
@@ -14,7 +15,7 @@ import (
 
 // beginRecord begins a record of what the command line of a context asks for.
 func beginRecord(ctx context.Context, kind results.Kind, settings any) *results.Record {
-	return &results.Record{Kind: kind, Halox: program(), Command: arguments(ctx), Started: time.Now(),
+	return &results.Record{Kind: kind, Halox: program(), Command: command.Of(ctx).Args, Started: time.Now(),
 		Settings: settings}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/halox/halox/configs"
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/internal/bench/option"
+	"github.com/halox/halox/internal/command"
 	"github.com/halox/halox/internal/interrupt"
 	"github.com/halox/halox/p2p/mpi"
 	"github.com/halox/halox/results"
@@ -25,8 +26,6 @@ type runFlags struct {
 	set     []string
 	record  string
 	history bool
-	quiet   bool
-	verbose bool
 	trace   traceFlags
 }
 
@@ -35,7 +34,7 @@ func newRunCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run FILE",
 		Short: "Solve the problem of a config file",
-		Long: `Solve the problem of a config file.
+		Long: `Solve the problem of a config file, or of the standard input if FILE is -.
 
 Every key of the file can be overridden by --set key=value and by a variable
 HALOX_KEY, with dots as underscores (HALOX_GRID_SIZE=[64,64]); --set comes
@@ -43,7 +42,11 @@ first. Ctrl-C ends the run between two steps and keeps what it had.
 
 Started by mpirun, all processes solve the problem of rank 0 together, which alone
 prints and writes.`,
-		Args: oneFile,
+		Example: `  halox run heat3d.yaml
+  halox run heat3d.yaml --set grid.size=[256,256,256] --set exchange.scheme=fused --record run.json
+  halox config new heat3d - | halox run - --json
+  mpirun -n 2 halox run heat3d.yaml`,
+		Args: command.OneFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f.record != "" {
 				f.set = append(f.set, "output.record="+f.record)
@@ -52,9 +55,6 @@ prints and writes.`,
 				f.set = append(f.set, "output.history=true")
 			}
 			return runTogether(cmd, func(g *processGroup, out, notes io.Writer) error {
-				if f.quiet {
-					out, notes = io.Discard, io.Discard
-				}
 				return f.run(cmd, args[0], g, out, notes)
 			})
 		},
@@ -63,33 +63,32 @@ prints and writes.`,
 	cmd.Flags().StringVar(&f.record, "record", "", "write the record of the run to this JSON `file`")
 	cmd.Flags().BoolVar(&f.history, "history", false, "put the norms of every check into the record")
 	f.trace.add(cmd.Flags())
-	cmd.Flags().BoolVarP(&f.quiet, "quiet", "q", false, "print nothing but errors")
-	cmd.Flags().BoolVarP(&f.verbose, "verbose", "v", false, "print the trials that chose the scheme")
 	return cmd
 }
 
 // run is the command as one of a group of processes.
 func (f *runFlags) run(cmd *cobra.Command, file string, g *processGroup, out, notes io.Writer) error {
 	config, err := g.config(cmd.Context(), func() (*configs.Run, error) {
-		config, err := loadConfig(g.Size(), file, f.set)
+		config, err := loadConfig(cmd.Context(), g.Size(), file, f.set)
 		if err != nil {
 			return nil, err
 		}
 		written := append(outputFiles(config.Output), option.File{Name: "--trace", Path: f.trace.file})
-		return config, errors.Join(f.trace.check(cmd.Flags()),
-			option.CheckFiles(written, option.File{Name: "the config", Path: file}))
+		return config, errors.Join(command.As(command.Usage, f.trace.check(cmd.Flags())),
+			command.As(command.Config, option.CheckFiles(written, option.File{Name: "the config", Path: file})))
 	})
 	if err != nil {
 		return err
 	}
 	ctx, begin := cmd.Context(), time.Now()
-	show := newStatus(notes, func() string { return interrupt.Doing(ctx) })
+	doing := func() string { return interrupt.Doing(ctx) }
+	show := newStatus(notes, doing, isTerminal(notes) && !command.Of(ctx).Verbose)
 	s, err := newSolverRun(ctx, config, g.Processes, show, f.trace)
 	show.close()
 	if err != nil {
 		return fmt.Errorf("%s: %w", file, err)
 	}
-	if f.verbose && len(s.Trials) > 0 {
+	if command.Of(ctx).Verbose && len(s.Trials) > 0 {
 		fmt.Fprintf(notes, "trials of schemes, the shortest first: %v\n", s.Trials)
 	}
 	return errors.Join(s.run(ctx, begin, out, notes), closeSetup(s.Setup))
@@ -120,7 +119,8 @@ func newSolverRun(
 	if took > 0 {
 		fmt.Fprintln(show, setup.Tried(took))
 	}
-	if err := setup.Place.Agree(ctx, "see whether the run fits", setup.CheckMemory(ctx)); err != nil {
+	if err := setup.Place.Agree(ctx, "see whether the run fits",
+		command.As(command.Config, setup.CheckMemory(ctx))); err != nil {
 		return nil, err
 	}
 	interrupt.During(ctx, "filling the fields and compiling", nil)
@@ -129,7 +129,7 @@ func newSolverRun(
 		return nil, err
 	}
 	s.solver, err = setup.New(ctx)
-	return s, err
+	return s, inConfig(err)
 }
 
 // run solves the problem and writes what was asked for. After a failure it
@@ -145,7 +145,7 @@ func (s *solverRun) run(ctx context.Context, begin time.Time, out, notes io.Writ
 		s.tracing.output = s.outputs.Add("trace", s.tracing.file)
 	}
 	record.Run.Outputs = s.outputs.All
-	bar := newProgress(notes, s.config.Solver, "steps", int64(s.config.Stop.Iterations), false)
+	bar := newProgress(notes, s.config.Solver, "steps", int64(s.config.Stop.Iterations), command.Of(ctx).Verbose)
 	setup := time.Since(begin)
 	options := s.Options()
 	options.Progress = func(steps int64) {
@@ -170,7 +170,8 @@ func (s *solverRun) run(ctx context.Context, begin time.Time, out, notes io.Writ
 	s.during(ctx, "reading what came out", s.recordWriter(record, nil))
 	bar.close()
 	if err == nil && result.Stopped == scheme.StoppedDiverged {
-		err = fmt.Errorf("the solution is no longer finite at step %d%s", result.Steps, divergenceHint(s.config))
+		err = command.As(command.Diverged, fmt.Errorf("the solution is no longer finite at step %d%s", result.Steps,
+			divergenceHint(s.config)))
 	}
 	solved := err == nil
 	traced := s.endTrace(ctx, record, err)
@@ -189,6 +190,9 @@ func (s *solverRun) run(ctx context.Context, begin time.Time, out, notes io.Writ
 		err = errors.Join(err, record.Write(name))
 	}
 	s.during(ctx, "ending", nil) // all is kept
+	if s.writes() {
+		err = errors.Join(err, command.Of(ctx).PrintJSON(record))
+	}
 	if err != nil {
 		return err
 	}
@@ -235,7 +239,7 @@ func (s *solverRun) writeFields(ctx context.Context, r *results.Record, notes io
 	s.outputs.Discard = !s.writes()
 	s.outputs.Began = func(name string, points int64) {
 		bar.close()
-		bar = newProgress(notes, "writing "+name, "points", points, false)
+		bar = newProgress(notes, "writing "+name, "points", points, command.Of(ctx).Verbose)
 		interrupt.During(ctx, "writing "+name, keep)
 		interrupt.Limit(ctx, interrupt.None)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/halox/halox/halo"
 	"github.com/halox/halox/internal/bench/option"
 	"github.com/halox/halox/internal/cache"
+	"github.com/halox/halox/internal/command"
 	"github.com/halox/halox/internal/interrupt"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/p2p/mpi"
@@ -39,6 +40,9 @@ func openSession(ctx context.Context, devices halo.Devices, notes io.Writer) (*h
 	if s.Note != "" {
 		fmt.Fprintln(notes, s.Note)
 	}
+	if s.NoGPU != nil && command.Of(ctx).Verbose {
+		fmt.Fprintln(notes, s.NoGPU)
+	}
 	return s, nil
 }
 
@@ -59,10 +63,18 @@ var optionKeys = map[string]string{
 
 // inConfig names the key of a config instead of the option that is wrong.
 func inConfig(err error) error {
-	if o, ok := errors.AsType[*halo.OptionError](err); ok && optionKeys[o.Option] != "" {
-		return fmt.Errorf("%s: %w", optionKeys[o.Option], o.Err)
+	o, ok := errors.AsType[*halo.OptionError](err)
+	if errors.Is(err, solvers.ErrNotFinite) {
+		return command.As(command.Config, err)
 	}
-	return err
+	if !ok || optionKeys[o.Option] == "" {
+		return err
+	}
+	err = fmt.Errorf("%s: %w", optionKeys[o.Option], o.Err)
+	if o.Option == "Devices.Backend" { // a driver that does not start
+		return err
+	}
+	return command.As(command.Config, err)
 }
 
 // openConfig opens the devices of a config and plans on them. With ahead, it begins to compile what a run needs before
@@ -119,7 +131,7 @@ func closeSetup(s *solvers.Setup) error {
 // checkValues rejects an initial state, values of walls and an exact solution that are not finite.
 func checkValues(ctx context.Context, c *configs.Run, p *solvers.Problem) error {
 	interrupt.During(ctx, "checking the config", nil)
-	return errors.Join(p.CheckValues(ctx), checkExact(ctx, c, p))
+	return errors.Join(command.As(command.Config, p.CheckValues(ctx)), checkExact(ctx, c, p))
 }
 
 // checkExact rejects an exact solution that is not finite after the last step; if a run may end before that, one that
@@ -132,7 +144,7 @@ func checkExact(ctx context.Context, c *configs.Run, p *solvers.Problem) error {
 	if err != nil {
 		return err
 	}
-	last := p.CheckExact(ctx, exact, int64(c.Stop.Iterations))
+	last := command.As(command.Config, p.CheckExact(ctx, exact, int64(c.Stop.Iterations)))
 	if last == nil || c.Stop.Tolerance == 0 || !exact.Uses("t") {
 		return last
 	}

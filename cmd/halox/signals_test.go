@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/halox/halox/halo"
+	"github.com/halox/halox/internal/command"
 	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/results"
@@ -152,7 +153,7 @@ func (s *soak) round(n int, r *rand.Rand) {
 	fail := func(format string, what ...any) {
 		s.Errorf("round %d: %v, %v, exit code %d: %s\n%s", n, args, signals, code, fmt.Sprintf(format, what...), &p.out)
 	}
-	if code != 0 && code != exitInterrupted && code != -1 {
+	if code != 0 && code != int(command.Interrupted) && code != -1 {
 		fail("it failed")
 	}
 	if len(signals) == 1 && forced.MatchString(p.out.String()) {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/halox/halox/internal/command"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/results"
 )
@@ -42,7 +43,7 @@ func TestAFullOutput(t *testing.T) {
 	} {
 		var errs strings.Builder
 		code := execute(context.Background(), args, &full{10}, &errs)
-		if code != exitFailed || !strings.Contains(errs.String(), "the standard output: no space left on device") {
+		if code != int(command.Failed) || !strings.Contains(errs.String(), "the standard output: no space left on device") {
 			t.Errorf("%q: exit %d: %s", args, code, errs.String())
 		}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/halox/halox/configs"
 	"github.com/halox/halox/domain"
+	"github.com/halox/halox/internal/command"
 	"github.com/halox/halox/internal/interrupt"
 	"github.com/halox/halox/internal/plan"
 	"github.com/halox/halox/internal/verify"
@@ -48,15 +49,18 @@ devices of all.
 --ranks-for runs only litmus tests for so long, each with a random seed that chooses the
 test, the devices, the ranks and the data. The first failure ends it and names its seed:
 --ranks-seed runs that one again.`,
-		Args: oneFile,
+		Example: `  halox verify heat3d.yaml
+  halox verify heat3d.yaml --set devices.count=2 --json
+  halox verify heat3d.yaml --ranks-for 10m`,
+		Args: command.OneFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case cmd.Flags().Changed("ranks-for") && f.long == 0:
-				return errors.New("--ranks-for 0s: give a time above 0")
+				return command.As(command.Usage, errors.New("--ranks-for: must be above 0, got 0s"))
 			case f.long < 0:
-				return fmt.Errorf("--ranks-for %v is negative", f.long)
+				return command.As(command.Usage, fmt.Errorf("--ranks-for: must be above 0, got %v", f.long))
 			case cmd.Flags().Changed("ranks-seed") && f.seed == 0:
-				return errors.New("--ranks-seed 0: give a seed above 0")
+				return command.As(command.Usage, errors.New("--ranks-seed: must be above 0, got 0"))
 			}
 			return runTogether(cmd, func(g *processGroup, out, notes io.Writer) error {
 				return f.verify(cmd.Context(), g, out, notes, args[0])
@@ -80,7 +84,7 @@ func (f *verifyFlags) verify(ctx context.Context, g *processGroup, out, notes io
 	}
 	load := func(set ...string) (*configs.Run, error) {
 		return g.config(ctx, func() (*configs.Run, error) {
-			return loadConfig(g.Size(), file, append(f.set, set...))
+			return loadConfig(ctx, g.Size(), file, append(f.set, set...))
 		})
 	}
 	config, err := load()
@@ -111,16 +115,22 @@ func (f *verifyFlags) verify(ctx context.Context, g *processGroup, out, notes io
 			full.Size[:full.Dims])
 	}
 	v := &verify.Verifier{
-		Setup: w, Steps: min(config.Stop.Iterations, verifySteps), Limit: waitLimit, Out: out,
+		Setup: w, Steps: min(config.Stop.Iterations, verifySteps), Limit: waitLimit, Out: command.Of(ctx).Verdicts(out),
 		During: func(doing string) { interrupt.During(ctx, doing, nil) },
 	}
 	if litmusOnly {
-		return v.Soak(ctx, f.long, f.seed)
+		return command.As(command.CheckFailed, v.Soak(ctx, f.long, f.seed))
 	}
-	if err := v.All(ctx); !errors.Is(err, context.Canceled) {
-		return err
+	err = v.All(ctx)
+	if errors.Is(err, context.Canceled) {
+		err = interrupt.ErrInterrupted
+	} else if errors.Is(err, verify.ErrFailed) {
+		err = command.As(command.CheckFailed, err)
 	}
-	return interrupt.ErrInterrupted
+	if g.speaks() {
+		err = errors.Join(err, command.Of(ctx).PrintJSON(v.Done))
+	}
+	return err
 }
 
 // smaller returns the overrides of a config that give it another size and the same parts.

@@ -60,7 +60,7 @@ func TestVerifyRanksFor(t *testing.T) {
 			t.Errorf("%s: exit %d: %s%s", flags, code, out, errs)
 		}
 	}
-	for flags, says := range map[string]string{"--ranks-for -1s": "--ranks-for -1s is negative", "--ranks-seed 0": "--ranks-seed 0: give a seed above 0"} {
+	for flags, says := range map[string]string{"--ranks-for -1s": "--ranks-for: must be above 0, got -1s", "--ranks-seed 0": "--ranks-seed: must be above 0, got 0"} {
 		if code, _, errs := cli(append([]string{"verify", write(t, "c.yaml", planned)}, strings.Fields(flags)...)...); code == 0 || !strings.Contains(errs, says) {
 			t.Errorf("%s: exit %d: %s", flags, code, errs)
 		}

@@ -18,7 +18,9 @@ type Command struct {
 	PlotHelp                    string  // of flag --plot, if it draws something of its own
 
 	// What follows may be nil.
-	List  func(w io.Writer) (listed bool, err error)  // prints what the options ask for instead of a measurement
+	// List prints what the options ask for instead of a measurement, and returns it for --json. listed is nil if a
+	// measurement is asked for.
+	List  func(w io.Writer) (listed any, err error)
 	Table func(w io.Writer, r *results.Record) error  // prints what was measured; nil: as halox results does
 	Chart func(r *results.Record) (plot.Chart, error) // nil: the default chart of the record's kind
 }

@@ -66,11 +66,14 @@ func noteLeftOut(r *results.Record, notes io.Writer) {
 	}
 }
 
+// ErrCorrupts says that a link between devices corrupts data.
+var ErrCorrupts = errors.New("a link corrupts data")
+
 // checkLeftOut returns an error if a link corrupts data, or if every row was left out.
 func checkLeftOut(r *results.Record) error {
 	corrupts := func(row results.Row) bool { return !measured(row) && strings.Contains(row.Note, p2p.CorruptsData) }
 	if slices.ContainsFunc(r.Rows, corrupts) {
-		return errors.New("a link does not carry what is sent over it")
+		return ErrCorrupts
 	}
 	if r.Interrupted || r.Failure != "" || len(r.Rows) == 0 || slices.ContainsFunc(r.Rows, measured) {
 		return nil
@@ -145,7 +148,7 @@ func (r *Recorder) keeps() bool { return r.Processes.OrAlone().Rank == 0 }
 
 // unlike are the settings by which a record may differ from that which it continues. What keeps
 // devices busy is measured each time; rows have it as a label.
-var unlike = []string{"record", "plot", "resume", "progress", "list", "busy", "network-file"}
+var unlike = []string{"record", "plot", "resume", "list", "busy", "network-file"}
 
 // Begin begins the record, with the rows of the record that is resumed, if one is. It rejects one
 // that was measured by another halox, on other devices or with other settings.

@@ -52,6 +52,8 @@ type Watch struct {
 	patience time.Duration // the limit of phases that set none
 	limit    time.Duration // of this phase
 	quiet    bool          // says nothing
+	verbose  bool          // prints each phase
+	begun    time.Time     // when Verbose was called
 	progress int64         // grows with each sign of progress
 	last     time.Time     // when the phase gave the last sign
 	longest  time.Duration // between two of its signs
@@ -164,10 +166,23 @@ func change(ctx context.Context, do func(w *Watch)) {
 // keep writes what there is and says so, for example "; r.json has the rows until then". It may be nil.
 // keep is called by another goroutine.
 func During(ctx context.Context, doing string, keep func() string) {
+	var notes io.Writer
+	var took time.Duration
 	change(ctx, func(w *Watch) {
+		if w.verbose && !w.quiet && doing != "" && doing != w.doing {
+			notes, took = w.notes, time.Since(w.begun)
+		}
 		w.stops, w.doing, w.keep, w.limit = true, doing, keep, w.patience
 		w.progress, w.longest, w.last = w.progress+1, 0, time.Time{}
 	})
+	if notes != nil { // not under the lock: a terminal may take nothing
+		fmt.Fprintf(notes, "%7.3f s  %s\n", took.Seconds(), doing)
+	}
+}
+
+// Verbose prints each phase that During begins from now on, with the time since now.
+func Verbose(ctx context.Context) {
+	change(ctx, func(w *Watch) { w.verbose, w.begun = true, time.Now() })
 }
 
 // Limit says how long what During has said last may take without progress after a signal: None where it cannot hang,

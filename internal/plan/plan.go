@@ -47,17 +47,23 @@ type link struct {
 
 // memory is what a run holds on a device, and what that has, in bytes.
 type memory struct {
-	Device                                  string
-	Field, Beside, Pinned, Own, Free, Total int64 // Own: of the host's memory
+	Device string `json:"device"`
+	Field  int64  `json:"field_bytes"`
+	Beside int64  `json:"extra_bytes"`
+	Pinned int64  `json:"pinned_bytes"`
+	Own    int64  `json:"-"` // of the host's memory
+	Free   int64  `json:"free_bytes"`
+	Total  int64  `json:"total_bytes"`
 }
 
 // times is how long the messages of an exchange take one device.
 type times struct {
-	Device          string
-	Sends, Receives time.Duration // one after the other
-	Longest         time.Duration // a single message
-	Abroad          time.Duration // what it sends to other hosts, one after the other
-	Unknown         int           // messages without a measured time
+	Device   string        `json:"device"`
+	Sends    time.Duration `json:"sends_ns"` // one after the other
+	Receives time.Duration `json:"receives_ns"`
+	Longest  time.Duration `json:"longest_ns"` // a single message
+	Abroad   time.Duration `json:"-"`          // what it sends to other hosts, one after the other
+	Unknown  int           `json:"unknown"`    // messages without a measured time
 }
 
 func (t *times) add(took time.Duration, known bool, sum *time.Duration) {

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -326,4 +327,32 @@ func (p *Plan) WriteDot(out io.Writer) error {
 	b.WriteString("}\n")
 	_, err := io.WriteString(out, b.String())
 	return err
+}
+
+// MarshalJSON returns what Print prints.
+func (p *Plan) MarshalJSON() ([]byte, error) {
+	type object = map[string]any
+	var subdomains, messages []object
+	for _, s := range p.Place.Subdomains {
+		subdomains = append(subdomains, object{"rank": s.Rank, "device": p.device(s.Rank).Name, "lo": s.Box.Lo,
+			"hi": s.Box.Hi})
+	}
+	for i, m := range p.Plan.Messages {
+		var directions []string
+		for _, s := range m.Parts {
+			directions = append(directions, s.Dir.String())
+		}
+		messages = append(messages, object{"from": m.From, "to": m.To, "directions": directions, "bytes": m.Bytes,
+			"form": form(m), "link": p.link(i).Kind, "path": m.Path, "why": m.Why})
+	}
+	memory, exchanges := []memory{}, []*times{}
+	for _, k := range p.parts {
+		memory, exchanges = append(memory, k.Memory...), append(exchanges, k.Times...)
+	}
+	g := p.Place.Grid
+	return json.Marshal(object{
+		"solver": p.solver, "size": g.Size[:g.Dims], "precision": p.Problem.Real, "scheme": p.Scheme,
+		"decomposition": p.Place.Parts[:g.Dims], "subdomains": subdomains, "messages": messages, "memory": memory,
+		"exchanges": exchanges,
+	})
 }

@@ -53,6 +53,7 @@ var may = map[string][]string{
 	"internal/forecast":             {"domain", "p2p", "results", "streams"},
 	"internal/files":                {},
 	"internal/interrupt":            {"internal/files"},
+	"internal/command":              {"internal/interrupt", "streams"},
 	"internal/tracing":              {"p2p/mpi", "results/trace", "streams"},
 	"internal/plan":                 {"domain", "halo", "p2p", "p2p/mpi", "solvers", "solvers/scheme", "streams"},
 	"internal/cache":                {"internal/files"},
@@ -66,7 +67,7 @@ var may = map[string][]string{
 	"internal/cuda/cudafake":        {"internal/cache"},
 	"examples":                      {"solvers/scheme", "halo", "halo/boundary", "halo/ranks", "p2p", "kernels", "kernels/sweep", "stencil", "streams", "domain"},
 	"examples/internal/exampletest": {"examples", "internal/testdevices", "internal/nvrtc", "kernels", "halo", "p2p", "solvers/scheme", "streams"},
-	"cmd":                           {"domain", "stencil", "streams", "kernels", "kernels/sweep", "p2p", "p2p/mpi", "halo", "halo/datatype", "halo/halotest", "halo/packing", "halo/ranks", "solvers", "solvers/scheme", "configs", "results", "results/output", "results/plot", "results/trace", "internal/bench", "internal/verify", "internal/forecast", "internal/plan", "internal/tracing", "internal/measure", "internal/cache", "internal/files", "internal/interrupt"},
+	"cmd":                           {"domain", "stencil", "streams", "kernels", "kernels/sweep", "p2p", "p2p/mpi", "halo", "halo/datatype", "halo/halotest", "halo/packing", "halo/ranks", "solvers", "solvers/scheme", "configs", "results", "results/output", "results/plot", "results/trace", "internal/bench", "internal/verify", "internal/forecast", "internal/plan", "internal/tracing", "internal/measure", "internal/cache", "internal/files", "internal/interrupt", "internal/command"},
 
 	// What benchmarks measure, and their runner: all below.
 	"internal/verify": {"domain", "streams", "kernels", "p2p", "p2p/mpi", "halo", "halo/halotest", "halo/ranks", "solvers", "solvers/scheme"},

@@ -30,6 +30,16 @@ type check struct {
 	run  func(ctx context.Context) error // returns the first difference
 }
 
+// Done is a check that was made.
+type Done struct {
+	Name   string `json:"name"`
+	Result string `json:"result"` // "ok", "failed" or "left out"
+	Why    string `json:"why,omitempty"`
+}
+
+// ErrFailed is the error of checks that failed.
+var ErrFailed = errors.New("checks failed")
+
 // Verifier checks exchanges and schemes on the devices of a setup, whose grid must be small enough to look at every
 // point many times, see Reduced. Where processes share the grid all call its methods, and rank 0 prints.
 type Verifier struct {
@@ -38,6 +48,7 @@ type Verifier struct {
 	Limit  time.Duration      // of waiting, see scheme.Options
 	Out    io.Writer          // gets a line for each check and each skipped check
 	During func(doing string) // called with the name of the next check
+	Done   []Done             // what came of the checks so far
 	want   []float64          // the result of one device, on rank 0
 	solved bool               // want is known
 	ahead  *kernels.Ahead     // compiles what all schemes need, side by side; nil for none
@@ -386,18 +397,21 @@ func (v *Verifier) report(ctx context.Context, checks []check) error {
 		}
 		if errors.Is(err, scheme.ErrUnsuited) {
 			left++
+			v.Done = append(v.Done, Done{c.name, "left out", err.Error()})
 			fmt.Fprintf(v.Out, "--    %s: %v\n", c.name, err)
 			continue
 		}
 		if err != nil {
 			failed++
+			v.Done = append(v.Done, Done{c.name, "failed", err.Error()})
 			fmt.Fprintf(v.Out, "FAIL  %s: %v\n", c.name, err)
 			continue
 		}
+		v.Done = append(v.Done, Done{Name: c.name, Result: "ok"})
 		fmt.Fprintf(v.Out, "ok    %s\n", c.name)
 	}
 	if failed > 0 {
-		return fmt.Errorf("%d of %d checks failed", failed, len(checks))
+		return fmt.Errorf("%d of %d %w", failed, len(checks), ErrFailed)
 	}
 	fmt.Fprintf(v.Out, "all %d checks hold\n", len(checks)-left)
 	return nil

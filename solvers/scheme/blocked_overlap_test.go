@@ -18,7 +18,7 @@ func TestExchangesOverlapTheInterior(t *testing.T) {
 	found := addUntuned(t)
 	testdevices.EachKernel(t, 3, func(t *testing.T, set *testdevices.Set) {
 		if len(set.Devices) < 2 {
-			t.Skip("one device exchanges nothing with others")
+			t.Skip("SKIPPED: one device exchanges nothing with others")
 		}
 		cases := len(testdevices.Again(3, testdevices.Numbers(12)))
 		if testdevices.OnCPU(set.Devices[0]) {

@@ -216,22 +216,26 @@ func namesOf[C fmt.Stringer](all []C) (names []string) {
 }
 
 // list prints the figures of a kind of record, or the layouts, if that was asked for.
-func (l *layouts) list(w io.Writer, kind results.Kind, choose func() error) (bool, error) {
+func (l *layouts) list(w io.Writer, kind results.Kind, choose func() error) (any, error) {
 	if l.Figure == "list" {
-		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+		t, listed := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0), map[string]string{}
 		for _, f := range figures() {
 			if f.kind == kind {
 				fmt.Fprintf(t, "%s\t%s\n", f.name, f.title)
+				listed[f.name] = f.title
 			}
 		}
-		return true, t.Flush()
+		t.Flush() // the command looks at errors of its output
+		return listed, nil
 	}
 	if !l.Listed {
-		return false, nil
+		return nil, nil
 	}
 	err := choose()
+	listed := map[string]int64{}
 	for _, one := range l.work {
 		fmt.Fprintln(w, one, one.Bytes)
+		listed[one.String()] = one.Bytes
 	}
-	return true, err
+	return listed, err
 }

@@ -31,11 +31,12 @@ type packOptions struct {
 
 // PackCommand returns halox bench pack.
 func PackCommand() bench.Command {
-	o := &packOptions{layouts: newLayouts(), Devices: []int{0}, Engines: []string{allEngines, string(packing.Auto)}, To: ToDevice}
+	o := &packOptions{layouts: newLayouts(), Devices: []int{0},
+		Engines: []string{allEngines, string(packing.Auto)}, To: ToDevice}
 	return bench.Command{
 		Name: "pack", Short: "Time the engines that pack MPI datatypes, on the layouts of benchmarks and papers",
 		Options: o, Alone: true, Chart: o.draw,
-		List: func(w io.Writer) (bool, error) { return o.list(w, results.KindPack, o.choose) },
+		List: func(w io.Writer) (any, error) { return o.list(w, results.KindPack, o.choose) },
 		Table: func(w io.Writer, r *results.Record) error {
 			return bench.Measured(r).WriteComparison(w, o.contenderNames())
 		},

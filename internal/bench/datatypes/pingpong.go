@@ -44,7 +44,7 @@ func PingPongCommand() bench.Command {
 	return bench.Command{
 		Name: "pingpong", Short: "Time MPI datatypes on their way from one device to another and back",
 		Options: o, Alone: true, Chart: o.draw,
-		List: func(w io.Writer) (bool, error) { return o.list(w, results.KindPingPong, o.choose) },
+		List: func(w io.Writer) (any, error) { return o.list(w, results.KindPingPong, o.choose) },
 		Table: func(w io.Writer, r *results.Record) error {
 			return bench.Measured(r).WriteComparison(w, namesOf(o.channels()))
 		},

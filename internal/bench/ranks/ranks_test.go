@@ -63,8 +63,8 @@ func TestLaps(t *testing.T) {
 // What cannot be measured is refused.
 func TestOptions(t *testing.T) {
 	for want, o := range map[string]Options{
-		"--vectors 12": {Vectors: []int64{8, 12}, Threads: 32},
-		"--threads 33": {Threads: 33},
+		"got 12": {Vectors: []int64{8, 12}, Threads: 32},
+		"got 33": {Threads: 33},
 	} {
 		if err := o.Check(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)

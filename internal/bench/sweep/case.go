@@ -24,7 +24,7 @@ type sweepCase struct {
 	shape
 	real   kernels.Real
 	points int
-	norms  []string
+	norms  []int
 	sums   []sums.Mode // of the norms
 }
 
@@ -263,7 +263,7 @@ type measurement struct {
 // measurements are sweeps without norms and with them, as is wanted.
 func (s *swept) measurements(c sweepCase) (all []measurement) {
 	for _, norms := range c.norms {
-		if norms == withoutNorms {
+		if norms == 0 {
 			all = append(all, measurement{c.labels(), s.sweep})
 			continue
 		}

@@ -21,17 +21,11 @@ type Options struct {
 	Devices            []int // the ID of one
 	Stencils           []string
 	Precisions         []string
-	Norms              []string // whether they are taken
+	Norms              []int    // computed every so many steps: 0 (never) or 1
 	Sums               []string // how the norms are summed: see sums.Mode
 	Points2D, Points3D []int    // along each axis, for stencils of so many dimensions; nil for those of Command
 	Budget             time.Duration
 }
-
-// Whether norms are taken.
-const (
-	withoutNorms = "no"
-	withNorms    = "every-step"
-)
 
 // Command returns halox bench sweep.
 func Command() bench.Command {
@@ -39,7 +33,7 @@ func Command() bench.Command {
 		Name: "sweep", Short: "Time sweeps of stencils on one device, beside copies of the same bytes", Alone: true,
 		Options: &Options{
 			Devices:  []int{0},
-			Stencils: []string{"5-point", "7-point"}, Precisions: precisions(), Norms: norms(),
+			Stencils: []string{"5-point", "7-point"}, Precisions: precisions(), Norms: []int{0, 1},
 			Sums: []string{string(sums.Fast)}, Points2D: points(2), Points3D: points(3), Budget: 100 * time.Millisecond,
 		},
 		About: `A sweep reads one array and writes another; the next one goes back. The stencils are those of
@@ -57,8 +51,6 @@ Ctrl-C keeps what was measured; --resume continues.`,
   halox bench sweep --stencils 7-point --points-3d 128,256,512 --precisions float64`,
 	}
 }
-
-func norms() []string { return []string{withoutNorms, withNorms} }
 
 func precisions() []string { return option.Texts([]kernels.Real{kernels.Float64, kernels.Float32}) }
 
@@ -84,7 +76,8 @@ func (o *Options) Flags() []option.Flag {
 		{Name: "points-3d", Value: &o.Points3D, Help: "points along each axis in three dimensions", Open: true, From: 1,
 			To: option.MaxPoints},
 		option.Precisions(&o.Precisions, precisions()),
-		{Name: "norms", Value: &o.Norms, Help: "whether norms are taken: {}", Choices: norms()},
+		{Name: "norms", Value: &o.Norms, Help: "compute norms every so many steps; 0: never",
+			To: 1},
 		option.Sums(&o.Sums, option.Texts(sums.Modes())),
 		option.Budget(&o.Budget),
 	}
@@ -92,7 +85,8 @@ func (o *Options) Flags() []option.Flag {
 
 // Check completes the points, and rejects those that no stencil has the dimensions for.
 func (o *Options) Check() error {
-	return cmp.Or(option.CheckDeviceIDs(o.Devices, 1, false), o.checkPoints("points-2d", 2, &o.Points2D), o.checkPoints("points-3d", 3, &o.Points3D))
+	return cmp.Or(option.CheckDeviceIDs(o.Devices, 1, false), o.checkPoints("points-2d", 2, &o.Points2D),
+		o.checkPoints("points-3d", 3, &o.Points3D))
 }
 
 func (o *Options) checkPoints(name string, dims int, all *[]int) error {
