@@ -38,8 +38,7 @@ func autotune(ctx context.Context, step *Step, plan *Plan, c *kernels.Compiler, 
 	if err := errors.Join(ctx.Err(), x.Close()); err != nil {
 		return 0, err
 	}
-	slices.Sort(t.took)
-	return t.took[len(t.took)/2], nil
+	return t.median(), nil
 }
 
 // stepTimer chooses the intervals of a timing: one that also starts threads, one to warm up and to learn how long the
@@ -77,6 +76,16 @@ func (s *stepTimer) interval(steps int64, took time.Duration) int64 {
 		return s.steps
 	}
 	return 0
+}
+
+// median returns the time of a step; 0 where no interval counted. Of several processes that is so where rank 0, whose
+// time is taken, found steps slow and ended the run, and this one did not.
+func (s *stepTimer) median() time.Duration {
+	if len(s.took) == 0 {
+		return 0
+	}
+	slices.Sort(s.took)
+	return s.took[len(s.took)/2]
 }
 
 // whole returns a number of steps of at least n and fewestSteps: whole groups and, unless norms are rarer, with as many

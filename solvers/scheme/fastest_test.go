@@ -100,6 +100,17 @@ func TestTrials(t *testing.T) {
 // decide what is tried.
 func noTime() time.Time { return time.Unix(1, 0) }
 
+// Rank 0 ends a trial of slow steps whenever it likes.
+func TestTrialThatAnotherProcessEnds(t *testing.T) {
+	timer := stepTimer{budget: time.Second}
+	for _, took := range []time.Duration{0, 1, 1} {
+		timer.interval(8, took)
+	}
+	if took := timer.median(); took != 0 {
+		t.Errorf("%v", took)
+	}
+}
+
 // Intervals of trials are whole groups, at least eight steps, and have their share of norms; slow steps have one.
 func TestIntervalsOfTrials(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -122,8 +133,8 @@ func TestIntervalsOfTrials(t *testing.T) {
 		for got = append(got, steps); steps > 0 && len(got) < 20; got = append(got, steps) {
 			steps = c.timer.interval(steps, time.Duration(steps)*c.each)
 		}
-		if !slices.Equal(got, c.want) {
-			t.Errorf("%s: %v, not %v", name, got, c.want)
+		if took := c.timer.median(); !slices.Equal(got, c.want) || took != max(1, c.each) {
+			t.Errorf("%s: %v, not %v; %v", name, got, c.want, took)
 		}
 	}
 }
