@@ -155,7 +155,7 @@ func settingOf(v pflag.Value) any {
 		return list.GetSlice()
 	case v.Type() == "bool":
 		return text == "true"
-	case v.Type() == "int" || v.Type() == "int64" || v.Type() == "float64":
+	case v.Type() == "int" || v.Type() == "bytes" || v.Type() == "float64":
 		if n, err := strconv.ParseFloat(text, 64); err == nil && results.Number(n) != nil {
 			return n
 		}

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"os"
 	"time"
 
@@ -24,7 +23,7 @@ import (
 func loadConfig(ctx context.Context, processes int, file string, set []string) (c *configs.Run, err error) {
 	o := configs.Options{
 		Processes: processes, Set: set, Environ: os.Environ(),
-		Warn: func(p configs.Problem) { fmt.Fprintln(os.Stderr, "halox: warning:", p) },
+		Warn: func(p configs.Problem) { command.Of(ctx).Warn(p) },
 	}
 	if file != "-" {
 		c, err = configs.Load(file, o)

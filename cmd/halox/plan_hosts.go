@@ -66,8 +66,7 @@ func (h *hostsFlags) check(config string) error {
 	case len(h.networks) == 0:
 		return fmt.Errorf("--networks: must name at least one of %s, or files", strings.Join(forecast.Names(), ", "))
 	case len(h.measured) == 0:
-		return errors.New("--measured: name records of steps on one host, as halox bench schemes --record FILE makes " +
-			"them")
+		return errors.New("--measured: must name records of steps on one host, from halox bench schemes --record FILE")
 	}
 	read, networks := []option.File{{Name: "the config", Path: config}}, slices.Clone(h.networks)
 	for _, name := range h.measured {
@@ -95,8 +94,7 @@ func (h *hostsFlags) settle(c *configs.Run, given bool) error {
 	case n > maxPerHost:
 		return fmt.Errorf("%s: %d devices per host; must be between 1 and %d", says, n, maxPerHost)
 	case given && h.devices != n:
-		return fmt.Errorf("--devices-per-host: %d; by %s of the config there are %d, of one process on each host",
-			h.devices, says, n)
+		return fmt.Errorf("--devices-per-host: must be %d with %s of the config, got %d", n, says, h.devices)
 	}
 	h.devices = n
 	return nil

@@ -147,7 +147,7 @@ func (f *plotFlags) parsedPeaks() (peaks map[string]float64, err error) {
 	for name, text := range f.peaks {
 		peak, err := strconv.ParseFloat(text, 64)
 		if err != nil || !(peak > 0) || math.IsInf(peak, 0) {
-			return nil, fmt.Errorf("--peak %s=%s: want a positive number of GFLOP/s", name, text)
+			return nil, fmt.Errorf("--peak: must be a positive number of GFLOP/s, got %s=%s", name, text)
 		}
 		if peaks == nil {
 			peaks = map[string]float64{}
@@ -160,7 +160,7 @@ func (f *plotFlags) parsedPeaks() (peaks map[string]float64, err error) {
 // paperChart draws a paper's figure, of one record.
 func (f *plotFlags) paperChart(figure datatypes.Figure, all []results.Source) (plot.Chart, error) {
 	if len(all) != 1 {
-		return nil, fmt.Errorf("--kind %s draws one record, not %d", f.kind, len(all))
+		return nil, fmt.Errorf("--kind %s: must have one record, got %d", f.kind, len(all))
 	}
 	if f.x != "" || f.y != "" || f.by != nil || f.where != nil {
 		return nil, fmt.Errorf("--kind %s has its own --x, --y, --by and --where: leave them out", f.kind)

@@ -129,7 +129,7 @@ func TestPlotRefuses(t *testing.T) {
 		{"mixed", "say which plot", []string{kept("pack"), kept("run"), "-o", svg}},
 		{"no plot", `there is no plot "pie"`, []string{kept("pack"), "--kind", "pie", "-o", svg}},
 		{"no condition", `--where: "n" is not label=value`, []string{kept("pack"), "--where", "n", "-o", svg}},
-		{"a figure of two", "--kind wu-7 draws one record, not 2", []string{kept("pack"), kept("pack"), "--kind", "wu-7", "-o", svg}},
+		{"a figure of two", "--kind wu-7: must have one record, got 2", []string{kept("pack"), kept("pack"), "--kind", "wu-7", "-o", svg}},
 		{"a figure of others", "--kind wu-7 draws records of kind pack; run.json is of kind run", []string{kept("run"), "--kind", "wu-7", "-o", svg}},
 		{"a figure over something", "has its own --x", []string{kept("pack"), "--kind", "wu-7", "--x", "n", "-o", svg}},
 		{"a figure of nothing", "has none of the layouts", []string{kept("pack"), "--kind", "hand-4", "-o", svg}},

@@ -33,13 +33,13 @@ func (f *traceFlags) add(flags *pflag.FlagSet) {
 func (f *traceFlags) check(flags *pflag.FlagSet) error {
 	switch {
 	case f.file == "" && flags.Changed("trace-steps"):
-		return errors.New("--trace-steps: name a file with --trace")
+		return errors.New("--trace-steps: needs --trace")
 	case f.file == "" && flags.Changed("trace-skip"):
-		return errors.New("--trace-skip: name a file with --trace")
+		return errors.New("--trace-skip: needs --trace")
 	case f.steps < 1 || f.steps > streams.MaxTracedSteps:
-		return fmt.Errorf("--trace-steps: %d; must be between 1 and %d", f.steps, streams.MaxTracedSteps)
+		return fmt.Errorf("--trace-steps: must be between 1 and %d, got %d", streams.MaxTracedSteps, f.steps)
 	case f.skip < 0:
-		return fmt.Errorf("--trace-skip: %d is negative", f.skip)
+		return fmt.Errorf("--trace-skip: must be at least 0, got %d", f.skip)
 	}
 	return nil
 }

@@ -134,10 +134,10 @@ func TestTraceFlagsThatMakeNoSense(t *testing.T) {
 		args []string
 		says string
 	}{
-		{"steps without a file", []string{"--trace-steps", "3"}, "--trace-steps: name a file with --trace"},
-		{"no step", []string{"--trace", "t.json", "--trace-steps", "0"}, "--trace-steps: 0; must be between 1 and 1000"},
-		{"too many", []string{"--trace", "t.json", "--trace-steps", "1001"}, "--trace-steps: 1001"},
-		{"a negative number", []string{"--trace", "t.json", "--trace-skip", "-1"}, "--trace-skip: -1 is negative"},
+		{"steps without a file", []string{"--trace-steps", "3"}, "--trace-steps: needs --trace"},
+		{"no step", []string{"--trace", "t.json", "--trace-steps", "0"}, "--trace-steps: must be between 1 and 1000, got 0"},
+		{"too many", []string{"--trace", "t.json", "--trace-steps", "1001"}, "1000, got 1001"},
+		{"a negative number", []string{"--trace", "t.json", "--trace-skip", "-1"}, "--trace-skip: must be at least 0, got -1"},
 		{"the config", []string{"--trace", good}, "is the config: name another file"},
 		{"the record", []string{"--trace", both, "--record", filepath.Dir(good) + "/./r.json"}, "is output.record: name another file"},
 		{"the picture", []string{"--trace", picture, "--set", "output.picture=" + picture}, "is output.picture: name another file"},

@@ -23,6 +23,7 @@ type Call struct {
 	stdout *checkedOutput
 	stderr io.Writer
 	stdin  func() ([]byte, error)
+	quiet  bool // flag -q
 	json   bool // flag --json
 	plain  bool // no colors
 	began  bool // the flags and arguments are valid
@@ -60,14 +61,14 @@ func Execute(ctx context.Context, root *cobra.Command, args []string, stdout, st
 
 // begin applies the flags of all commands. RunE follows.
 func (c *Call) begin(cmd *cobra.Command) {
-	quiet, _ := cmd.Flags().GetBool("quiet")
+	c.quiet, _ = cmd.Flags().GetBool("quiet")
 	c.json, _ = cmd.Flags().GetBool("json")
 	c.Verbose, _ = cmd.Flags().GetBool("verbose")
 	c.began = true
-	if quiet || c.json {
+	if c.quiet || c.json {
 		cmd.Root().SetOut(io.Discard)
 	}
-	if quiet {
+	if c.quiet {
 		cmd.Root().SetErr(io.Discard)
 	}
 	if c.Verbose {
@@ -85,6 +86,13 @@ func (c *Call) PrintError(who string, err error) {
 		text = paint(red, text)
 	}
 	fmt.Fprintln(c.stderr, who+text)
+}
+
+// Warn prints a warning, except with -q.
+func (c *Call) Warn(warning any) {
+	if !c.quiet {
+		fmt.Fprintln(c.stderr, "halox: warning:", warning)
+	}
 }
 
 // Stdin returns all of the standard input.
@@ -121,8 +129,10 @@ func paint(color, text string) string { return "\x1b[" + color + "m" + text + "\
 // isColored reports whether w is a terminal with colors. NO_COLOR turns them off, see no-color.org.
 func isColored(w io.Writer) bool {
 	f, ok := w.(*os.File)
-	return ok && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(f.Fd()))
+	return ok && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && isTerminal(int(f.Fd()))
 }
+
+var isTerminal = term.IsTerminal // tests replace it
 
 // Verdicts returns a writer to w that colors the verdict at the beginning of each line: ok, FAIL or --.
 func (c *Call) Verdicts(w io.Writer) io.Writer {

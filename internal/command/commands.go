@@ -107,7 +107,7 @@ func flagError(_ *cobra.Command, err error) error {
 	takes := map[string]string{
 		"bool": "true or false", "int": "a whole number", "int64": "a whole number", "float64": "a number",
 		"uint32": "a whole number from 0 to 4294967295", "intSlice": "whole numbers, separated by commas",
-		"duration": "a time with its unit, such as 300ms or 2m",
+		"bytes": "a number of bytes, such as 65536 or 64KiB", "duration": "a time with its unit, such as 300ms or 2m",
 	}[f.Value.Type()]
 	if takes == "" {
 		return err

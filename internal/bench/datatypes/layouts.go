@@ -59,13 +59,10 @@ func newLayouts() layouts {
 	return layouts{Suites: suiteNames(), Over: packedBytes, Budget: 20 * time.Millisecond}
 }
 
-// check refuses values that make no sense.
+// check rejects values that do not go together.
 func (l *layouts) check() error {
-	switch {
-	case l.Least < 0 || l.Most < 0:
-		return fmt.Errorf("--least %d --most %d: give positive numbers of bytes, or 0 for no limit", l.Least, l.Most)
-	case l.Most > 0 && l.Least > l.Most:
-		return fmt.Errorf("--least %d is more than --most %d: no layout has so many bytes", l.Least, l.Most)
+	if l.Most > 0 && l.Least > l.Most {
+		return fmt.Errorf("--least: must be at most --most %d, got %d", l.Most, l.Least)
 	}
 	return nil
 }
@@ -101,7 +98,7 @@ func (l *layouts) reject(name string, given bool) error {
 	if !given {
 		return nil
 	}
-	return fmt.Errorf("--figure %s has its own --%s: leave --%s out", l.Figure, name, name)
+	return fmt.Errorf("--%s: must not be set with --figure %s", name, l.Figure)
 }
 
 // chooseWork chooses layouts. None is an error.
@@ -127,7 +124,7 @@ func (l *layouts) chooseWork() error {
 		}
 	}
 	if len(l.work) == 0 {
-		return fmt.Errorf("no layout of %s fits --match, --least and --most: --list prints them all",
+		return fmt.Errorf("--match, --least and --most: no layout of %s fits; --list prints all",
 			strings.Join(l.Suites, ", "))
 	}
 	return nil
@@ -147,7 +144,7 @@ func (l *layouts) checkAxis() error {
 	if slices.ContainsFunc(l.work, l.figure.has) {
 		return nil
 	}
-	return fmt.Errorf("--over %s: the layouts have no such parameter: --list prints them", l.Over)
+	return fmt.Errorf("--over: must be a parameter of the layouts, which --list prints, got %q", l.Over)
 }
 
 // suite is a source of workloads.

@@ -97,8 +97,6 @@ func (p *pingPongOptions) choose() error {
 	err := p.check()
 	switch {
 	case err != nil:
-	case p.Fragment < 0:
-		err = fmt.Errorf("--fragment: must be at least 0, got %d", p.Fragment)
 	case !(p.Busy >= 0 && p.Busy <= 1):
 		err = fmt.Errorf("--busy: must be between 0 and 1, got %v", p.Busy)
 	default:
@@ -108,7 +106,7 @@ func (p *pingPongOptions) choose() error {
 		return err
 	}
 	if p.Remote && !slices.Contains(p.Paths, string(p2p.Peer)) {
-		return errors.New("--remote is for path peer, which is not among --paths")
+		return errors.New("--remote: needs path peer in --paths")
 	}
 	return p.chooseWork()
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -15,8 +16,8 @@ import (
 // Flag sets an option.
 type Flag struct {
 	Name string
-	// Value points to the option, which holds the default: a bool, int, int64, float64, string or time.Duration, which
-	// must be above 0, or a list of int or string. A list of int64 takes sizes in bytes, such as 64KiB.
+	// Value points to the option, which holds the default: a bool, int, float64, string or time.Duration, which must
+	// be above 0, or a list of int or string. An int64 or a list of int64 is sizes in bytes, such as 64KiB.
 	Value any
 	Help  string // in which {} stands for the choices
 
@@ -39,7 +40,7 @@ func Add(f *pflag.FlagSet, all []Flag) {
 		case *int:
 			f.IntVar(p, o.Name, *p, help)
 		case *int64:
-			f.Int64Var(p, o.Name, *p, help)
+			f.Var((*byteCount)(p), o.Name, help)
 		case *float64:
 			f.Float64Var(p, o.Name, *p, help)
 		case *string:
@@ -61,6 +62,23 @@ func Add(f *pflag.FlagSet, all []Flag) {
 		}
 	}
 }
+
+// byteCount is the value of a flag that takes a size in bytes, or 0.
+type byteCount int64
+
+func (b *byteCount) Set(text string) error {
+	if text == "0" {
+		*b = 0
+		return nil
+	}
+	n, err := parseSize(text)
+	*b = byteCount(n)
+	return err
+}
+
+func (b *byteCount) String() string { return strconv.FormatInt(int64(*b), 10) }
+
+func (b *byteCount) Type() string { return "bytes" }
 
 // Settle completes the options after their flags were parsed, and rejects values that they cannot have.
 func Settle(f *pflag.FlagSet, all []Flag) error {

@@ -25,6 +25,7 @@ type sample struct {
 	paths, engines []string
 	mode, over     string
 	budget         time.Duration
+	least          int64
 }
 
 // settled parses a command line and returns the options.
@@ -39,6 +40,7 @@ func settled(args ...string) (sample, error) {
 		{Name: "mode", Value: &o.mode, Choices: []string{"both", "one"}},
 		{Name: "over", Value: &o.over, Open: true},
 		{Name: "budget", Value: &o.budget},
+		{Name: "least", Value: &o.least},
 	}
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	Add(f, all)
@@ -52,8 +54,8 @@ func settled(args ...string) (sample, error) {
 }
 
 func TestSettle(t *testing.T) {
-	o, err := settled("--ids", "0,0", "--points", "4,4,8", "--paths", "direct,direct")
-	want := sample{ids: []int{0, 0}, points: []int{4, 8}, sizes: []int64{8, 4096}, paths: []string{"direct"}, mode: "both", budget: time.Second}
+	o, err := settled("--ids", "0,0", "--points", "4,4,8", "--paths", "direct,direct", "--least", "0.5KiB")
+	want := sample{ids: []int{0, 0}, points: []int{4, 8}, sizes: []int64{8, 4096}, paths: []string{"direct"}, mode: "both", budget: time.Second, least: 512}
 	if err != nil || !reflect.DeepEqual(o, want) {
 		t.Errorf("%+v, %v", o, err)
 	}
@@ -71,6 +73,7 @@ func TestSettle(t *testing.T) {
 		"--engines=":                    "--engines: must not be empty; choose from all, one",
 		"--mode two":                    `--mode: must be one of both, one, got "two"`,
 		"--budget 0s":                   "--budget: must be above 0, such as 20ms, got 0s",
+		"--least -1":                    `64KiB, got "-1"`,
 		"--ids -1 --over= --budget -1s": "--budget: must be above 0, such as 20ms, got -1s",
 	} {
 		if o, err := settled(strings.Fields(args)...); err == nil || !strings.Contains(err.Error(), want) {

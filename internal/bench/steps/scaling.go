@@ -87,12 +87,11 @@ func (o *scalingOptions) Check() error {
 			}
 		}
 		if group := slices.Max(o.Groups); group > 1 && !needs.Groups {
-			return fmt.Errorf("--exchange-steps %d: scheme %s exchanges after each step", group, s)
+			return fmt.Errorf("--exchange-steps: must be 1 for scheme %s, got %d", s, group)
 		}
 	}
 	if o.Order != "" && len(orders) == 0 {
-		return fmt.Errorf("--order %s: none of the schemes %s has an order: leave --order out", o.Order,
-			strings.Join(o.Schemes, ", "))
+		return fmt.Errorf("--order: must not be set with schemes %s, which have no order", strings.Join(o.Schemes, ", "))
 	}
 	o.Order = cmp.Or(o.Order, string(scheme.LeftRight))
 	return nil

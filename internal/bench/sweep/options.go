@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/halox/halox/internal/bench"
@@ -94,7 +93,7 @@ func (o *Options) checkPoints(name string, dims int, all *[]int) error {
 		return s.dims() == dims && slices.Contains(o.Stencils, s.name)
 	})
 	if *all != nil && !used {
-		return fmt.Errorf("--%s: none of the stencils %s has %d dimensions", name, strings.Join(o.Stencils, ", "), dims)
+		return fmt.Errorf("--%s: must not be set without a stencil of %d dimensions", name, dims)
 	}
 	if *all == nil {
 		*all = points(dims)
