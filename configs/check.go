@@ -141,10 +141,10 @@ func (c *checker) boundary() {
 		for side := range 2 {
 			name, other := "boundary."+faceName(axis, side), "boundary."+faceName(axis, 1-side)
 			switch b := c.run.Boundary; {
-			case axis == 2 && c.run.Dims() == 2:
+			case axis >= c.run.Dims() && c.run.Dims() > 0:
 				delete(b, faceName(axis, side))
 				if c.given(name) {
-					c.reject(name, "must not be set on a grid of 2 dimensions")
+					c.reject(name, "must not be set on a grid of %s", c.dimensions())
 				}
 			case !c.good(name, other):
 			case b.Face(axis, side).Kind == solvers.Periodic && b.Face(axis, 1-side).Kind != solvers.Periodic:
@@ -152,6 +152,14 @@ func (c *checker) boundary() {
 			}
 		}
 	}
+}
+
+// dimensions says how many the grid has.
+func (c *checker) dimensions() string {
+	if n := c.run.Dims(); n > 1 {
+		return fmt.Sprintf("%d dimensions", n)
+	}
+	return "one dimension"
 }
 
 // spacing checks the length of grid.spacing, or sets the one with which each axis is 1 long.
@@ -192,7 +200,7 @@ func (c *checker) stencil() (kind stencil.Kind) {
 		for _, k := range all {
 			names = append(names, fmt.Sprintf("%d (%s)", k.Points, k.Shape))
 		}
-		c.reject(name, "must select a stencil of %d dimensions, %s", c.run.Dims(), either(names))
+		c.reject(name, "must select a stencil of %s, %s", c.dimensions(), either(names))
 		return kind
 	}
 	kind = all[at]
@@ -216,9 +224,9 @@ func (c *checker) uses(name, src string, steady bool) {
 	if src == "" || !c.good(name) {
 		return
 	}
-	for _, v := range []string{"z", "k"} {
-		if c.run.Dims() == 2 && usesName(src, v) {
-			c.reject(name, "must not use %s on a grid of 2 dimensions", v)
+	for i, v := range []string{"y", "j", "z", "k"} {
+		if n := c.run.Dims(); n > 0 && n <= 1+i/2 && usesName(src, v) {
+			c.reject(name, "must not use %s on a grid of %s", v, c.dimensions())
 		}
 	}
 	if steady && usesName(src, "t") {
@@ -363,11 +371,14 @@ const maxHistory = 1 << 22
 func (c *checker) output() {
 	const slice, history = "output.slice", "output.history"
 	o, stop, size := c.run.Output, c.run.Stop, c.run.Grid.Size
+	if len(size) == 1 && o.Picture != "" {
+		c.reject("output.picture", "must not be set on a grid of one dimension: output.field writes the values")
+	}
 	axis, index, ok := parsePlane(o.Slice)
 	switch {
 	case !ok || len(size) == 0:
-	case len(size) == 2:
-		c.reject(slice, "must be auto on a grid of 2 dimensions, which is shown whole")
+	case len(size) < 3:
+		c.reject(slice, "must be auto on a grid of %s, which is shown whole", c.dimensions())
 	case index >= size[axis]:
 		c.reject(slice, "must be in the grid, from %c=0 to %[1]c=%d", "xyz"[axis], size[axis]-1)
 	}

@@ -148,7 +148,7 @@ func (p Parts) MarshalJSON() ([]byte, error) {
 	return json.Marshal([]int(p))
 }
 
-// Dims returns the number of dimensions, 2 or 3.
+// Dims returns the number of dimensions, 1 to 3. A grid of one is one row of points.
 func (r *Run) Dims() int { return len(r.Grid.Size) }
 
 // Spacing returns the distance between points on each of the Dims axes.
@@ -180,9 +180,9 @@ func (r *Run) TimeStep() float64 {
 }
 
 // Plane returns the axis across the plane that a picture shows, and the plane's 0-based index on it: what output.slice
-// says, or the middle plane of z. A grid of two dimensions is plane 0 of axis 2.
+// says, or the middle plane of z. A grid of fewer than three dimensions is plane 0 of axis 2.
 func (r *Run) Plane() (axis, index int) {
-	if r.Dims() == 2 {
+	if r.Dims() < 3 {
 		return 2, 0
 	}
 	if axis, index, ok := parsePlane(r.Output.Slice); ok {

@@ -1,6 +1,7 @@
 package configs
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"path/filepath"
@@ -82,14 +83,14 @@ func (k key) constraint() string {
 
 const (
 	expressionMust = "a number or an expression"
-	axesMust       = "2 or 3 whole numbers of at least 1, as "
+	axesMust       = "1 to 3 whole numbers of at least 1, as "
 )
 
 // keys is the schema, in the order of the reference.
 var keys = slices.Concat([]key{
 	{name: "solver", words: list(SolverLaplace, SolverHeat),
 		about: "The equation: the solution of Laplace's equation, or the heat equation in time."},
-	{name: "grid.size", must: axesMust + "[nx, ny] or [nx, ny, nz]", least: 1,
+	{name: "grid.size", must: axesMust + "[nx], [nx, ny] or [nx, ny, nz]", least: 1,
 		about: "Points on each axis, x first. Faces are not counted."},
 	{name: "grid.spacing", must: "a number from 1e-100 to 1e100, or one per axis",
 		about: "Distance between points, one for all axes or one per axis. Without it each axis is 1 long."},
@@ -216,14 +217,11 @@ func (k key) decode(run *Run, n *yaml.Node) (why string) {
 		value, err := strconv.ParseBool(strings.ToLower(text(n)))
 		*p, ok = value, err == nil && n.ShortTag() == "!!bool"
 	case *[]float64:
-		*p, ok = spacings(n, max(2, run.Dims()))
+		*p, ok = spacings(n, cmp.Or(run.Dims(), 2))
 	case *[]int:
 		*p, ok = each(n, k.inList)
 		if k.name == "grid.size" && ok {
-			if ok, why = axes(*p), tooLarge(*p); len(*p) == 1 {
-				return fmt.Sprintf("must have 2 or 3 numbers: one dimension is [%d, 1] with boundary.y: neumann",
-					(*p)[0])
-			}
+			ok, why = axes(*p), tooLarge(*p)
 		} else {
 			ok = ok && !repeats(*p)
 		}
@@ -275,7 +273,7 @@ func (k key) decodeText(to *string, n *yaml.Node) (why string) {
 }
 
 // axes reports whether a list has an item per axis of a grid.
-func axes(list []int) bool { return len(list) == 2 || len(list) == 3 }
+func axes(list []int) bool { return 1 <= len(list) && len(list) <= 3 }
 
 func repeats(list []int) bool {
 	return len(slices.Compact(slices.Sorted(slices.Values(list)))) < len(list)
@@ -366,7 +364,7 @@ func autoOr[T ~string](names []T) []string {
 func stencilWords(of func(stencil.Kind) string) func() []string {
 	return func() []string {
 		var all []string
-		for _, k := range slices.Concat(stencil.Kinds(2), stencil.Kinds(3)) {
+		for _, k := range slices.Concat(stencil.Kinds(1), stencil.Kinds(2), stencil.Kinds(3)) {
 			all = append(all, of(k))
 		}
 		return autoOr(all)

@@ -28,7 +28,7 @@ import (
 // leads from one step to the next.
 type Problem struct {
 	Grid     domain.Grid
-	Spacing  []float64 // an axis each
+	Spacing  []float64 // an axis each; of a grid of one dimension, which is one row of points, that of x
 	Stencil  stencil.Stencil
 	Real     kernels.Real
 	Walls    [6]Wall             // x-, x+, y-, y+, z-, z+; those beyond Grid.Dims are not used
@@ -82,7 +82,8 @@ func (p *Problem) checkParts() error {
 	if p.Group < 0 || p.Group > MaxGroup {
 		return fmt.Errorf("solvers: %d steps between two exchanges; must be between 1 and %d", p.Group, MaxGroup)
 	}
-	if len(p.Spacing) != dims || p.Stencil.Dims != dims {
+	row := len(p.Spacing) == 1 && dims == 2 && p.Grid.Size[1] == 1
+	if len(p.Spacing) != dims && !row || p.Stencil.Dims != dims {
 		return fmt.Errorf("solvers: a grid of %d dimensions with %d spacings and a stencil of %d",
 			dims, len(p.Spacing), p.Stencil.Dims)
 	}
@@ -224,8 +225,8 @@ func (p *Problem) corners() halo.Connectivity {
 // coordinates returns how expressions see the grid at step n, see Axis.
 func (p *Problem) coordinates(n int64) stencil.Coordinates {
 	c := stencil.Coordinates{Size: p.Grid.Size, Time: float64(n) * p.TimeStep}
-	for a := range p.Grid.Dims {
-		c.Spacing[a], c.Shift[a] = p.Spacing[a], p.axis(a).shift()
+	for a, h := range p.Spacing {
+		c.Spacing[a], c.Shift[a] = h, p.axis(a).shift()
 	}
 	return c
 }

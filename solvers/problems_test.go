@@ -85,7 +85,10 @@ func problem(t testing.TB, size []int, real kernels.Real, kinds string) *Problem
 	t.Helper()
 	var periodic [3]bool
 	p := &Problem{Real: real, Initial: parse(t, "sin(1.3*i+0.7)*cos(2.1*j)+0.01*k*k-0.003*i*j"), TimeStep: 1e-3}
-	for i, face := range domain.Faces(len(size)) {
+	if len(size) == 1 {
+		kinds += "nn"
+	}
+	for i, face := range domain.Faces(max(2, len(size))) {
 		switch kinds[i] {
 		case 'd':
 			p.Walls[i] = Wall{Dirichlet, parse(t, fmt.Sprintf("%d+x*y-2*z+0.1*i", i))}
@@ -135,7 +138,7 @@ func inGroupsOf(p *Problem, steps int) *Problem {
 // randomProblem is a problem of any of some kinds of stencil, of up to so many points an axis, between walls of any kind;
 // those that change with time only if moving.
 func randomProblem(t *testing.T, r *rand.Rand, kinds func(dims int) []stencil.Kind, most int, moving bool) *Problem {
-	dims := 2 + r.IntN(2)
+	dims := 1 + r.IntN(3)
 	size, walls := make([]int, dims), ""
 	kind := kinds(dims)[r.IntN(len(kinds(dims)))]
 	for a := range size {

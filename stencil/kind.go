@@ -12,6 +12,8 @@ import (
 // shape. On a grid of equal spacing h they are, as weights times h^2:
 //
 //	dimensions points shape order
+//	1           3     star  2  neighbours 1, centre -2
+//	1           5     star  4  -1/12, 4/3, -5/2, 4/3, -1/12
 //	2           5     star  2  neighbours 1, centre -4
 //	2           9     box   2  faces 4/6, corners 1/6, centre -20/6: the error, h^2/12 times the
 //	                           Laplacian twice, has no direction
@@ -25,7 +27,8 @@ import (
 //	3          19     box   2  faces 2/6, edges 1/6, centre -24/6: error as of the 9-point box
 //	3          27     box   2  faces 14/30, edges 3/30, corners 1/30, centre -128/30: error as of the 9-point box
 //
-// A star takes unequal spacings, axis by axis; a box does not.
+// A star takes unequal spacings, axis by axis; a box does not. The stencils of one spacing are of grids of two
+// dimensions, and reach along x alone.
 type Kind struct {
 	Points int
 	Shape  Shape
@@ -52,10 +55,14 @@ type discretisation struct {
 	weights func(inverse []float64, equal bool) Stencil
 }
 
-// kinds are those of two and of three dimensions. The first of so many points is what is
+// kinds are those of one, two and three dimensions. The first of so many points is what is
 // meant where no shape is given, and of all the first where nothing is. A new one is a line
 // here; the tests of stencil add one.
 var kinds = map[int][]discretisation{
+	1: {
+		{Kind{3, StarShape}, 4, 1, nil},
+		{Kind{5, StarShape}, 16. / 3, 15. / 16, fourthOrderStar},
+	},
 	2: {
 		{Kind{5, StarShape}, 4, 1, nil},
 		{Kind{9, BoxShape}, 16. / 3, 1, layersOf(4./6, 1./6)},
@@ -149,7 +156,7 @@ func starOf(spacing []float64) Kind { return Kind{2*len(spacing) + 1, StarShape}
 
 // step returns u + factor*(the sum).
 func (s Stencil) step(factor float64) Stencil {
-	sum := Stencil{Dims: s.Dims, Centre: 1 + factor*s.Centre}
+	sum := Stencil{Dims: max(2, s.Dims), Centre: 1 + factor*s.Centre}
 	for _, g := range s.Groups {
 		sum.Groups = append(sum.Groups, Group{factor * g.Weight, g.Parts})
 	}
@@ -288,8 +295,8 @@ func Heat(spacing []float64, diffusivity, dt float64) (StarWeights, error) {
 }
 
 func inverseSquares(spacing []float64) ([]float64, error) {
-	if len(spacing) != 2 && len(spacing) != 3 {
-		return nil, fmt.Errorf("stencil: %d spacings; 2 or 3 are needed", len(spacing))
+	if len(spacing) < 1 || len(spacing) > 3 {
+		return nil, fmt.Errorf("stencil: %d spacings; must be 1 to 3", len(spacing))
 	}
 	inverse := make([]float64, len(spacing))
 	for a, h := range spacing {
@@ -320,7 +327,7 @@ func total(v []float64) float64 {
 
 // Stencil returns the star as a sum over points, in the order that StarWeights gives.
 func (s StarWeights) Stencil() Stencil {
-	sum := Stencil{Dims: s.Dims, Centre: s.Centre}
+	sum := Stencil{Dims: max(2, s.Dims), Centre: s.Centre}
 	if s.Equal {
 		sum.Groups = []Group{{s.Axis[0], []Part{append(along(s.Dims, 1), along(s.Dims, -1)...)}}}
 		return sum

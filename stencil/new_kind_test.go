@@ -33,8 +33,8 @@ func TestNewKind(t *testing.T) {
 		t.Error("two devices give other values than one")
 	}
 	for text, says := range map[string]string{
-		"stencil: {points: 8}":                            "must be auto, 5, 9, 25, 13, 7, 19 or 27, got 8",
-		"stencil: {points: many}":                         "must be auto, 5, 9, 25, 13, 7, 19 or 27, got \"many\"",
+		"stencil: {points: 8}":                            "must be auto, 3, 5, 9, 25, 13, 7, 19 or 27, got 8",
+		"stencil: {points: many}":                         "must be auto, 3, 5, 9, 25, 13, 7, 19 or 27, got \"many\"",
 		"stencil: {shape: round}":                         "must be auto, star, box or diamond",
 		"stencil: {shape: diamond}\ngrid.spacing: [1, 2]": "must not be diamond unless all axes have the same spacing",
 	} {

@@ -35,7 +35,7 @@ func TestStarsKeepAConstant(t *testing.T) {
 }
 
 func TestStarsRefuse(t *testing.T) {
-	for _, h := range [][]float64{nil, {1}, {1, 1, 1, 1}, {1, 0}, {1, -1}, {1, math.NaN()}, {1, math.Inf(1)}, {1, 1e-200}} {
+	for _, h := range [][]float64{nil, {1, 1, 1, 1}, {1, 0}, {1, -1}, {1, math.NaN()}, {1, math.Inf(1)}, {1, 1e-200}} {
 		if _, err := Laplace(h); err == nil {
 			t.Errorf("spacing %v was accepted", h)
 		}

@@ -71,6 +71,10 @@ func newProblem(c *configs.Run) (*solvers.Problem, error) {
 		return nil, err
 	}
 	for i, face := range domain.Faces(grid.Dims) {
+		if face.Axis() >= c.Dims() {
+			p.Walls[i].Kind = solvers.Neumann // of a row of points, which no stencil looks across
+			continue
+		}
 		if p.Walls[i], err = newWall(c.Boundary.Face(face.Axis(), i%2)); err != nil {
 			return nil, err
 		}

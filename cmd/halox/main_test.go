@@ -211,6 +211,37 @@ func TestSamplesRun(t *testing.T) {
 	}
 }
 
+// A grid of one size is a row of points: with its own stable step, error and shape, and the values of plain arithmetic.
+func TestOneDimension(t *testing.T) {
+	array := filepath.Join(t.TempDir(), "f.npy")
+	run(t, `
+solver: heat
+grid: {size: [31]}
+boundary: {x: {dirichlet: 0}}
+initial: sin(pi*x)
+exact: sin(pi*x)*exp(-pi^2*t)
+stop: {iterations: 100}
+devices: {backend: host}
+decomposition: [3]
+output: {field: `+array+`}
+`)
+	want := make([]float64, 33)
+	for i := range want[1:32] {
+		want[i+1] = math.Sin(math.Pi * float64(i+1) / 32)
+	}
+	for range 100 {
+		last := slices.Clone(want)
+		for i := 1; i < 32; i++ {
+			want[i] = (last[i-1] + last[i+1]) / 2
+		}
+	}
+	shape, values, err := field.Read(array)
+	near := func(a, b float64) bool { return math.Abs(a-b) < 1e-14 }
+	if err != nil || !slices.Equal(shape, []int{31}) || !slices.EqualFunc(values, want[1:32], near) {
+		t.Errorf("shape %v, values %v, not %v: %v", shape, values, want, err)
+	}
+}
+
 // The field file holds the points in the order of their indices, whatever the
 // cut.
 func TestFieldFile(t *testing.T) {

@@ -165,7 +165,7 @@ func (h *hostsFlags) forecast(c *configs.Run) (f forecast.Forecast, err error) {
 	f.Devices, f.Hosts = h.devices, forecast.Doubled(h.hosts)
 	f.Wanted = forecast.Wanted{
 		Scheme: c.Exchange.Scheme, Order: c.Exchange.Order, Path: string(c.Exchange.Path),
-		Precision: string(c.Precision), StencilPoints: c.Stencil.Points, Dims: c.Dims(),
+		Precision: string(c.Precision), StencilPoints: c.Stencil.Points, Dims: problem.Grid.Dims,
 		OverProcesses: func(name string) bool { return scheme.Scheme(name).Needs().Processes },
 	}
 	if c.Decomposition == nil {
