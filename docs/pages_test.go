@@ -123,7 +123,7 @@ func anchors(text string) map[string]bool {
 	return found
 }
 
-// All pages are in the menu of the site. They link to files and headings that are there, and show pictures that are there. The sources that the page of
+// All pages link to files and headings that are there, and show pictures that are there. The sources that the page of
 // the architecture names are there too.
 func TestLinks(t *testing.T) {
 	sources := regexp.MustCompile("`([a-z0-9_/]+/[a-z0-9_]+\\.(?:go|cu|cuh))`")
@@ -141,12 +141,7 @@ func TestLinks(t *testing.T) {
 	if len(pages) < 15 {
 		t.Fatalf("%d pages", len(pages))
 	}
-	site := read(t, "../mkdocs.yml")
 	for _, page := range pages {
-		if named := strings.TrimPrefix("docs/"+page, "docs/../"); !strings.Contains(site, "- "+named) && !strings.Contains(site, ": "+named) &&
-			!strings.Contains(page, "/cli/") && page != "../README.md" {
-			t.Errorf("mkdocs.yml does not name %s", named)
-		}
 		text := code.ReplaceAllString(read(t, page), "")
 		if strings.Contains(text, "{{") {
 			t.Errorf("%s has the query of a template", page)

@@ -4,7 +4,7 @@ import os
 import re
 import subprocess
 
-from mkdocs.structure.files import File
+from mkdocs.structure.files import File, InclusionLevel
 
 LINK = re.compile(r"\]\(([^):#\s]+)(#[^)\s]*)?\)")
 CODE = re.compile(r"(?ms)^```.*?^```$|`[^`\n]+`")
@@ -40,7 +40,7 @@ def links(page):
 
 def add(files, config, uri, text):
     if files.get_file_from_path(uri) is None:
-        files.append(File.generated(config, uri, content=text))
+        files.append(File.generated(config, uri, content=text, inclusion=InclusionLevel.NOT_IN_NAV))
 
 
 def on_page_markdown(markdown, page, **_):

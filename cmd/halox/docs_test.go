@@ -46,13 +46,21 @@ func TestCommandsOfPages(t *testing.T) {
 	inBlock := regexp.MustCompile(`(?m)^(?:(?:mpirun|srun) .*? )?(?:\./)?halox ([a-z][^#\n]*)`)
 	inText := regexp.MustCompile("`(?:mpirun [^`]*? )?halox ((?:plot|results|run|verify) [^`]*\\.(?:json|svg|yaml)[^`]*)`")
 	pages, all := []string{"README.md"}, 0
+	help := "--bind-to --oversubscribe --mca --mpi --gpus-per-task --hostname --uts" // of other programs
 	test.Check(t, filepath.WalkDir("../../docs", func(file string, _ fs.DirEntry, err error) error {
-		if filepath.Ext(file) == ".md" && !strings.Contains(file, "/cli/") {
+		if strings.Contains(file, "/cli/") { // which TestReference compares with the help
+			help += string(test.Must(os.ReadFile(file))(t))
+		} else if filepath.Ext(file) == ".md" {
 			pages = append(pages, strings.TrimPrefix(file, "../../"))
 		}
 		return err
 	}))
 	for _, name := range pages {
+		for _, f := range regexp.MustCompile("`(--[a-z-]+)").FindAllStringSubmatch(page(t, name), -1) {
+			if !strings.Contains(help, f[1]) && !strings.HasSuffix(name, "examples.md") {
+				t.Errorf("%s: no command has %s", name, f[1])
+			}
+		}
 		var commands [][]string
 		for i, text := range strings.Split(page(t, name), "```") {
 			if i%2 == 1 {
@@ -126,35 +134,45 @@ func TestConfigOfTheREADME(t *testing.T) {
 	}
 }
 
-// The commands that the README shows can be typed one after the other.
+// The commands of the README and of the first tutorial can be typed one after the other, and print the tutorial's lines.
 func TestCommandsOfTheREADME(t *testing.T) {
 	testdevices.Once(t)
-	commands := regexp.MustCompile(`(?m)^\./halox ([^#\n]+)`).FindAllStringSubmatch(readmeBlock(t, "Use"), -1)
-	if len(commands) < 4 {
-		t.Errorf("the README has %d commands", len(commands))
-	}
-	t.Chdir(t.TempDir())
-	t.Setenv("HALOX_STOP_ITERATIONS", "5")
-	t.Setenv("HALOX_DEVICES_BACKEND", "host")
-	for _, c := range commands {
-		if code, out, errs := cli(strings.Fields(c[1])...); code != 0 {
-			t.Errorf("halox %s: exit %d: %s%s", c[1], code, out, errs)
-		}
-	}
-}
-
-// The flags that the README names are flags of halox run.
-func TestFlagsOfTheREADME(t *testing.T) {
-	_, text, _ := strings.Cut(page(t, "README.md"), "`halox run` takes")
-	text, _, _ = strings.Cut(text, "\n## ")
-	flags := regexp.MustCompile("`--([a-z]+)").FindAllStringSubmatch(text, -1)
-	if len(flags) < 4 {
-		t.Errorf("the README names %d flags", len(flags))
-	}
-	for _, f := range flags {
-		if run, _, err := newRoot().Find([]string{"run"}); err != nil || run.InheritedFlags().Lookup(f[1]) == nil && run.Flag(f[1]) == nil {
-			t.Errorf("halox run has no --%s", f[1])
-		}
+	for name, text := range map[string]string{
+		"README": "```\n" + readmeBlock(t, "Use") + "```\n", "tutorial": page(t, "docs/tutorials/first-run.md"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Chdir(t.TempDir())
+			t.Setenv("HALOX_DEVICES_BACKEND", "host")
+			t.Setenv("HALOX_DEVICES_COUNT", "2")
+			if name == "README" {
+				t.Setenv("HALOX_STOP_ITERATIONS", "5")
+			}
+			var printed strings.Builder
+			commands := 0
+			for _, block := range regexp.MustCompile("(?ms)^```([a-z]*)\n(.*?)^```$").FindAllStringSubmatch(text, -1) {
+				if block[1] != "" {
+					continue
+				}
+				for line := range strings.Lines(block[2]) {
+					args, isCommand := strings.CutPrefix(strings.TrimPrefix(line, "./"), "halox ")
+					args, _, _ = strings.Cut(args, "#")
+					if !isCommand && name == "tutorial" && !strings.Contains(printed.String(), line) {
+						t.Errorf("nothing prints %q", line)
+					}
+					if !isCommand {
+						continue
+					}
+					commands++
+					code, out, errs := cli(strings.Fields(args)...)
+					if printed.WriteString(out); code != 0 {
+						t.Errorf("halox %s: exit %d: %s%s", args, code, out, errs)
+					}
+				}
+			}
+			if commands < 4 {
+				t.Errorf("%d commands", commands)
+			}
+		})
 	}
 }
 
