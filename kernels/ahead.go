@@ -3,6 +3,7 @@ package kernels
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -23,6 +24,7 @@ type Ahead struct {
 	compiler *Compiler
 	images   map[string]*imageAhead // by program and generation
 	modules  map[string]bool        // by program and device
+	asked    []*imageAhead          // since Ready
 	group    sync.WaitGroup
 	loading  sync.RWMutex // read while a module is being loaded
 }
@@ -47,8 +49,9 @@ func (c *Compiler) Ahead(ctx context.Context) *Ahead {
 // Compiler returns the compiler for the dry run. Its functions are those of streams.DryFunction.
 func (a *Ahead) Compiler() *Compiler { return a.compiler }
 
-// Wait waits until all is compiled and loaded, or until something comes over a channel, such as that of time.After.
-func (a *Ahead) Wait(late <-chan time.Time) {
+// Wait waits until all is compiled and loaded, or until something comes over a channel, such as that of time.After. It
+// reports whether all is.
+func (a *Ahead) Wait(late <-chan time.Time) bool {
 	ended := make(chan struct{})
 	go func() {
 		a.group.Wait()
@@ -56,11 +59,28 @@ func (a *Ahead) Wait(late <-chan time.Time) {
 	}()
 	select {
 	case <-ended:
+		return true
 	case <-late:
 	case <-a.ctx.Done():
 		a.loading.Lock() // what is being loaded is loaded soon, and nothing is after that
 		a.loading.Unlock()
 	}
+	return false
+}
+
+// Ready reports whether all programs are compiled, or failed to, that were asked for since it was called last. Who uses
+// the compiler may call it.
+func (a *Ahead) Ready() bool {
+	asked := a.asked
+	a.asked = nil
+	return !slices.ContainsFunc(asked, func(image *imageAhead) bool {
+		select {
+		case <-image.done:
+			return false
+		default:
+			return true
+		}
+	})
 }
 
 // Stop begins nothing more, and waits for what has begun.
@@ -93,6 +113,7 @@ func (a *Ahead) load(d *streams.Device, p Program, names []string) ([]streams.Fu
 			}
 		})
 	}
+	a.asked = append(a.asked, image)
 	if place := fmt.Sprintf("%p %s", d, key); !a.modules[place] {
 		a.modules[place] = true
 		a.group.Go(func() {

@@ -42,7 +42,7 @@ func (s *Sweeper) Tune(arrays Arrays, box domain.Box, budget time.Duration) (t T
 	}
 	key := s.tuningKey(k.classes, box)
 	valid := func(t Tuning) bool { return t.isOf(s.form.shapes) }
-	found, known, err := kernels.Remember(s.compiler, "point", key, valid, func() (Tuning, error) {
+	found, known, err := kernels.Remember(s.compiler, "shape", key, valid, func() (Tuning, error) {
 		if s.device.IsDry() {
 			return Tuning{}, errUnknown
 		}

@@ -75,7 +75,7 @@ func TestTune(t *testing.T) {
 	if got := tune(compiler(), time.Minute); got.Tried != 0 || got.Sweep == 0 {
 		t.Errorf("did not read what was kept: %+v", got)
 	}
-	files, _ := filepath.Glob(filepath.Join(dir, "kernels", "point-*.json"))
+	files, _ := filepath.Glob(filepath.Join(dir, "kernels", "shape-*.json"))
 	if len(files) != 1 {
 		t.Fatal(files)
 	}

@@ -153,6 +153,25 @@ func TestSearchesThatTakeTheirTime(t *testing.T) {
 	}
 }
 
+// A search that no longer waits for kernels tries the schemes that are ready, and then the others.
+func TestSchemesAreTriedWhileOthersCompile(t *testing.T) {
+	testdevices.InTurn(t, 5, 8)
+	s, step, _ := slowSearch(t, 200*time.Millisecond, "")
+	asked := 0
+	s.clock = func() time.Time {
+		asked++
+		return noTime().Add(min(time.Duration(asked-1)*waitLimit, 3*waitLimit/2))
+	}
+	trials, known, err := Fastest(t.Context(), step, s, Options{Limit: testLimit})
+	if err != nil || known || len(trials) != 2*len(candidates())-5 {
+		t.Errorf("%v, known %t, %v", trials, known, err)
+	}
+	s.Known = true
+	if _, known, err := Fastest(t.Context(), step, s, Options{Limit: testLimit}); err != nil || !known {
+		t.Errorf("known %t, %v", known, err)
+	}
+}
+
 // What depends on the shape of sweeps is compiled once that is found, and in no other shape.
 func TestAheadWaitsForTheShapeOfSweeps(t *testing.T) {
 	s, step, slow := slowSearch(t, 0, "")

@@ -108,8 +108,8 @@ func (s *stepTimer) whole(n int64) int64 {
 // trialTime is how long the intervals of one trial take.
 const trialTime = 10 * time.Millisecond
 
-// How long a search takes, from Search.Begun: after waitLimit it no longer waits for kernels to be compiled, and after
-// searchLimit it begins no trial.
+// How long a search takes, from Search.Begun: after waitLimit it tries the schemes whose kernels are compiled, and the
+// others as they are; after searchLimit it begins no trial.
 const (
 	waitLimit   = 1500 * time.Millisecond
 	searchLimit = 2500 * time.Millisecond
@@ -143,11 +143,11 @@ func (s Search) isLate(place *halo.Placement, found bool) (late bool, err error)
 // are close to the fastest run twice more, in turns, and their shortest times count. All their kernels are compiled
 // first, side by side, see Ahead. The variables of the step hold something else then.
 //
-// A search takes three seconds at most, see Search.Begun: it tries first what is mostly the fastest. The next search for
-// the step tries the rest, whose kernels are compiled by then. Once all are tried, the trials are remembered in the
-// user's cache, for steps that do the same on such devices, and not made again: known says so. On devices that work on
-// cores of the host nothing is tried, and there are no trials. Where processes share the grid all call it, and get the
-// same trials, those of rank 0. See Step.Name for steps with user kernels.
+// A search takes three seconds at most, see Search.Begun: of what is compiled it tries first what is mostly the fastest.
+// The next search for the step tries the rest. Once all are tried, the trials are remembered in the user's cache, for
+// steps that do the same on such devices, and not made again: known says so. On devices that work on cores of the host
+// nothing is tried, and there are no trials. Where processes share the grid all call it, and get the same trials, those
+// of rank 0. See Step.Name for steps with user kernels.
 func Fastest(ctx context.Context, step *Step, s Search, o Options) (trials []Trial, known bool, err error) {
 	if err := step.Check(); err != nil {
 		return nil, false, err
@@ -231,12 +231,27 @@ func (s Search) try(
 		defer ahead.Stop()
 	}
 	s.tune(ctx, step, o, ahead)
-	ahead.Wait(s.after(s.Begun.Add(waitLimit))) // what compiles takes cores from what is timed
+	compiled, err := mpi.Broadcast(context.Background(), place.Processes, "scheme: see what is compiled",
+		ahead.Wait(s.after(s.Begun.Add(waitLimit))), 0) // what compiles takes cores from what is timed
+	if err != nil {
+		return nil, tried, err
+	}
 	var failed error
 	late := false
-	for _, c := range s.candidates(step) {
-		if slices.ContainsFunc(trials, c.isOf) {
-			continue
+	queue := slices.DeleteFunc(s.candidates(step), func(c candidate) bool { return slices.ContainsFunc(trials, c.isOf) })
+	for i, n := 0, len(queue); i < len(queue); i++ {
+		c := queue[i]
+		if i >= n { // it was put off
+			ahead.Wait(s.after(s.Begun.Add(searchLimit)))
+		} else if !compiled {
+			ready, err := s.isReady(ctx, step, c, o, ahead)
+			if err != nil {
+				return nil, tried, err
+			}
+			if !ready {
+				queue = append(queue, c)
+				continue
+			}
 		}
 		if late, err = s.isLate(place, partOf || len(trials) > 0); err != nil {
 			return nil, tried, err
@@ -275,6 +290,16 @@ func (s Search) try(
 		tried = leftOut
 	}
 	return trials, tried, nil
+}
+
+// isReady reports whether all kernels of a candidate are compiled, on rank 0.
+func (s Search) isReady(
+	ctx context.Context, step *Step, c candidate, o Options, ahead *kernels.Ahead,
+) (ready bool, err error) {
+	_ = ahead.Ready()
+	c.begin(ctx, step, ahead, o)
+	return mpi.Broadcast(context.Background(), step.placement().Processes, "scheme: see what is compiled",
+		ahead.Ready(), 0)
 }
 
 // timeStep returns how long a step takes by a candidate, as rank 0 has timed it.
