@@ -51,9 +51,6 @@ type benchCommand struct {
 }
 
 func newBench(c bench.Command) *benchCommand {
-	if c.PlotHelp == "" {
-		c.PlotHelp = "draw what was measured, as halox plot does, to this `file` (.png, .svg, .pdf)"
-	}
 	if c.Table == nil {
 		c.Table = bench.WriteTable
 	}
@@ -97,7 +94,7 @@ func (b *benchCommand) command() *cobra.Command {
 func (b *benchCommand) flags() []option.Flag {
 	flags := append(b.Options.Flags(), []option.Flag{
 		{Name: "record", Value: &b.files.Record, Help: "write the record to this JSON `file`"},
-		{Name: "plot", Value: &b.files.Plot, Help: b.PlotHelp},
+		{Name: "plot", Value: &b.files.Plot, Help: "draw the measurements to this `file` (.png, .svg, .pdf)"},
 		{Name: "resume", Value: &b.files.Resume, Help: "continue this record `file` of the same bench, " +
 			"devices, version and settings"},
 		{Name: "backend", Value: &b.backend, Help: "backend: {}",

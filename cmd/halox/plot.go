@@ -34,16 +34,15 @@ func newPlotCommand() *cobra.Command {
 	var f plotFlags
 	cmd := &cobra.Command{
 		Use:   "plot FILE...",
-		Short: "Draw what records hold",
-		Long: `Draw what records hold.
+		Short: "Draw records",
+		Long: `Draw records.
 
-Records of one kind have a plot that fits them; --kind asks for another, also for a
-paper's figure, and --kind list names all. Several records lie over each other:
-curves that would be of the same name say in which machine, commit or file they
-differ. Records of different machines never share a curve. Error bars are quartiles
-of what was repeated; --x, --y and --by say what to draw over what, and --where
-which rows, by the names that halox results prints. A trace is drawn alone: of
-records and traces, the traces are left out.`,
+Each kind of record has a default plot; --kind selects another one, or a figure of a
+paper. Several records share a plot: curves with equal names get the machine, commit or
+file that distinguishes them. Records of different machines never share a curve. Error
+bars are quartiles of repeated measurements. --x, --y and --by choose the axes and curves,
+--where the rows, by the names that halox results prints. A trace is drawn alone: if there
+are records too, traces are left out.`,
 		Example: `  halox plot exchange.json -o exchange.svg
   halox plot before.json after.json -o both.png --where radius=2 --where fields=4
   halox plot pack.json -o blocks.pdf --where layout=vector --x block --y time --by engine
@@ -58,14 +57,14 @@ records and traces, the traces are left out.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVarP(&f.out, "out", "o", "", "the `file` to draw into (.png, .svg, .pdf)")
-	flags.StringVar(&f.kind, "kind", "", "the plot, by its `name`; list prints the names")
-	flags.StringVar(&f.x, "x", "", "the label, parameter or metric along X")
-	flags.StringVar(&f.y, "y", "", "the metric or label along Y")
-	flags.StringSliceVar(&f.by, "by", nil, "the labels that tell curves apart")
+	flags.StringVarP(&f.out, "out", "o", "", "draw to this `file` (.png, .svg, .pdf)")
+	flags.StringVar(&f.kind, "kind", "", "`name` of the plot; list prints all")
+	flags.StringVar(&f.x, "x", "", "label, parameter or metric on the x axis")
+	flags.StringVar(&f.y, "y", "", "metric or label on the y axis")
+	flags.StringSliceVar(&f.by, "by", nil, "labels that distinguish curves")
 	flags.StringArrayVar(&f.where, "where", nil, "only rows with this `label=value`; may be repeated")
-	flags.StringToStringVar(&f.peaks, "peak", nil, "of a roofline: the most GFLOP/s of the device's arithmetic, as "+
-		"`name=number`; may be repeated")
+	flags.StringToStringVar(&f.peaks, "peak", nil,
+		"of a roofline: peak GFLOP/s of the device, as `name=number`; may be repeated")
 	names := []string{"list"}
 	for name := range allPlots() {
 		names = append(names, name)
@@ -213,14 +212,14 @@ func newResultsCommand() *cobra.Command {
 	var f resultsFlags
 	cmd := &cobra.Command{
 		Use:   "results FILE...",
-		Short: "Print what records hold as a table",
-		Long: `Print what records hold as a table, a line a row of the records.
+		Short: "Print records as a table",
+		Long: `Print records as a table, one line per row of the records.
 
-In text and markdown, what all rows have in common stands above the table, and
-numbers are medians; one whose 95% confidence interval reaches farther than 1% is
-followed by how far. Of several files traces are left out. In csv every label has a column, and every metric one for its
-median, quartiles, extremes and number of measurements each. --where says which rows,
-and --metrics which numbers and in which order.`,
+In text and markdown, labels that all rows share are printed above the table. Numbers are
+medians, followed by the half width of their 95% confidence interval if that exceeds 1%.
+In csv, each label has a column, and each metric has columns for its median, quartiles,
+extremes and number of measurements. --where selects rows, --metrics the metrics and their
+order. Traces are left out.`,
 		Example: `  halox results exchange.json
   halox results run-*.json --format markdown
   halox results schemes.json --where devices=4 --metrics step,gflops,over_baseline
@@ -231,7 +230,7 @@ and --metrics which numbers and in which order.`,
 			return f.run(cmd, records)
 		},
 	}
-	cmd.Flags().StringVar(&f.format, "format", "text", strings.Join(results.Formats(), ", "))
+	cmd.Flags().StringVar(&f.format, "format", "text", "format: "+strings.Join(results.Formats(), ", "))
 	cmd.Flags().StringArrayVar(&f.where, "where", nil, "only rows with this `label=value`; may be repeated")
 	cmd.Flags().StringSliceVar(&f.metrics, "metrics", nil, "only these metrics, in this order")
 	command.Complete(cmd, "format", results.Formats())

@@ -60,8 +60,8 @@ prints and writes.`,
 		},
 	}
 	addSet(cmd, &f.set)
-	cmd.Flags().StringVar(&f.record, "record", "", "write the record of the run to this JSON `file`")
-	cmd.Flags().BoolVar(&f.history, "history", false, "put the norms of every check into the record")
+	cmd.Flags().StringVar(&f.record, "record", "", "write the record to this JSON `file`")
+	cmd.Flags().BoolVar(&f.history, "history", false, "store the norms of all checks in the record")
 	f.trace.add(cmd.Flags())
 	return cmd
 }

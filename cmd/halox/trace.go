@@ -23,10 +23,10 @@ type traceFlags struct {
 
 // add adds the flags to a command's.
 func (f *traceFlags) add(flags *pflag.FlagSet) {
-	flags.StringVar(&f.file, "trace", "", "write what every stream did in some steps to this JSON `file`, for "+
-		"Perfetto and halox plot")
-	flags.Int64Var(&f.steps, "trace-steps", 20, "how many steps are traced")
-	flags.Int64Var(&f.skip, "trace-skip", 5, "how many steps come before these, fewer where the run is short")
+	flags.StringVar(&f.file, "trace", "",
+		"write a trace of all streams to this JSON `file`, for Perfetto and halox plot")
+	flags.Int64Var(&f.steps, "trace-steps", 20, "number of traced steps")
+	flags.Int64Var(&f.skip, "trace-skip", 5, "number of steps before these; fewer in short runs")
 }
 
 // check rejects impossible values.

@@ -68,8 +68,8 @@ test, the devices, the ranks and the data. The first failure ends it and names i
 		},
 	}
 	addSet(cmd, &f.set)
-	cmd.Flags().DurationVar(&f.long, "ranks-for", 0, "run litmus tests of ranks for so long, and nothing else")
-	cmd.Flags().Uint32Var(&f.seed, "ranks-seed", 0, "run the litmus test of ranks of this seed, and nothing else")
+	cmd.Flags().DurationVar(&f.long, "ranks-for", 0, "run only litmus tests of device ranks, for this long")
+	cmd.Flags().Uint32Var(&f.seed, "ranks-seed", 0, "run only the litmus test of device ranks with this seed")
 	cmd.MarkFlagsMutuallyExclusive("ranks-for", "ranks-seed")
 	return cmd
 }

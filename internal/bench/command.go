@@ -15,7 +15,6 @@ type Command struct {
 	Name, Short, About, Example string  // About continues Short
 	Options                     Options // the defaults
 	Alone                       bool    // it measures the devices of one process
-	PlotHelp                    string  // of flag --plot, if it draws something of its own
 
 	// What follows may be nil.
 	// List prints what the options ask for instead of a measurement, and returns it for --json. listed is nil if a

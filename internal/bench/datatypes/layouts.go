@@ -40,15 +40,16 @@ type layouts struct {
 
 func (l *layouts) flags() []option.Flag {
 	return []option.Flag{
-		{Name: "suites", Value: &l.Suites, Help: "suites of layouts", Open: true, Choices: suiteNames()},
+		{Name: "suites", Value: &l.Suites, Help: "suites of layouts: {}", Open: true, Choices: suiteNames()},
 		{Name: "match", Value: &l.Match, Help: "only layouts whose name, suite/name/parameters, matches this `regexp`"},
-		{Name: "least", Value: &l.Least, Help: "only layouts of at least so many packed `bytes`"},
-		{Name: "most", Value: &l.Most, Help: "only layouts of at most so many packed `bytes`; 0 for no limit"},
-		{Name: "list", Value: &l.Listed, Help: "list the layouts, with their packed bytes, and measure nothing"},
-		{Name: "blocks", Value: &l.Blocks, Help: "most thread blocks that a kernel may take; 0 for as many as suit",
+		{Name: "least", Value: &l.Least, Help: "only layouts of at least this many packed `bytes`"},
+		{Name: "most", Value: &l.Most, Help: "only layouts of at most this many packed `bytes`; 0: no limit"},
+		{Name: "list", Value: &l.Listed, Help: "print the layouts and their packed bytes, and measure nothing"},
+		{Name: "blocks", Value: &l.Blocks, Help: "maximum number of thread blocks per kernel; 0: automatic",
 			To: option.NoLimit},
 		option.Budget(&l.Budget),
-		{Name: "over", Value: &l.Over, Help: "draw over this `parameter` of the layouts, such as block", Open: true},
+		{Name: "over", Value: &l.Over, Help: "`parameter` of the layouts on the x axis of --plot, such as block",
+			Open: true},
 		{Name: "figure", Value: &l.Figure, Help: "measure and draw what a paper's figure shows, by its `name`; list " +
 			"prints the names"},
 	}

@@ -40,8 +40,6 @@ func PackCommand() bench.Command {
 		Table: func(w io.Writer, r *results.Record) error {
 			return bench.Measured(r).WriteComparison(w, o.contenderNames())
 		},
-		PlotHelp: "draw bandwidth of packing over packed size, the median of layouts of one size, or the figure, to " +
-			"this `file` (.png, .svg, .pdf)",
 		About: `Every engine that supports a layout packs it on one device. The driver's contiguous copy of
 as many bytes, and its 2-D and 3-D copies of the same layout (engine copies), are measured
 too. Times are medians of batches, by the device's clock, with warm caches as in the papers.
@@ -61,11 +59,10 @@ func (p *packOptions) Flags() []option.Flag {
 	return append(p.flags(), []option.Flag{
 		option.DeviceIDs(&p.Devices, "ID of the device"),
 		enginesFlag(&p.Engines),
-		{Name: "unpack", Value: &p.Unpack, Help: "time unpacking too, of what the layout's receiver has"},
-		{Name: "to", Value: &p.To, Help: "where the packed bytes go, and are unpacked from: device memory, or " +
-			"pinned host memory mapped into it (zero copy)", Open: true, Choices: []string{ToDevice, ToPinned}},
-		{Name: "no-check", Value: &p.NoCheck, Help: "do not compare what engines write with what the host " +
-			"packs"},
+		{Name: "unpack", Value: &p.Unpack, Help: "also time unpacking into the layout of the receiver"},
+		{Name: "to", Value: &p.To, Help: "memory for packed bytes: {} (pinned host memory, zero copy)", Open: true,
+			Choices: []string{ToDevice, ToPinned}},
+		{Name: "no-check", Value: &p.NoCheck, Help: "do not compare the results with those of the host"},
 	}...)
 }
 

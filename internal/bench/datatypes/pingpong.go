@@ -48,8 +48,6 @@ func PingPongCommand() bench.Command {
 		Table: func(w io.Writer, r *results.Record) error {
 			return bench.Measured(r).WriteComparison(w, namesOf(o.channels()))
 		},
-		PlotHelp: "draw bandwidth over packed size, the median of layouts of one size, or the figure, to this `file` " +
-			"(.png, .svg, .pdf)",
 		About: `One device packs a layout and sends it; the other unpacks it as its receiver has it, packs
 that, and sends it back. Times are of one way, half of a round trip, by the host's clock:
 medians of batches of queued round trips. A contiguous message of as many bytes, by the
@@ -75,15 +73,11 @@ func (p *pingPongOptions) Flags() []option.Flag {
 	return append(p.flags(), []option.Flag{
 		option.DeviceIDs(&p.Devices, "IDs of the two devices; the same twice sends within that device"),
 		paths, enginesFlag(&p.Engines),
-		{Name: "fragment", Value: &p.Fragment, Help: "`bytes` of the fragments that messages go in; 0 for " +
-			"what suits"},
-		{Name: "ring", Value: &p.Ring, Help: "fragments under way at once; 0 for what suits", To: 1024},
-		{Name: "remote", Value: &p.Remote, Help: "unpack from the sender's memory, over the link, with path " +
-			"peer"},
-		{Name: "busy", Value: &p.Busy, Help: "keep this `fraction` of each device busy with a kernel of " +
-			"something else"},
-		{Name: "no-check", Value: &p.NoCheck, Help: "do not compare what arrives with what the host packs " +
-			"and unpacks"},
+		{Name: "fragment", Value: &p.Fragment, Help: "size of the fragments of messages in `bytes`; 0: automatic"},
+		{Name: "ring", Value: &p.Ring, Help: "number of fragments in flight; 0: automatic", To: 1024},
+		{Name: "remote", Value: &p.Remote, Help: "path peer: unpack from the memory of the sender over the link"},
+		{Name: "busy", Value: &p.Busy, Help: "keep this `fraction` of each device busy with another kernel"},
+		{Name: "no-check", Value: &p.NoCheck, Help: "do not compare the results with those of the host"},
 	}...)
 }
 

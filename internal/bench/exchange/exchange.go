@@ -43,10 +43,10 @@ func paths() []string { return option.Texts(p2p.Paths()) }
 // Flags returns the flags.
 func (o *Options) Flags() []option.Flag {
 	return []option.Flag{
-		{Name: "devices", Value: &o.Devices, Help: "number of devices of each process; 0 for all", To: option.NoLimit},
+		{Name: "devices", Value: &o.Devices, Help: "number of devices per process; 0: all", To: option.NoLimit},
 		{Name: "points", Value: &o.Points, Help: "points per device along each axis", From: 1, To: option.MaxPoints},
 		{Name: "radii", Value: &o.Radii, Help: "layers of ghost points", From: 1, To: 1024},
-		{Name: "fields", Value: &o.Fields, Help: "fields exchanged together", From: 1, To: 1024},
+		{Name: "fields", Value: &o.Fields, Help: "numbers of fields exchanged together", From: 1, To: 1024},
 		option.Paths(&o.Paths, paths()),
 	}
 }

@@ -87,16 +87,16 @@ Ctrl-C keeps what was measured; --resume continues.`,
 // Flags returns the flags.
 func (o *Options) Flags() []option.Flag {
 	return []option.Flag{
-		{Name: "what", Value: &o.What, Help: "what is measured: {}", Choices: whats()},
-		{Name: "bytes", Value: &o.Bytes, Help: "bytes of messages to and fro"},
-		{Name: "messages", Value: &o.Messages, Help: "bytes of messages of all ranks at once"},
-		{Name: "vectors", Value: &o.Vectors, Help: "bytes of vectors of collectives, in doubles"},
+		{Name: "what", Value: &o.What, Help: "what to measure: {}", Choices: whats()},
+		{Name: "bytes", Value: &o.Bytes, Help: "sizes of messages back and forth"},
+		{Name: "messages", Value: &o.Messages, Help: "sizes of messages of all ranks at once"},
+		{Name: "vectors", Value: &o.Vectors, Help: "sizes of vectors of collectives, multiples of 8 bytes"},
 		{Name: "compute", Value: &o.Compute, Help: "overlap: what a rank computes: {}", Choices: computes()},
-		{Name: "apart", Value: &o.Apart, Help: "overlap: whether ranks of one multiprocessor begin together, 0, or " +
-			"apart, 1", To: 1},
-		{Name: "per-multiprocessor", Value: &o.PerMultiprocessor, Help: "ranks on each multiprocessor", From: 1,
+		{Name: "apart", Value: &o.Apart, Help: "overlap: whether the ranks of a multiprocessor start together (0) or " +
+			"staggered (1)", To: 1},
+		{Name: "per-multiprocessor", Value: &o.PerMultiprocessor, Help: "numbers of ranks per multiprocessor", From: 1,
 			To: 32},
-		{Name: "threads", Value: &o.Threads, Help: "threads of a rank"},
+		{Name: "threads", Value: &o.Threads, Help: "threads per rank, a multiple of 32"},
 		option.Budget(&o.Budget),
 	}
 }

@@ -45,8 +45,8 @@ func (o *common) flags() []option.Flag {
 		{Name: "points", Value: &o.Points, Help: "points along each axis (default 64,128,256,512, or with --dims 2 " +
 			"1024,4096,16384)", From: 1, To: option.MaxPoints},
 		option.Precisions(&o.Precisions, precisions()),
-		{Name: "cut", Value: &o.Cut, Help: "how the grid is cut: auto, or in slabs along its last axis, as in the " +
-			"paper", Choices: []string{cutAuto, cutSlabs}},
+		{Name: "cut", Value: &o.Cut, Help: "how to cut the grid: auto, or slabs along the last axis as in the paper",
+			Choices: []string{cutAuto, cutSlabs}},
 		option.Budget(&o.Budget),
 	}
 }

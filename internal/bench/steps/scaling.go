@@ -60,7 +60,7 @@ func (o *scalingOptions) Flags() []option.Flag {
 	return append(o.common.flags(), []option.Flag{
 		{Name: "schemes", Value: &o.Schemes, Help: "schemes: {}",
 			Choices: append(option.Texts(scheme.All()), auto...)},
-		{Name: "order", Value: &o.Order, Help: "of two-stream: left-right or pairwise", Open: true,
+		{Name: "order", Value: &o.Order, Help: "order of scheme two-stream: {}", Open: true,
 			Choices: []string{string(scheme.LeftRight), string(scheme.Pairwise)}},
 		option.Paths(&o.Paths, append(auto, option.Texts(p2p.Paths())...)),
 		{Name: "exchange-steps", Value: &o.Groups, Help: fmt.Sprintf("steps between two exchanges, 1 to %d",
@@ -91,7 +91,8 @@ func (o *scalingOptions) Check() error {
 		}
 	}
 	if o.Order != "" && len(orders) == 0 {
-		return fmt.Errorf("--order: must not be set with schemes %s, which have no order", strings.Join(o.Schemes, ", "))
+		return fmt.Errorf("--order: must not be set with schemes %s, which have no order",
+			strings.Join(o.Schemes, ", "))
 	}
 	o.Order = cmp.Or(o.Order, string(scheme.LeftRight))
 	return nil
