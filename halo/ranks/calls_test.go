@@ -163,7 +163,7 @@ func TestRunEnds(t *testing.T) {
 			}
 			r.WaitNotifications(200, 1)
 		}}
-		w := opened(t, s, p, ranks.Options{Ranks: 2, Limit: time.Minute})
+		w := opened(t, s, p, ranks.Options{Ranks: 2})
 		m = memory(t, w, 512)
 		data := make([]wrong, len(m))
 		for i := range data {

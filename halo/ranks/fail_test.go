@@ -35,7 +35,7 @@ func TestFail(t *testing.T) {
 				time.Sleep(time.Microsecond)
 			}
 		}}
-		w := opened(t, s, p, ranks.Options{Ranks: n, Limit: time.Minute})
+		w := opened(t, s, p, ranks.Options{Ranks: n})
 		m := memory(t, w, 8)
 		last := w.Size() - 1
 		for _, c := range []struct {

@@ -265,7 +265,7 @@ func TestRankThatDoesNotEnd(t *testing.T) {
 		}
 		r.StopTimer()
 	}}
-	w := opened(t, s, p, ranks.Options{Ranks: 2, Limit: time.Minute})
+	w := opened(t, s, p, ranks.Options{Ranks: 2})
 	const grace = time.Second
 	ranks.SetGrace(w, grace)
 	why := errors.New("enough")

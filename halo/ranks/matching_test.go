@@ -251,7 +251,7 @@ func TestMoreThanIsKept(t *testing.T) {
 				r.WaitNotifications(3, uint64(waits))
 			}
 		}}
-		w := opened(t, s, p, ranks.Options{Ranks: 2, Queues: true, Limit: time.Minute})
+		w := opened(t, s, p, ranks.Options{Ranks: 2, Queues: true})
 		for _, waits := range []int64{0, 1025, -1, 0} {
 			data := make([]wrong, len(s.Devices))
 			for i := range data {

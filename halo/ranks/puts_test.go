@@ -1,6 +1,7 @@
 package ranks_test
 
 import (
+	"cmp"
 	"embed"
 	"fmt"
 	"testing"
@@ -31,9 +32,11 @@ func sourceOf(name string) kernels.Source {
 
 func source() kernels.Source { return sourceOf("litmus.cu") }
 
-// opened is a world for the length of a test, of a program of litmus.cu if it names no source.
+// opened is a world for the length of a test, of a program of litmus.cu if it names no source. If the options have no
+// limit, the one that it sets is so long that other work on this machine does not end a wait.
 func opened(t *testing.T, s *testdevices.Set, p ranks.Program, o ranks.Options) *ranks.World {
 	t.Helper()
+	o.Limit = cmp.Or(o.Limit, 5*time.Minute)
 	if p.Source.Text == "" {
 		p.Source = source()
 	}

@@ -68,6 +68,7 @@ func removeLeftovers(folder string) {
 // Until then, and after Abort, Abandon or the end of the process, the destination stays as it was.
 type Output struct {
 	temp     *os.File
+	name     string // of temp
 	path     string // as the caller named it
 	at       string // the destination, with links followed
 	finished bool
@@ -88,7 +89,7 @@ func Abandon() {
 	pending.Lock()
 	defer pending.Unlock()
 	for o := range pending.all {
-		_ = os.Remove(o.temp.Name())
+		_ = os.Remove(o.name)
 	}
 	clear(pending.all)
 }
@@ -101,7 +102,7 @@ func (o *Output) remove() error {
 		return errAbandoned
 	}
 	delete(pending.all, o)
-	return os.Remove(o.temp.Name())
+	return os.Remove(o.name)
 }
 
 // rename gives the file its name, unless Abandon has removed it.
@@ -111,7 +112,7 @@ func (o *Output) rename() error {
 	if !pending.all[o] {
 		return errAbandoned
 	}
-	err := os.Rename(o.temp.Name(), o.at)
+	err := os.Rename(o.name, o.at)
 	if err == nil {
 		delete(pending.all, o)
 	}
@@ -166,14 +167,21 @@ func begin(at string, mode fs.FileMode) (*Output, error) {
 		return nil, err
 	}
 	removeLeftovers(folder)
-	temp, err := os.OpenFile(filepath.Join(folder, tempName()), os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	o := &Output{name: filepath.Join(folder, tempName()), path: at, at: at}
+	pending.Lock()
+	pending.all[o] = true // before the file is there, so that Abandon misses none
+	pending.Unlock()
+	temp, err := os.OpenFile(o.name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
+		_ = o.remove()
 		return nil, err
 	}
-	o := &Output{temp: temp, path: at, at: at}
+	o.temp = temp
 	pending.Lock()
 	defer pending.Unlock()
-	pending.all[o] = true
+	if !pending.all[o] { // abandoned in the meantime
+		return nil, errors.Join(errAbandoned, temp.Close(), os.Remove(o.name))
+	}
 	return o, nil
 }
 

@@ -150,6 +150,7 @@ func (w *Watch) force(s os.Signal) {
 	select {
 	case <-ended:
 	case <-time.After(keepTime):
+		files.Abandon() // what keep was writing
 	}
 }
 

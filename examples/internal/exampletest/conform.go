@@ -28,7 +28,7 @@ func Conform(t *testing.T, e example.Steps, size []int, steps int64, want uint32
 				t.Run(fmt.Sprintf("devices=%d", devices), func(t *testing.T) {
 					session := open(t, backend, devices)
 					for _, o := range ways(devices) {
-						o.Limit = time.Minute
+						o.Limit = 5 * time.Minute
 						t.Run(fmt.Sprintf("scheme=%s/order=%s/path=%s", o.Scheme, o.Order, o.Path), func(t *testing.T) {
 							o.Steps = steps
 							got, err := e.Run(t.Context(), session, size, o, io.Discard)
