@@ -56,20 +56,24 @@ func (m *message) newCarrier(sends bool) (carrier, error) {
 	return &piecesIn{pieces: p}, nil
 }
 
-// start makes the carrier and runs it.
-func (m *message) start(sends bool) error {
+// startMessage makes a message and its carrier, which it runs.
+func (p *Processes) startMessage(span streams.Span, other, tag int, name string, sends bool) (*message, error) {
+	m, err := p.newMessage(span, other, tag, name)
+	if err != nil {
+		return nil, err
+	}
 	if sends {
-		m.stream.SetName("copies for rank %d", m.other)
-		m.lane = m.span.Memory.Device().NewLane("to rank %d", m.other)
+		m.stream.SetName("copies for rank %d", other)
+		m.lane = span.Memory.Device().NewLane("to rank %d", other)
 	} else {
-		m.stream.SetName("copies from rank %d", m.other)
+		m.stream.SetName("copies from rank %d", other)
 	}
 	c, err := m.newCarrier(sends)
 	if err != nil {
-		return errors.Join(err, m.resources.Close())
+		return nil, errors.Join(err, m.resources.Close())
 	}
 	m.run(c)
-	return nil
+	return m, nil
 }
 
 // Sender sends the bytes of a span of device memory to another process, any number of times. One
@@ -82,14 +86,8 @@ type Sender struct {
 // NewSender makes a sender to a rank, whose Receiver has the same tag and length. name names the
 // message and the other process, for errors. Close frees it.
 func (p *Processes) NewSender(src streams.Span, to, tag int, name string) (*Sender, error) {
-	m, err := p.newMessage(src, to, tag, name)
-	if err != nil {
-		return nil, err
-	}
-	if err := m.start(true); err != nil {
-		return nil, err
-	}
-	return &Sender{message: m}, nil
+	m, err := p.startMessage(src, to, tag, name, true)
+	return &Sender{message: m}, err
 }
 
 // Ready makes the stream wait until what was sent last has left the span, which may then be written.
@@ -124,14 +122,8 @@ type Receiver struct {
 // NewReceiver makes a receiver from a rank, whose Sender has the same tag and length. name names
 // the message and the other process, for errors. Close frees it.
 func (p *Processes) NewReceiver(dst streams.Span, from, tag int, name string) (*Receiver, error) {
-	m, err := p.newMessage(dst, from, tag, name)
-	if err != nil {
-		return nil, err
-	}
-	if err := m.start(false); err != nil {
-		return nil, err
-	}
-	return &Receiver{message: m}, nil
+	m, err := p.startMessage(dst, from, tag, name, false)
+	return &Receiver{message: m}, err
 }
 
 // Expect begins to receive one message, in the step of the stream that Receive will have wait. What Done was called for

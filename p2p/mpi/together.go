@@ -303,10 +303,8 @@ func (p *Processes) meetAtEnd(ctx context.Context) error {
 		return err
 	}
 	// MPI may keep a last note until it is called again, and MPI_Finalize waits for who waits for that.
-	return p.together(ctx, "end together", func(ctx context.Context) error {
-		return p.control.Barrier(ctx,
-			p.options.Limit)
-	})
+	return p.together(ctx, "end together",
+		func(ctx context.Context) error { return p.control.Barrier(ctx, p.options.Limit) })
 }
 
 // awaitLeave waits until nothing is under way between the threads that listen.
@@ -353,24 +351,16 @@ const bytesTag = 1
 // piece. Between two processes the calls are in the same order on both. Where it fails all
 // processes are told.
 func (p *Processes) SendBytes(ctx context.Context, what string, b []byte, to int) error {
-	return p.inPieces(ctx, fmt.Sprintf("%s, to %s", what, p.Name(to)), b, func(r *binding.Request, memory,
-		piece []byte) (func(), error) {
-		copy(memory, piece)
-		return func() {}, p.control.Isend(r, memory, to, bytesTag)
-	})
+	return p.inPieces(ctx, fmt.Sprintf("%s, to %s", what, p.Name(to)), b, to, true)
 }
 
 // ReceiveBytes fills b with what a process sends by SendBytes.
 func (p *Processes) ReceiveBytes(ctx context.Context, what string, b []byte, from int) error {
-	return p.inPieces(ctx, fmt.Sprintf("%s, from %s", what, p.Name(from)), b,
-		func(r *binding.Request, memory, piece []byte) (func(), error) {
-			return func() { copy(piece, memory) }, p.control.Irecv(r, memory, from, bytesTag)
-		})
+	return p.inPieces(ctx, fmt.Sprintf("%s, from %s", what, p.Name(from)), b, from, false)
 }
 
-// inPieces begins a request for each piece of the bytes, waits for it, and ends it.
-func (p *Processes) inPieces(ctx context.Context, what string, b []byte, begin func(r *binding.Request, memory,
-	piece []byte) (end func(), err error)) error {
+// inPieces sends or receives the bytes piece by piece.
+func (p *Processes) inPieces(ctx context.Context, what string, b []byte, other int, sends bool) error {
 	return p.together(ctx, what, func(ctx context.Context) error {
 		size := min(int64(len(b)), p.options.Piece)
 		if size == 0 {
@@ -383,14 +373,21 @@ func (p *Processes) inPieces(ctx context.Context, what string, b []byte, begin f
 		for len(b) > 0 {
 			n := min(len(b), len(m.Bytes))
 			var r binding.Request
-			end, err := begin(&r, m.Bytes[:n], b[:n])
+			if sends {
+				copy(m.Bytes, b[:n])
+				err = p.control.Isend(&r, m.Bytes[:n], other, bytesTag)
+			} else {
+				err = p.control.Irecv(&r, m.Bytes[:n], other, bytesTag)
+			}
 			if err == nil {
 				err = r.Wait(ctx, p.options.Limit)
 			}
 			if err != nil {
 				return err // MPI may still use the memory
 			}
-			end()
+			if !sends {
+				copy(b, m.Bytes[:n])
+			}
 			b = b[n:]
 		}
 		m.Free()
