@@ -598,11 +598,16 @@ func (c *controller) addUp(check int, step int64) (all reduce.Norms) {
 // root returns the root of a sum of squares, or of their mean, of numbers of which the largest has that magnitude.
 // Where float64 cannot hold the squares, it returns the largest value that the root can have with so many terms.
 func root(squares, largest, terms float64) float64 {
-	const safe = 0x1p480 // sums of as many squares as memories hold are finite, and what is lost of small ones cannot show
-	if largest == 0 || largest >= 1/safe && largest <= safe || math.IsNaN(squares) {
+	if !beyondSquares(largest) || math.IsNaN(squares) {
 		return math.Sqrt(squares)
 	}
 	return largest * math.Sqrt(terms)
+}
+
+// beyondSquares reports whether float64 cannot hold the sum of squares of numbers of which the largest has that
+// magnitude. Of others, sums of as many squares as memories hold are finite, and what is lost of small ones cannot show.
+func beyondSquares(largest float64) bool {
+	return 0 < largest && largest < 0x1p-480 || largest > 0x1p480
 }
 
 // finite reports whether all points were finite: a NaN shows in the sums, and an

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/halox/halox/halo"
 	"github.com/halox/halox/internal/guard"
 	"github.com/halox/halox/p2p/mpi"
 	"github.com/halox/halox/streams"
@@ -202,7 +204,35 @@ func (r *Runner) Run(ctx context.Context, o Options) (Result, error) {
 		return res, r.broken // closing now would wait for streams that may hang
 	}
 	r.step.advance(r.done + res.Steps)
-	return res, one.Close()
+	err = one.Close()
+	if err == nil && res.Stopped != StoppedDiverged {
+		err = r.scaleNorms(&res)
+	}
+	return res, err
+}
+
+// scaleNorms computes L2 of the last step where float64 cannot hold the squares that the step summed. All processes have
+// the same norms, and call it.
+func (r *Runner) scaleNorms(res *Result) error {
+	for i := range res.Norms {
+		n, v := &res.Norms[i], r.step.Measured[i]
+		if !beyondSquares(n.Max) {
+			continue
+		}
+		l2, err := halo.Reduce(v.Level(v.Newest()), r.compiler, halo.L2, r.step.Sums)
+		if err != nil {
+			return err
+		}
+		n.L2 = 0
+		for _, component := range l2.Floats {
+			n.L2 = math.Hypot(n.L2, component)
+		}
+		n.L2 /= math.Sqrt(float64(r.place.Grid.Points()))
+		if last := len(res.History) - 1; last >= 0 && res.History[last].Step == res.Step {
+			res.History[last].Norms[i].L2 = n.L2
+		}
+	}
+	return nil
 }
 
 // hold keeps the runner, its variables and its devices to one run.
