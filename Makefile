@@ -89,7 +89,7 @@ lint: ## check format, code and imports; the format of CUDA sources once make fo
 # Pages link to records and sources too, so the site has their folders: see scripts/site.py.
 docs: .tools/site/.done ## build the site of the pages under out/site; broken links are errors
 	rm -rf out/docs out/site && mkdir -p out/docs
-	git ls-files -co --exclude-standard -- '*.md' docs results examples configs ':!*.go' ':!*.tmpl' ':!*/testdata/*' | xargs tar -c --ignore-failed-read | tar -x -C out/docs
+	git ls-files -co --exclude-standard -- '*.md' docs results examples configs ':!*.go' ':!*.tmpl' ':!*/testdata/*' | tar -c -T - | tar -x -C out/docs
 	PYTHONPATH=.tools/site python3 -m mkdocs build
 
 .tools/site/.done:
