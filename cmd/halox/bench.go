@@ -198,7 +198,7 @@ func (b *benchCommand) measure(cmd *cobra.Command, g *processGroup, out, notes i
 		interrupt.During(ctx, "closing the devices", nil)
 		return failure
 	}
-	interrupt.During(ctx, "writing what was measured", func() string { return keepRecord(to.Record, to.Files.Record) })
+	interrupt.During(ctx, "writing the record", func() string { return keepRecord(to.Record, to.Files.Record) })
 	interrupt.Limit(ctx, interrupt.None)
 	failure = errors.Join(failure, to.Keep(b.Chart), b.Table(out, to.Record), command.Of(ctx).PrintJSON(to.Record))
 	if errors.Is(failure, bench.ErrCorrupts) {

@@ -278,12 +278,12 @@ func TestBadUseIsRefused(t *testing.T) {
 		args []string
 		says []string
 	}{
-		{"no file", command.Usage, []string{"run"}, []string{"name one file, not 0: halox run FILE [flags]"}},
-		{"two files", command.Usage, []string{"run", "a.yaml", "b.yaml"}, []string{"name one file, not 2: halox run FILE [flags]"}},
-		{"nothing to plan", command.Usage, []string{"plan"}, []string{"name one file, not 0: halox plan FILE [flags]"}},
-		{"nothing to verify", command.Usage, []string{"verify"}, []string{"name one file, not 0: halox verify FILE"}},
-		{"nothing to check", command.Usage, []string{"config", "check"}, []string{"name one file, not 0: halox config check FILE"}},
-		{"no results", command.Usage, []string{"results"}, []string{"name the files: halox results FILE... [flags]"}},
+		{"no file", command.Usage, []string{"run"}, []string{"FILE: must be one file, got 0: halox run FILE [flags]"}},
+		{"two files", command.Usage, []string{"run", "a.yaml", "b.yaml"}, []string{"FILE: must be one file, got 2: halox run FILE [flags]"}},
+		{"nothing to plan", command.Usage, []string{"plan"}, []string{"FILE: must be one file, got 0: halox plan FILE [flags]"}},
+		{"nothing to verify", command.Usage, []string{"verify"}, []string{"FILE: must be one file, got 0: halox verify FILE"}},
+		{"nothing to check", command.Usage, []string{"config", "check"}, []string{"FILE: must be one file, got 0: halox config check FILE"}},
+		{"no results", command.Usage, []string{"results"}, []string{"FILE: must be at least one file, got none: halox results FILE... [flags]"}},
 		{"no such file", command.Config, []string{"run", "none.yaml"}, []string{"none.yaml"}},
 		{"several errors at once", command.Config, []string{"run", bad}, []string{"bad.yaml:2", "heet", "laplace", "colour"}},
 		{"check says the same", command.Config, []string{"config", "check", bad}, []string{"heet", "colour"}},

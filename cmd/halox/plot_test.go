@@ -119,8 +119,8 @@ func TestPlotRefuses(t *testing.T) {
 		name, want string
 		args       []string
 	}{
-		{"no file", "name the files to draw", []string{"-o", svg}},
-		{"nowhere", "-o: name the file to draw into", []string{kept("run")}},
+		{"no file", "FILE: must be at least one file", []string{"-o", svg}},
+		{"nowhere", "-o: must name a file", []string{kept("run")}},
 		{"another format", "must end in .png, .svg, .pdf", []string{kept("run"), "-o", "p.gif"}},
 		{"over itself", "is one of the files to draw", []string{cut, "-o", cut}},
 		{"missing", "no such file", []string{"missing.json", "-o", svg}},
@@ -159,8 +159,8 @@ func TestResults(t *testing.T) {
 	}
 	for want, args := range map[string][]string{
 		`--format: must be one of text, markdown, csv, got "html"`: {kept("pack"), "--format", "html"},
-		"name the files: halox results FILE...":                    {},
-		"no such file":                                             {"missing.json"},
+		"FILE: must be at least one file, got none: halox results": {},
+		"no such file": {"missing.json"},
 	} {
 		if code, out, errs := cli(append([]string{"results"}, args...)...); code == 0 || out != "" || !strings.Contains(errs, want) {
 			t.Errorf("exit %d, %q, %q, want %q", code, out, errs, want)

@@ -133,7 +133,7 @@ func newProgress(w io.Writer, what, unit string, all int64, lines bool) *progres
 		return startBar(w, what, unit, all)
 	case lines:
 		start := time.Now()
-		p.close = repeat(lineEvery, func(last bool) { p.print(w, what, all, time.Since(start), last) })
+		p.close = repeat(lineEvery, func(last bool) { p.print(w, what, unit, all, time.Since(start), last) })
 	}
 	return p
 }
@@ -161,15 +161,15 @@ func startBar(w io.Writer, what, unit string, all int64) *progress {
 	return p
 }
 
-// print writes how many parts are done and, from the time they took, how long the rest will take.
-func (p *progress) print(w io.Writer, what string, all int64, took time.Duration, last bool) {
+// print writes how many steps or parts are done and, from the time they took, how long the rest will take.
+func (p *progress) print(w io.Writer, what, unit string, all int64, took time.Duration, last bool) {
 	done := p.done.Load()
 	switch {
 	case last:
-		fmt.Fprintf(w, "%s: %d of %d parts in %v\n", what, done, all, took.Round(time.Second))
+		fmt.Fprintf(w, "%s: %d of %d %s in %v\n", what, done, all, unit, took.Round(time.Second))
 	case done > 0:
 		left := time.Duration(float64(took) / float64(done) * float64(all-done))
-		fmt.Fprintf(w, "%s: %d of %d parts, about %v left\n", what, done, all, left.Round(time.Second))
+		fmt.Fprintf(w, "%s: %d of %d %s, about %v left\n", what, done, all, unit, left.Round(time.Second))
 	}
 }
 

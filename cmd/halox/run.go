@@ -123,7 +123,7 @@ func newSolverRun(
 		command.As(command.Config, setup.CheckMemory(ctx))); err != nil {
 		return nil, err
 	}
-	interrupt.During(ctx, "filling the fields and compiling", nil)
+	interrupt.During(ctx, "filling fields and compiling", nil)
 	s = &solverRun{Setup: setup, config: c}
 	if err := setup.Place.Agree(ctx, "trace the run", s.beginTrace(traced)); err != nil {
 		return nil, err
@@ -167,7 +167,7 @@ func (s *solverRun) run(ctx context.Context, begin time.Time, out, notes io.Writ
 	if !s.Place.Processes.IsAlone() {
 		interrupt.Patience(ctx, waitLimit) // processes only wait for each other, which has limits of its own
 	}
-	s.during(ctx, "reading what came out", s.recordWriter(record, nil))
+	s.during(ctx, "reading the results", s.recordWriter(record, nil))
 	bar.close()
 	if err == nil && result.Stopped == scheme.StoppedDiverged {
 		err = command.As(command.Diverged, fmt.Errorf("the solution is no longer finite at step %d%s", result.Steps,

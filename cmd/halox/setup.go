@@ -117,7 +117,7 @@ func openOn(
 	o.Failed = func(name scheme.Scheme, path p2p.Path, err error) {
 		fmt.Fprintf(notes, "scheme %s by %s is left out: %v\n", name, path, err)
 	}
-	interrupt.During(ctx, "looking at the links", nil)
+	interrupt.During(ctx, "checking the links", nil)
 	setup, err := solvers.Open(ctx, s, problem, o)
 	return setup, inConfig(err)
 }

@@ -74,7 +74,7 @@ func Complete(cmd *cobra.Command, flag string, values []string) {
 // OneFile is the cobra argument check of commands that take one file.
 func OneFile(cmd *cobra.Command, args []string) error {
 	if len(args) != 1 {
-		return fmt.Errorf("name one file, not %d: %s", len(args), cmd.UseLine())
+		return fmt.Errorf("FILE: must be one file, got %d: %s", len(args), cmd.UseLine())
 	}
 	return nil
 }
@@ -82,7 +82,7 @@ func OneFile(cmd *cobra.Command, args []string) error {
 // SomeFiles is the cobra argument check of commands that take one or more files.
 func SomeFiles(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
-		return fmt.Errorf("name the files: %s", cmd.UseLine())
+		return fmt.Errorf("FILE: must be at least one file, got none: %s", cmd.UseLine())
 	}
 	return nil
 }
