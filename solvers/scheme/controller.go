@@ -585,8 +585,10 @@ func (c *controller) addUp(check int, step int64) (all reduce.Norms) {
 		all.Add(sum)
 		components := float64(max(1, c.step.Measured[v].Spec.Components))
 		r.Norms = append(r.Norms, Norms{
-			MaxChange: sum.MaxChange, L2Change: root(sum.SumChange2.Value(), sum.MaxChange, components*float64(c.points)),
-			Max: sum.Max, L2: root(sum.Sum2.Value()/float64(c.points), sum.Max, components),
+			MaxChange: sum.MaxChange,
+			L2Change:  root(sum.SumChange2.Value(), sum.MaxChange, components*float64(c.points)),
+			Max:       sum.Max,
+			L2:        root(sum.Sum2.Value()/float64(c.points), sum.Max, components),
 		})
 	}
 	for _, value := range c.sum.reduced {
@@ -605,7 +607,8 @@ func root(squares, largest, terms float64) float64 {
 }
 
 // beyondSquares reports whether float64 cannot hold the sum of squares of numbers of which the largest has that
-// magnitude. Of others, sums of as many squares as memories hold are finite, and what is lost of small ones cannot show.
+// magnitude. Of others, sums of as many squares as memories hold are finite, and what is lost of small ones cannot
+// show.
 func beyondSquares(largest float64) bool {
 	return 0 < largest && largest < 0x1p-480 || largest > 0x1p480
 }

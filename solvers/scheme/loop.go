@@ -211,8 +211,8 @@ func (r *Runner) Run(ctx context.Context, o Options) (Result, error) {
 	return res, err
 }
 
-// scaleNorms computes L2 of the last step where float64 cannot hold the squares that the step summed. All processes have
-// the same norms, and call it.
+// scaleNorms computes L2 of the last step where float64 cannot hold the squares that the step summed. All processes
+// have the same norms, and call it.
 func (r *Runner) scaleNorms(res *Result) error {
 	for i := range res.Norms {
 		n, v := &res.Norms[i], r.step.Measured[i]

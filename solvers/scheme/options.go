@@ -161,9 +161,9 @@ type Check struct {
 
 // Norms are the norms of one variable in one step, over owned points and all components. float64 cannot hold squares of
 // numbers of which the largest is below 2^-480 or above 2^480. Of these, L2 of the last step of a run is computed from
-// the field, scaled. L2Change, and L2 of steps before, whose fields have been overwritten when norms arrive, are then the
-// largest values that they can have: the largest magnitude, which is exact, times the root of the number of values, or of
-// components.
+// the field, scaled. L2Change, and L2 of steps before, whose fields have been overwritten when norms arrive, are then
+// the largest values that they can have: the largest magnitude, which is exact, times the root of the number of values,
+// or of components.
 type Norms struct {
 	MaxChange float64 // largest absolute change
 	L2Change  float64 // root of the sum of squares of the change
