@@ -7,6 +7,7 @@ import (
 	"os"
 	"testing"
 
+	"github.com/halox/halox/domain"
 	"github.com/halox/halox/internal/nvrtc"
 	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
@@ -91,18 +92,44 @@ func TestFusedStagesCompileWithoutSpills(t *testing.T) {
 	}
 }
 
+// So do all kernels of a stage that only reduces, and writes nothing.
+func TestStagesThatOnlyReduceCompile(t *testing.T) {
+	c, read := findNVRTC(t), Access{Name: "u", Element: "float64", Footprint: stencil.Footprint{{0, 0, -1}, {0, 0, 1}}}
+	s := sample{Point{
+		Name: "look", Dims: 3, Reductions: []Reduction{{"mass", Sum}, {"least", Min}}, Go: func(*Row) {},
+		CUDA: `template <typename P> __device__ __forceinline__ void look(P &p) {
+	p.reduce(mass, p.at(u, 0, 0, -1));
+	p.reduce(least, p.at(u, 0, 0, 1));
+}`,
+	}, []Access{read}}
+	n := test.Must(newPlan(s.point, s.accesses))(t)
+	swept := n.programOf("point.cu", n.source(n.usualClasses(), n.form()))
+	resident, _ := residentPlanOf(t, 2, true, s, waveSample(), s).program()
+	for _, p := range []kernels.Program{swept, fusedProgram(t, s), resident} {
+		kerneltest.WithoutSpills(t, c, s.name(), p, "sm_90")
+	}
+}
+
 // fusedProgram is the program of a fused stage of a sample.
 func fusedProgram(t *testing.T, s sample) kernels.Program {
 	t.Helper()
 	n := test.Must(newPlan(s.point, s.accesses))(t)
 	f, classes := n.form(), n.usualClasses()
 	shape := f.shapes[0]
+	r := StageRank{Sweeper: &Sweeper{plan: n, form: f, shape: shape}, Interior: interiorOf(n)}
 	k := stagePlan{
 		launchPlan: launchPlan{classes: classes, strides: make([]strides, classes.count()), layers: shape.Layers},
-		options:    stageOptions(f, shape, 1, 1, storing{room: 6, inner: n.point.linear == nil}), room: 6, single: shape.Single,
+		options:    stageOptions(f, shape, 1, 1, r.storing(6)), room: 6, single: shape.Single,
 	}
-	r := StageRank{Sweeper: &Sweeper{plan: n, form: f, shape: shape}}
 	return r.program(&k)
+}
+
+// interiorOf is larger than the core of a rank that has none, unless slabs are kept, see absorbSlabs.
+func interiorOf(n *plan) (b domain.Box) {
+	if n.point.linear == nil {
+		b.Hi = domain.Vec{1, 1, 1}
+	}
+	return b
 }
 
 // generationsOf returns the generations of GPUs for which one of four kinds of programs is compiled for the i-th sample: all if

@@ -20,7 +20,7 @@ func residentPlanOf(t *testing.T, phases int, measured bool, stages ...sample) *
 	for _, s := range stages {
 		n := test.Must(newPlan(s.point, s.accesses))(t)
 		c, f := n.usualClasses(), n.form()
-		one := residentStagePlan{plan: n, form: f, classes: c, strides: make([]strides, c.count()), arrays: make([][]kernels.Array, phases), single: f.scarce(), to: storing{inner: n.point.linear == nil}}
+		one := residentStagePlan{plan: n, form: f, classes: c, strides: make([]strides, c.count()), arrays: make([][]kernels.Array, phases), single: f.scarce(), to: StageRank{Sweeper: &Sweeper{plan: n}, Interior: interiorOf(n)}.storing(0)}
 		one.layers = int64(f.atOnce(one.single))
 		if n.arrays < 8 { // faces have few targets
 			one.to.room = targetRooms[0]

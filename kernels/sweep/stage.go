@@ -541,8 +541,9 @@ func newTarget(r StageRank, s Store) target {
 	return t
 }
 
-// storesInside reports whether points of the interior go into ghosts, which are of the rank itself.
-func (r StageRank) storesInside() bool { return r.core != r.Interior }
+// storesInside reports whether points of the interior go into ghosts, which are of the rank itself. A stage that writes
+// nothing, as it only reduces, stores nothing.
+func (r StageRank) storesInside() bool { return r.core != r.Interior && len(r.Sweeper.plan.writes) > 0 }
 
 // joined returns the box of two that lie beside each other; ok is false where they do not make one.
 func joined(a, b domain.Box) (both domain.Box, ok bool) {
