@@ -103,7 +103,8 @@ func pointsOf[T any](d *streams.Device, spec PointSpec[T]) (*streams.Kernel, err
 			continue
 		}
 		if n == maxBoxes {
-			return nil, fmt.Errorf("kernels: %s over %d boxes; must be at most %d", spec.Name, len(spec.Boxes), maxBoxes)
+			return nil, fmt.Errorf("kernels: %s over %d boxes; must be at most %d",
+				spec.Name, len(spec.Boxes), maxBoxes)
 		}
 		arg.box[n] = boxOf(b)
 		n++

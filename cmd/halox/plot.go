@@ -76,7 +76,8 @@ are records too, traces are left out.`,
 // run draws the files.
 func (f *plotFlags) run(names []string, notes io.Writer) error {
 	if len(names) == 0 {
-		return command.As(command.Usage, errors.New("FILE: must be at least one file, got none: halox plot FILE... -o OUT.svg"))
+		return command.As(command.Usage,
+			errors.New("FILE: must be at least one file, got none: halox plot FILE... -o OUT.svg"))
 	}
 	if f.out == "" {
 		return command.As(command.Usage, errors.New("-o: must name a file, such as -o plot.svg"))

@@ -175,8 +175,8 @@ func (w *World) count(functions []streams.Function) error {
 			fits = each * d.Cores / countOf(d, w.devices) // ranks of a GPU that is there twice run at the same time
 			if each == 0 {
 				return fmt.Errorf(
-					"ranks: %s: %w: none of %d threads with %d bytes of dynamic shared memory fits on a multiprocessor "+
-						"of %v",
+					"ranks: %s: %w: none of %d threads with %d bytes of dynamic shared memory fits on a "+
+						"multiprocessor of %v",
 					w.program.Name, ErrNoRoom, w.program.Threads, w.program.Shared, d,
 				)
 			}

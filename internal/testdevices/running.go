@@ -85,8 +85,9 @@ func SlowNVRTC(t testing.TB, takes time.Duration, refuses string) Slow {
 	if err := os.WriteFile(source, []byte(slowSource), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	args := append(slices.Clone(cc[1:]), "-shared", "-fPIC", "-O1", "-Wall", fmt.Sprintf("-DSLOW=%d", takes.Milliseconds()),
-		fmt.Sprintf("-DREFUSES=%q", refuses), fmt.Sprintf("-DLOG=%q", s.log), "-o", s.Library, source)
+	args := append(slices.Clone(cc[1:]), "-shared", "-fPIC", "-O1", "-Wall",
+		fmt.Sprintf("-DSLOW=%d", takes.Milliseconds()), fmt.Sprintf("-DREFUSES=%q", refuses),
+		fmt.Sprintf("-DLOG=%q", s.log), "-o", s.Library, source)
 	build := exec.Command(cc[0], args...)
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build an NVRTC that is slow: %v\n%s", err, out)
