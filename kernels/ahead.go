@@ -24,7 +24,7 @@ type Ahead struct {
 	compiler *Compiler
 	images   map[string]*imageAhead // by program and generation
 	modules  map[string]bool        // by program and device
-	asked    []*imageAhead          // since Ready
+	asked    []*imageAhead          // since Asked
 	group    sync.WaitGroup
 	loading  sync.RWMutex // read while a module is being loaded
 }
@@ -62,31 +62,38 @@ func (a *Ahead) Wait(late <-chan time.Time) bool {
 		return true
 	case <-late:
 	case <-a.ctx.Done():
-		a.loading.Lock() // what is being loaded is loaded soon, and nothing is after that
-		a.loading.Unlock()
+		a.loaded()
 	}
 	return false
 }
 
-// Ready reports whether all programs are compiled, or failed to, that were asked for since it was called last. Who uses
-// the compiler may call it.
-func (a *Ahead) Ready() bool {
-	asked := a.asked
-	a.asked = nil
-	return !slices.ContainsFunc(asked, func(image *imageAhead) bool {
-		select {
-		case <-image.done:
-			return false
-		default:
-			return true
-		}
-	})
+// loaded waits for what is being loaded, which is soon. Where stopping has ended, nothing is loaded after that.
+func (a *Ahead) loaded() {
+	a.loading.Lock()
+	defer a.loading.Unlock()
 }
 
-// Stop begins nothing more, and waits for what has begun.
+// Asked returns a function that reports whether all programs are compiled, or failed to, that were asked for since Asked
+// was called last. Who uses the compiler may call Asked.
+func (a *Ahead) Asked() (ready func() bool) {
+	asked := a.asked
+	a.asked = nil
+	return func() bool {
+		return !slices.ContainsFunc(asked, func(image *imageAhead) bool {
+			select {
+			case <-image.done:
+				return false
+			default:
+				return true
+			}
+		})
+	}
+}
+
+// Stop begins and loads nothing more. It does not wait for what is being compiled, which the compiler keeps.
 func (a *Ahead) Stop() {
 	a.stop()
-	a.Wait(nil)
+	a.loaded()
 }
 
 // load begins to compile a program and to load it on the device that one of a dry run stands for.

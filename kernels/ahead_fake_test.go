@@ -71,9 +71,20 @@ func TestAheadCompilesSideBySide(t *testing.T) {
 	}
 }
 
-// A context that ends ends the waiting, though a compilation goes on, and what comes after it is not loaded.
-func TestAheadEndsWithTheContext(t *testing.T) {
+// A context that ends ends the waiting, and Stop does not wait, though a compilation goes on; what comes after it is not
+// loaded.
+func TestAheadEnds(t *testing.T) {
 	fake, _, dry := twoGPUs(t)
+	for _, end := range []func(a *kernels.Ahead, cancel func()){
+		func(a *kernels.Ahead, cancel func()) { cancel(); a.Wait(nil) },
+		func(a *kernels.Ahead, _ func()) { a.Stop() },
+	} {
+		endsEarly(t, fake, dry, end)
+	}
+}
+
+func endsEarly(t *testing.T, fake *cudafake.Fake, dry []*streams.Device, end func(*kernels.Ahead, func())) {
+	t.Helper()
 	testdevices.Patiently(t, func(takes time.Duration) error {
 		slow, before := testdevices.SlowNVRTC(t, takes, ""), fake.Calls("cuModuleLoadDataEx")
 		c := kernels.NewCompiler(kernels.Options{NVRTC: slow.Library, Cache: t.TempDir()})
@@ -83,8 +94,8 @@ func TestAheadEndsWithTheContext(t *testing.T) {
 		for begun, _ := c.Compiled(); begun == 0; begun, _ = c.Compiled() {
 			time.Sleep(time.Millisecond)
 		}
-		cancel()
-		a.Wait(nil)
+		defer cancel()
+		end(a, cancel)
 		_, early := c.Compiled()
 		for done := early; done == 0; _, done = c.Compiled() {
 			time.Sleep(time.Millisecond)
@@ -100,7 +111,7 @@ func TestAheadEndsWithTheContext(t *testing.T) {
 	})
 }
 
-// Stop waits for what has begun and leaves out the rest.
+// What has not begun Stop leaves out.
 func TestAheadStops(t *testing.T) {
 	slow := testdevices.SlowNVRTC(t, 50*time.Millisecond, "")
 	fake, _, dry := twoGPUs(t)
@@ -113,6 +124,7 @@ func TestAheadStops(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	a.Stop()
+	a.Wait(nil)
 	begun, done := c.Compiled()
 	if names, _ := slow.Compiled(t); begun != done || len(names) != begun || begun > 100 {
 		t.Errorf("%d begun, %d done, compiled %d", begun, done, len(names))

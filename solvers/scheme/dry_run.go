@@ -154,5 +154,5 @@ func (s Search) asked(step *Step, o Options) []candidate {
 	if err != nil {
 		return nil
 	}
-	return []candidate{{name, path, plan}}
+	return []candidate{{name: name, path: path, plan: plan}}
 }

@@ -143,8 +143,8 @@ func (s Search) isLate(place *halo.Placement, found bool) (late bool, err error)
 // are close to the fastest run twice more, in turns, and their shortest times count. All their kernels are compiled
 // first, side by side, see Ahead. The variables of the step hold something else then.
 //
-// A search takes three seconds at most, see Search.Begun: of what is compiled it tries first what is mostly the fastest.
-// The next search for the step tries the rest. Once all are tried, the trials are remembered in the user's cache, for
+// A search takes three seconds at most, see Search.Begun: of what is compiled it tries first what is mostly the
+// fastest. The next search for the step tries the rest. Once all are tried, the trials are remembered in the user's cache, for
 // steps that do the same on such devices, and not made again: known says so. On devices that work on cores of the host
 // nothing is tried, and there are no trials. Where processes share the grid all call it, and get the same trials, those
 // of rank 0. See Step.Name for steps with user kernels.
@@ -238,21 +238,18 @@ func (s Search) try(
 	}
 	var failed error
 	late := false
-	queue := slices.DeleteFunc(s.candidates(step), func(c candidate) bool { return slices.ContainsFunc(trials, c.isOf) })
-	for i, n := 0, len(queue); i < len(queue); i++ {
-		c := queue[i]
-		if i >= n { // it was put off
-			ahead.Wait(s.after(s.Begun.Add(searchLimit)))
-		} else if !compiled {
-			ready, err := s.isReady(ctx, step, c, o, ahead)
-			if err != nil {
-				return nil, tried, err
-			}
-			if !ready {
-				queue = append(queue, c)
-				continue
-			}
+	wasTried := func(c candidate) bool { return slices.ContainsFunc(trials, c.isOf) }
+	queue := slices.DeleteFunc(s.candidates(step), wasTried)
+	if !compiled {
+		s.ask(ctx, step, queue, o, ahead)
+	}
+	for len(queue) > 0 {
+		i, err := s.next(place, queue, ahead)
+		if err != nil {
+			return nil, tried, err
 		}
+		c := queue[i]
+		queue = slices.Delete(queue, i, i+1)
 		if late, err = s.isLate(place, partOf || len(trials) > 0); err != nil {
 			return nil, tried, err
 		}
@@ -292,14 +289,30 @@ func (s Search) try(
 	return trials, tried, nil
 }
 
-// isReady reports whether all kernels of a candidate are compiled, on rank 0.
-func (s Search) isReady(
-	ctx context.Context, step *Step, c candidate, o Options, ahead *kernels.Ahead,
-) (ready bool, err error) {
-	_ = ahead.Ready()
-	c.begin(ctx, step, ahead, o)
-	return mpi.Broadcast(context.Background(), step.placement().Processes, "scheme: see what is compiled",
-		ahead.Ready(), 0)
+// ask finds out what each candidate waits for.
+func (s Search) ask(ctx context.Context, step *Step, queue []candidate, o Options, ahead *kernels.Ahead) {
+	_ = ahead.Asked()
+	for i, c := range queue {
+		c.begin(ctx, step, ahead, o)
+		queue[i].ready = ahead.Asked()
+	}
+}
+
+// next returns which candidate is tried next: the first whose kernels are compiled on rank 0, and after searchLimit the
+// first of all.
+func (s Search) next(place *halo.Placement, queue []candidate, ahead *kernels.Ahead) (i int, err error) {
+	const pause = 20 * time.Millisecond
+	ready := func(c candidate) bool { return c.ready == nil || c.ready() }
+	for limit := s.Begun.Add(searchLimit); isFirst(place); {
+		now := s.time()
+		if i = slices.IndexFunc(queue, ready); i >= 0 {
+			break
+		}
+		if i = 0; !now.Before(limit) || ahead.Wait(s.after(now.Add(min(pause, limit.Sub(now))))) {
+			break
+		}
+	}
+	return mpi.Broadcast(context.Background(), place.Processes, "scheme: choose what to try", i, 0)
 }
 
 // timeStep returns how long a step takes by a candidate, as rank 0 has timed it.

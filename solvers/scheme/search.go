@@ -80,9 +80,10 @@ func (s Search) paths(step *Step) []p2p.Path {
 
 // candidate is a scheme to try, with the plan of its exchanges.
 type candidate struct {
-	name Scheme
-	path p2p.Path
-	plan *Plan
+	name  Scheme
+	path  p2p.Path
+	plan  *Plan
+	ready func() bool // whether its kernels are compiled; nil where all are
 }
 
 // candidates returns what to try, in that order. Where processes share the grid all call it, and get the same.
@@ -97,7 +98,7 @@ func (s Search) candidates(step *Step) (all []candidate) {
 			names = []Scheme{s.Scheme}
 		}
 		for _, name := range names {
-			c := candidate{name, path, plan}
+			c := candidate{name: name, path: path, plan: plan}
 			if len(names) == 1 || step.placement().Processes.IsAlone() || s.amongProcesses(step, &c) {
 				all = append(all, c)
 			}
