@@ -3,13 +3,18 @@ package halo_test
 import (
 	"math"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
 	"github.com/halox/halox/internal/test"
+	"github.com/halox/halox/internal/testdevices"
+	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/streams"
 )
 
@@ -227,5 +232,102 @@ func TestMapDevicesRefuses(t *testing.T) {
 	}
 	if _, _, err := halo.MapDevices(d, closed(2), islands(0, 0), halo.Spec{Name: "u"}); err == nil {
 		t.Error("a field of no element")
+	}
+}
+
+// Every path of every link gets a time that does not fall with the size.
+func TestMeasure(t *testing.T) {
+	testdevices.Each(t, 3, func(t *testing.T, set *testdevices.Set) {
+		r := must(halo.Measure(t.Context(), set.Devices, set.Links, set.Compiler, ""))(t)
+		for _, from := range set.Devices {
+			for _, to := range set.Devices {
+				for _, path := range paths {
+					link := set.Links.Between(from, to)
+					want := link != nil && (link.Usable || path == p2p.Staged) || from == to && path == p2p.Direct
+					for _, packed := range []bool{false, true} {
+						small, ok := r.Time(from, to, path, p2p.MessageShape{Bytes: 1, Packed: packed})
+						large, _ := r.Time(from, to, path, p2p.MessageShape{Bytes: 1 << 24, Packed: packed})
+						if ok != want && (from != to || set.Devices[0].Backend != "host") {
+							t.Errorf("%v to %v by %s: measured %v, want %v", from, to, path, ok, want)
+						}
+						if ok && (small <= 0 || large < small) {
+							t.Errorf("%v to %v by %s: 1 B in %v, 16 MiB in %v", from, to, path, small, large)
+						}
+					}
+				}
+			}
+		}
+	})
+}
+
+// The second time the link model comes from the file; a damaged one is written anew.
+func TestLinkModelIsMeasuredOnce(t *testing.T) {
+	testdevices.Each(t, 2, func(t *testing.T, set *testdevices.Set) {
+		folder := filepath.Join(t.TempDir(), "cache")
+		rates := func() string {
+			test.Must(halo.LinkModel(t.Context(), set.Devices, set.Links, set.Compiler, "1", folder))(t)
+			files, _ := filepath.Glob(filepath.Join(folder, "links-*.json"))
+			if len(files) != 1 {
+				t.Fatalf("files %v", files)
+			}
+			text := must(os.ReadFile(files[0]))(t)
+			if string(text) == "{" {
+				t.Fatal("the damaged file is still there")
+			}
+			return string(text)
+		}
+		first := rates()
+		if rates() != first {
+			t.Error("they were measured twice")
+		}
+		files, _ := filepath.Glob(filepath.Join(folder, "links-*.json"))
+		done(t, nil, os.WriteFile(files[0], []byte("{"), 0o644))
+		rates()
+	})
+}
+
+// Messages within a host and between hosts are measured between the first processes that can be.
+func TestFirstPair(t *testing.T) {
+	for _, tc := range []struct {
+		name           string
+		nodes          []int
+		within, across [2]int // equal where there is none
+	}{
+		{"alone", []int{0}, [2]int{}, [2]int{}},
+		{"one host", []int{0, 0, 0}, [2]int{0, 1}, [2]int{}},
+		{"one process a host", []int{0, 1, 2}, [2]int{}, [2]int{0, 1}},
+		{"hosts in turns", []int{0, 1, 0, 1}, [2]int{0, 2}, [2]int{0, 1}},
+		{"one host after the other", []int{0, 0, 1, 1}, [2]int{0, 1}, [2]int{0, 2}},
+		{"the last has two", []int{0, 1, 2, 2}, [2]int{2, 3}, [2]int{0, 1}},
+	} {
+		for alike, want := range map[bool][2]int{true: tc.within, false: tc.across} {
+			from, to, found := halo.FirstPair(tc.nodes, alike)
+			if [2]int{from, to} != want || found != (want[0] != want[1]) {
+				t.Errorf("%s, on one host %t: %d and %d, %t, want %v", tc.name, alike, from, to, found, want)
+			}
+		}
+	}
+}
+
+func TestProcessModel(t *testing.T) {
+	curve := func(us time.Duration) *halo.ProcessCurve {
+		return &halo.ProcessCurve{Curve: p2p.NewCurve(p2p.Sample{Bytes: 1000, Time: us * time.Microsecond}, p2p.Sample{Bytes: 2000, Time: 2 * us * time.Microsecond})}
+	}
+	m := &halo.ProcessModel{Nodes: []int{0, 0, 1}, Within: curve(10), Across: curve(50)}
+	for _, tc := range []struct {
+		from, to int
+		bytes    int64
+		want     time.Duration
+	}{{0, 1, 1000, 10 * time.Microsecond}, {1, 0, 1500, 15 * time.Microsecond}, {0, 2, 2000, 100 * time.Microsecond}, {2, 1, 10, 50 * time.Microsecond}} {
+		if got, ok := m.Time(tc.from, tc.to, tc.bytes); got != tc.want || !ok {
+			t.Errorf("%d bytes from %d to %d: %v, %t, want %v", tc.bytes, tc.from, tc.to, got, ok, tc.want)
+		}
+	}
+	m.Across = nil
+	if got, ok := m.Time(0, 2, 8); ok {
+		t.Errorf("between hosts where nobody measured: %v", got)
+	}
+	if got, ok := (*halo.ProcessModel)(nil).Time(0, 1, 8); ok {
+		t.Errorf("without a model: %v", got)
 	}
 }

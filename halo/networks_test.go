@@ -3,14 +3,27 @@
 package halo_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/halo"
 	"github.com/halox/halox/internal/nccl/ncclfake"
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/internal/testmpi"
+	"github.com/halox/halox/internal/testnet"
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/p2p/mpi"
 	"github.com/halox/halox/streams"
 )
 
@@ -92,4 +105,190 @@ func TestProcessesTryNetworks(t *testing.T) {
 			})
 		}
 	})
+}
+
+// triesNetworks has sessions try all networks, name one, and recall what was found.
+func triesNetworks(p processes) error {
+	ctx := context.Background()
+	done(here, nil, errors.Join(p.devices[0].Close(), p.devices[1].Close()))
+	open := func(n mpi.Network) (*halo.Session, error) {
+		return halo.Open(ctx, halo.Devices{Backend: "cuda", Count: 1, Processes: p.Processes, Network: n})
+	}
+	s := must(open(mpi.Auto))(here)
+	if within, across := p.Used(); within != mpi.Pieces || across != mpi.Pieces {
+		return fmt.Errorf("before a trial messages take %s and %s", within, across)
+	}
+	trials := must(s.TryNetworks(ctx))(here)
+	for _, t := range trials {
+		fmt.Printf("rank %d: network %s of %q: %s, measured %t\n", p.Rank, t.Network, t.Library, t.Why, t.Within != nil)
+	}
+	best, _ := p.Used()
+	done(here, nil, s.Close())
+	s = must(open(""))(here) // which recalls it
+	if within, _ := p.Used(); within != best {
+		return fmt.Errorf("the fastest was %s, and %s is taken later", best, within)
+	}
+	done(here, nil, s.Close())
+	at := slices.IndexFunc(trials, func(t halo.NetworkTrial) bool { return t.Why != "" && t.Network != mpi.Device })
+	if at < 0 {
+		return named(p, open, mpi.Device)
+	}
+	if s, err := open(trials[at].Network); s != nil && err == nil {
+		return fmt.Errorf("network %s is taken, which is not to be had: %s", trials[at].Network, trials[at].Why)
+	}
+	return named(p, open, mpi.Device)
+}
+
+// named has messages take the network that a session names, whatever MPI says of itself.
+func named(p processes, open func(mpi.Network) (*halo.Session, error), n mpi.Network) error {
+	s := must(open(n))(here)
+	if within, across := p.Used(); within != n || across != n {
+		return fmt.Errorf("messages take %s and %s, and %s was named", within, across, n)
+	}
+	fmt.Fprintf(os.Stdout, "rank %d takes %s\n", p.Rank, n)
+	return s.Close()
+}
+
+// errs carries out a collective call of which what rank 1 gives is wrong: all return an error at once, which names rank 1, and can
+// go on.
+func (p processes) errs(name, why string, call func(wrong bool) error) error {
+	begin := time.Now()
+	err := call(p.Rank == 1)
+	switch took := time.Since(begin); {
+	case err == nil || !strings.Contains(err.Error(), why):
+		return fmt.Errorf("%s: %w, want %q", name, err, why)
+	case p.Rank != 1 && !strings.Contains(err.Error(), p.Name(1)):
+		return fmt.Errorf("%s: it does not name %s: %w", name, p.Name(1), err)
+	case took > testLimit/3:
+		return fmt.Errorf("%s took %v", name, took)
+	}
+	return p.Err()
+}
+
+// oneErrs has rank 1 alone make a mistake in each call that all make.
+func oneErrs(p processes) error {
+	ctx := context.Background()
+	place, spec := p.chain(1)
+	plan := must(halo.NewPlan(place, p.links, p2p.Auto, spec))(here)
+	f := must(halo.NewField(place, spec))(here)
+	s := must(halo.Open(ctx, halo.Devices{Backend: streams.Host, Count: 1, Processes: p.Processes}))(here)
+	compiler := func(wrong bool) *kernels.Compiler {
+		if wrong {
+			return nil
+		}
+		return p.compiler
+	}
+	ended, end := context.WithCancelCause(ctx)
+	end(errors.New("rank 1 has enough"))
+	contexts := map[bool]context.Context{false: ctx, true: ended}
+	return errors.Join(
+		p.errs("Open with a context that has ended", "context canceled", func(wrong bool) error {
+			_, err := halo.Open(contexts[wrong], halo.Devices{Backend: streams.Host, Count: 1, Processes: p.Processes})
+			return err
+		}),
+		p.errs("Open of -1 devices", "Devices.Count: -1 is negative", func(wrong bool) error {
+			_, err := halo.Open(ctx, halo.Devices{Backend: streams.Host, Count: map[bool]int{false: 1, true: -1}[wrong], Processes: p.Processes})
+			return err
+		}),
+		p.errs("Session.NewExchanger", "context canceled", func(wrong bool) error {
+			_, err := s.NewExchanger(contexts[wrong], f)
+			return err
+		}),
+		p.errs("NewExchanger", "the compiler is nil", func(wrong bool) error {
+			_, err := halo.NewExchanger(plan, compiler(wrong), f)
+			return err
+		}),
+		p.errs("NewAccumulator", "the compiler is nil", func(wrong bool) error {
+			_, err := halo.NewAccumulator(plan, compiler(wrong), f)
+			return err
+		}),
+		p.errs("Reduce", "the compiler is nil", func(wrong bool) error {
+			_, err := halo.Reduce(f, compiler(wrong), halo.Sum)
+			return err
+		}),
+		s.Close(),
+	)
+}
+
+// turns is what a process says when exchanges go well, with its rank and its number.
+const turns = "<rank %d, process %d: exchanges>"
+
+// exchanges has all processes exchange ghosts until one fails.
+func exchanges(p processes) error {
+	grid := must(domain.NewGrid([]int{16, 16, 4 * p.Size()}, [3]bool{false, false, true}))(here)
+	cut := must(domain.Decompose(grid, domain.Vec{1, 1, p.Size()}))(here)
+	var owners []int
+	devices := make([]*streams.Device, p.Size())
+	for rank := range p.Size() {
+		owners = append(owners, rank)
+	}
+	devices[p.Rank] = p.devices[0]
+	place := must(halo.PlaceAmong(p.Processes, cut, owners, devices))(here)
+	spec := halo.Spec{Name: "u", Element: halo.Float64, Width: domain.UniformRadius(3, 1)}
+	field := must(halo.NewField(place, spec))(here)
+	plan := must(halo.NewPlan(place, p.links, p2p.Auto, spec))(here)
+	x := must(halo.NewExchanger(plan, p.compiler, field))(here)
+	at := must(place.NewStreams())(here)
+	for n, end := 0, time.Now().Add(time.Minute); time.Now().Before(end); n++ {
+		if err := errors.Join(x.Exchange(at), at.Sync(testLimit)); err != nil {
+			return fmt.Errorf("exchange %d: %w", n, err)
+		}
+		if n == 50 {
+			fmt.Fprintf(os.Stderr, turns+"\n", p.Rank, os.Getpid())
+		}
+	}
+	return errors.New("nobody has failed")
+}
+
+// A link that is cut, and a rank that is killed, in the midst of exchanges: all others end within the limit, and say who it was.
+// Nothing goes on.
+func TestNetnsFailures(t *testing.T) {
+	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
+		for _, tc := range []struct {
+			name  string
+			hosts int
+			fail  func(t *testing.T, n *testnet.Net, said string)
+			says  *regexp.Regexp // of those that are left; nothing where the launcher may be first to end them
+		}{
+			{"link", 2, func(t *testing.T, n *testnet.Net, _ string) { n.Hosts[1].Cut(t) }, regexp.MustCompile(`<rank 0 after .*rank 1 on host node1`)},
+			{"link of 4", 4, func(t *testing.T, n *testnet.Net, _ string) { n.Hosts[2].Cut(t) }, regexp.MustCompile(`<rank [013] after .*rank 2 on host node2`)},
+			{"killed", 2, func(t *testing.T, _ *testnet.Net, said string) { kill(t, said, 1) }, nil},
+		} {
+			t.Run(tc.name, func(t *testing.T) {
+				n := testnet.New(t, tc.hosts)
+				job := testmpi.Job{Program: "exchanges", Ranks: tc.hosts}
+				job.Said = "<rank 1, process"
+				job.Then = func(said string) { tc.fail(t, n, said) }
+				r := in.Run(t, n.Over(in, job))
+				took := r.Ended.Sub(r.Said)
+				t.Logf("all ranks had ended %v after that; the launcher hung: %t", took.Round(time.Millisecond), r.Hung)
+				if r.Said.IsZero() || r.Err == nil || len(r.Left) > 0 || r.Late {
+					t.Fatalf("late %t, left %v: %v\n%s", r.Late, r.Left, r.Err, r.Out)
+				}
+				if took > 30*time.Second {
+					t.Errorf("it took %v:\n%s", took, r.Out)
+				}
+				if tc.says != nil && !tc.says.MatchString(r.Out) {
+					t.Errorf("it does not say %v:\n%s", tc.says, r.Out)
+				}
+			})
+		}
+	})
+}
+
+// kill ends the process of a rank that has said so.
+func kill(t *testing.T, said string, rank int) {
+	found := regexp.MustCompile(fmt.Sprintf(`<rank %d, process (\d+): exchanges>`, rank)).FindStringSubmatch(said)
+	if found == nil {
+		t.Errorf("rank %d has not said its number: %s", rank, said)
+		return
+	}
+	pid, err := strconv.Atoi(found[1])
+	if err == nil {
+		var p *os.Process
+		if p, err = os.FindProcess(pid); err == nil {
+			err = p.Kill()
+		}
+	}
+	test.Report(t, err)
 }

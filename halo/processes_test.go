@@ -4,10 +4,17 @@ package halo_test
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/halo"
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/internal/testmpi"
+	"github.com/halox/halox/p2p/mpi"
+	"github.com/halox/halox/streams"
 )
 
 // Programs of several processes succeed on all of them.
@@ -46,4 +53,107 @@ func TestProcessesNameWhoHangs(t *testing.T) {
 		in.Fails(t, testmpi.Job{Program: "a rank hangs", Ranks: 3},
 			"mpi: the message of subdomain 2 to subdomain ", "rank 2 on host ", "waited too long for ")
 	})
+}
+
+// Every device gets one subdomain, and those of a host are one box, where all hosts have as many.
+func TestHostsAreCutFirst(t *testing.T) {
+	grid := must(domain.NewGrid([]int{48, 24, 24}, [3]bool{}))(t)
+	for _, tc := range []struct {
+		name    string
+		byHost  []int
+		parts   domain.Vec
+		isNoBox bool
+	}{
+		{"one host", []int{4}, domain.Vec{}, false},
+		{"two hosts", []int{4, 4}, domain.Vec{}, false},
+		{"three hosts", []int{2, 2, 2}, domain.Vec{}, false},
+		{"unequal hosts", []int{3, 1}, domain.Vec{}, true},
+		{"parts that were asked for", []int{2, 2}, domain.Vec{4, 1, 1}, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			c := halo.Cutting{Fields: []halo.Spec{star(3)}, Parts: tc.parts}
+			parts, seatOf, err := halo.PartsAmong(grid, c, tc.byHost)
+			test.Check(t, err)
+			cut := must(domain.Decompose(grid, parts))(t)
+			points, boxes := make([]int64, len(tc.byHost)), make([]domain.Box, len(tc.byHost))
+			var seats []int
+			for _, s := range cut.Subdomains {
+				seat := seatOf(s)
+				seats = append(seats, seat)
+				host := 0
+				for first := tc.byHost[0]; seat >= first; first += tc.byHost[host] {
+					host++
+				}
+				boxes[host] = around(boxes[host], s.Box)
+				points[host] += s.Box.Points()
+			}
+			slices.Sort(seats)
+			for i, seat := range seats {
+				if i != seat {
+					t.Fatalf("seats %v", seats)
+				}
+			}
+			for host, box := range boxes {
+				if !tc.isNoBox && box.Points() != points[host] {
+					t.Errorf("host %d: %d points lie around in %v", host, points[host], box)
+				}
+			}
+		})
+	}
+	if _, _, err := halo.PartsAmong(grid, halo.Cutting{Parts: domain.Vec{3}}, []int{2, 2}); err == nil || !strings.Contains(err.Error(), "is for 3 devices; the processes have 4") {
+		t.Errorf("3 parts for 4 devices: %v", err)
+	}
+}
+
+// around returns the smallest box with both.
+func around(a, b domain.Box) domain.Box {
+	if a.Empty() {
+		return b
+	}
+	for i := range a.Lo {
+		a.Lo[i], a.Hi[i] = min(a.Lo[i], b.Lo[i]), max(a.Hi[i], b.Hi[i])
+	}
+	return a
+}
+
+// Processes of a host share its GPUs, in parts that do not overlap.
+func TestProcessesShareDevices(t *testing.T) {
+	gpu := streams.Info{}
+	gpu.Noun = "GPU"
+	core := streams.Info{}
+	core.Noun, core.HostCores = "host device", true
+	all := []int{0, 1, 2, 3, 4, 5, 6, 7}
+	one := &mpi.Processes{Hosts: []string{"b"}}
+	for _, tc := range []struct {
+		name         string
+		info         streams.Info
+		want         halo.Devices
+		ids          []int
+		index, count int
+		got          []int
+		err          string
+	}{
+		{"alone on its host", gpu, halo.Devices{}, all, 0, 1, all, ""},
+		{"the first of two", gpu, halo.Devices{}, all, 0, 2, all[:4], ""},
+		{"the last of two", gpu, halo.Devices{}, all, 1, 2, all[4:], ""},
+		{"one more", gpu, halo.Devices{}, all, 2, 3, all[5:], ""},
+		{"as many as asked for", gpu, halo.Devices{Count: 2}, all, 1, 2, all[4:6], ""},
+		{"more than its share", gpu, halo.Devices{Count: 5}, all, 1, 2, nil, "5 were asked for; of the 8 GPUs of host b, which 2 processes share, this one has 4"},
+		{"more processes than GPUs", gpu, halo.Devices{}, all[:2], 1, 3, nil, "3 processes of host b share 2 GPUs"},
+		{"cores", core, halo.Devices{}, all, 1, 3, all[:2], ""},
+		{"more processes than cores", core, halo.Devices{}, all[:2], 1, 3, all[:1], ""},
+		{"host devices as asked for", core, halo.Devices{Count: 8}, all, 1, 3, all, ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			tc.want.Processes = one
+			got, err := halo.ShareOf(tc.want, tc.info, tc.ids, tc.index, tc.count)
+			if tc.err != "" {
+				test.Says(t, err, tc.err)
+				return
+			}
+			if err != nil || !slices.Equal(got, tc.got) {
+				t.Errorf("got %v, %v; want %v", got, err, tc.got)
+			}
+		})
+	}
 }

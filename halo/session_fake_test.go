@@ -10,9 +10,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
 	"github.com/halox/halox/internal/cuda/cudafake"
 	"github.com/halox/halox/internal/test"
+	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/streams"
 )
@@ -165,4 +167,112 @@ func TestOpenEndsWithTheContext(t *testing.T) {
 	if live := fake.Live(); live != (cudafake.Live{}) {
 		t.Errorf("left behind: %+v", live)
 	}
+}
+
+// fakeGPUs opens two devices that run nothing.
+func fakeGPUs(t *testing.T) *testdevices.Set {
+	platform := must(streams.CUDAPlatform(cudafake.Build(t, cudafake.Devices(2))))(t)
+	t.Cleanup(func() { platform.Close() })
+	devices := must(platform.Open())(t)
+	t.Cleanup(func() { streams.CloseAll(devices) })
+	links := must(p2p.Discover(t.Context(), devices, nil))(t)
+	return &testdevices.Set{Devices: devices, Links: links, Compiler: testdevices.NoCompiler(t)}
+}
+
+// Nothing is queued where there is nothing to exchange.
+func TestNoMessagesAreNoKernel(t *testing.T) {
+	set := fakeGPUs(t)
+	p := place(t, set, []int{8, 6, 8}, [3]bool{}, domain.Vec{1, 1, 1})
+	f := openField(t, p, star(3))
+	x := open(halo.NewExchanger(must(halo.NewPlan(p, set.Links, p2p.Direct, star(3)))(t), set.Compiler, f))(t)
+	if x.IsDirect() {
+		t.Error("the exchange is one kernel a GPU")
+	}
+	at := openStreams(t, p)
+	done(t, at, x.Exchange(at), x.Start(at), x.Wait(at))
+}
+
+// An exchange that is one kernel a GPU is queued rank by rank, and refuses ranks and streams that
+// do not suit as it does when one thread drives all.
+func TestDirectExchangeIsChecked(t *testing.T) {
+	set := fakeGPUs(t)
+	p := place(t, set, []int{8, 6, 8}, [3]bool{true, true, true}, domain.Vec{1, 1, 2})
+	s := star(3)
+	s.Connectivity = halo.Corners
+	f := openField(t, p, s)
+	plan := must(halo.NewPlan(p, set.Links, p2p.Direct, s))(t)
+	if len(plan.Messages) != 4 {
+		t.Errorf("%d messages: each GPU has one for itself and one for the other", len(plan.Messages))
+	}
+	x := open(halo.NewExchanger(plan, set.Compiler, f))(t)
+	if !x.IsDirect() {
+		t.Fatal("the exchange is no kernel a GPU")
+	}
+	at := openStreams(t, p)
+	done(t, at, x.ExchangeRank(0, at[0]), x.ExchangeRank(1, at[1]), x.Exchange(at), x.Start(at), x.Wait(at))
+	done(t, at, x.BeginRank(0, at[0]), x.BeginRank(1, at[1]), x.EndRank(1, at[1]), x.EndRank(0, at[0]))
+	refuses(t, "half of a rank before the first", x.BeginRank(-1, at[0]), "rank -1 of 2")
+	refuses(t, "half on a stream of another device", x.EndRank(0, at[1]), "stream for subdomain 0 is one of device")
+	refuses(t, "a rank before the first", x.ExchangeRank(-1, at[0]), "rank -1 of 2")
+	refuses(t, "a rank after the last", x.ExchangeRank(2, at[0]), "rank 2 of 2")
+	refuses(t, "no stream", x.ExchangeRank(0, nil), "no stream for subdomain 0")
+	refuses(t, "a stream of another device", x.ExchangeRank(0, at[1]), "stream for subdomain 0 is one of device")
+	done(t, at, x.Close())
+	refuses(t, "a closed exchanger", x.ExchangeRank(0, at[0]), "is closed")
+}
+
+// flat is what messages of all sizes take that take as long as each other.
+func flat(t time.Duration) p2p.Curve { return p2p.NewCurve(p2p.Sample{Bytes: 1, Time: t}) }
+
+// Where path auto is asked for, whole exchanges are compared, not only messages:
+// 2 x 2 subdomains in a ring send two messages each, one to either neighbour.
+func TestAutoComparesWholeExchanges(t *testing.T) {
+	const us = time.Microsecond
+	for name, c := range map[string]struct {
+		direct, peer time.Duration // of a message; 0: not measured
+		closed       bool          // the link between devices 0 and 1
+		path, why    string
+	}{
+		"nothing measured":                  {0, 0, false, "direct", "one kernel per GPU does the whole exchange"},
+		"one kernel for two copies":         {15 * us, 10 * us, false, "direct", "the whole exchange: 15.0 us; message by message 20.0 us"},
+		"copies that are far faster":        {50 * us, 10 * us, false, "peer", "peer: 10.0 us"},
+		"direct is the fastest for each":    {5 * us, 10 * us, false, "direct", "direct: 5.0 us"},
+		"a link through which nothing goes": {30 * us, 10 * us, true, "mixed", "10.0 us"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			library := cudafake.Build(t, cudafake.Devices(4))
+			if c.closed {
+				cudafake.Inspect(t, library).SetLink(0, 1, cudafake.LinkClosed)
+			}
+			platform := must(streams.CUDAPlatform(library))(t)
+			t.Cleanup(func() { platform.Close() })
+			devices := must(platform.Open(0, 1, 2, 3))(t)
+			t.Cleanup(func() { streams.CloseAll(devices) })
+			links := must(p2p.Discover(t.Context(), devices, nil))(t)
+			if c.peer > 0 {
+				links.Model = p2p.NewLinkModel(devices, "")
+				for _, from := range devices {
+					for _, to := range devices {
+						links.Model.Set(from, to, p2p.Direct, true, flat(c.direct))
+						links.Model.Set(from, to, p2p.Peer, true, flat(c.peer))
+					}
+				}
+			}
+			plan := squarePlan(t, devices, links)
+			m := plan.Messages[len(plan.Messages)-1]
+			if plan.Path() != c.path || !strings.Contains(m.Why, c.why) {
+				t.Errorf("path %s, %q; want %s, %q", plan.Path(), m.Why, c.path, c.why)
+			}
+		})
+	}
+}
+
+// squarePlan plans the exchange of a periodic grid cut into 2 x 2 subdomains.
+func squarePlan(t *testing.T, devices []*streams.Device, links *p2p.Links) *halo.Plan {
+	t.Helper()
+	grid := must(domain.NewGrid([]int{8, 8, 8}, [3]bool{true, true, true}))(t)
+	cut := must(domain.Decompose(grid, domain.Vec{1, 2, 2}))(t)
+	p := must(halo.Place(cut, devices))(t)
+	plan := must(halo.NewPlan(p, links, p2p.Auto, halo.Spec{Name: "u", Element: halo.Float64, Width: domain.UniformRadius(3, 1)}))(t)
+	return plan
 }

@@ -1,13 +1,20 @@
 package halo_test
 
 import (
+	"fmt"
 	"math"
 	"testing"
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
+	"github.com/halox/halox/halo/boundary"
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/kernels/sweep"
 	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/stencil"
+	"github.com/halox/halox/streams"
 )
 
 // d3q19 is the populations of a lattice Boltzmann method, each of which streams in one direction:
@@ -99,5 +106,131 @@ func TestSpecsThatCannotBe(t *testing.T) {
 		for _, err := range []error{err, planned} {
 			refuses(t, name, err, c.says)
 		}
+	}
+}
+
+// jacobi is a run of sweeps with a deep halo: two fields that take turns.
+type jacobi struct {
+	t      *testing.T
+	set    *testdevices.Set
+	deep   *halo.WideHalo
+	at     []*streams.Stream
+	fields [2]*halo.Field
+	walls  [2]*boundary.Ghosts
+	x      [2]*halo.Exchanger
+}
+
+func newJacobi(t *testing.T, set *testdevices.Set, p *halo.Placement, steps int) *jacobi {
+	dims := p.Grid.Dims
+	j := &jacobi{t: t, set: set, deep: must(halo.NewWideHalo(p.Decomposition, domain.UniformRadius(dims, 1), steps))(t)}
+	spec := j.deep.Spec(halo.Spec{Name: "u", Element: halo.Float64})
+	plan := must(halo.NewPlan(p, set.Links, p2p.Auto, spec))(t)
+	walls := boundary.All(boundary.Condition{Kind: boundary.Repeat})
+	for i := 1; i < len(walls); i += 3 {
+		walls[i] = boundary.Condition{Kind: boundary.Dirichlet, Values: []float64{float64(i)}}
+	}
+	j.at = openStreams(t, p)
+	for i := range j.fields {
+		j.fields[i] = openField(t, p, spec)
+		j.walls[i] = open(boundary.New(set.Compiler, j.fields[i], walls))(t)
+		j.x[i] = open(halo.NewExchanger(plan, set.Compiler, j.fields[i]))(t)
+	}
+	all := p.Grid.Box()
+	var values []float64
+	eachPoint(all, func(at domain.Vec) { values = append(values, 1/(1+scatter(0, 0, 0, at))) })
+	done(t, nil, halo.Write(j.fields[0], all, values))
+	return j
+}
+
+// run sweeps and returns the field.
+func (j *jacobi) run(steps int) []float64 {
+	dims := j.deep.Cut.Grid.Dims
+	star := must(stencil.Laplace([]float64{0.1, 0.2, 0.3}[:dims]))(j.t)
+	point, accesses, err := sweep.Linear(star.Stencil(), kernels.Float64)
+	test.Check(j.t, err)
+	exchange := func(step int) error { return j.x[step%2].Exchange(j.at) }
+	done(j.t, j.at, j.deep.Run(steps, exchange, func(step, rank int, region domain.Box) error {
+		from, to := j.fields[step%2].Parts[rank], j.fields[(step+1)%2].Parts[rank]
+		if err := j.walls[step%2].SetOn(rank, j.at[rank], 0, 0); err != nil {
+			return err
+		}
+		sweeper := must(sweep.New(j.set.Compiler, j.fields[0].Placement.Devices[rank], point, accesses))(j.t)
+		l := open(sweeper.Sweep("sweep", sweep.Arrays{{from}, {to}}, region))(j.t)
+		return j.at[rank].Launch(l.Kernel)
+	}))
+	all := j.deep.Cut.Grid.Box()
+	got := make([]float64, all.Points())
+	test.Check(j.t, halo.Read(got, j.fields[steps%2], all))
+	return got
+}
+
+// Sweeps with 1, 2 or 3 steps between two exchanges, on one subdomain or several,
+// give the same bits.
+func TestWideHalosKeepTheBits(t *testing.T) {
+	const steps = 8
+	testdevices.Each(t, 4, func(t *testing.T, set *testdevices.Set) {
+		for _, c := range []struct {
+			name     string
+			size     []int
+			periodic [3]bool
+			parts    []domain.Vec
+		}{
+			{"walls", []int{13, 11}, [3]bool{}, []domain.Vec{{1, 1, 1}, {1, 3, 1}, {3, 2, 1}}},
+			{"periodic", []int{13, 11}, [3]bool{true, true, false}, []domain.Vec{{1, 1, 1}, {1, 3, 1}, {3, 2, 1}}},
+			{"walls and a periodic axis", []int{7, 8, 9}, [3]bool{false, true, false}, []domain.Vec{{1, 1, 1}, {1, 1, 3}, {2, 2, 2}}},
+			{"periodic in three", []int{7, 8, 9}, [3]bool{true, true, true}, []domain.Vec{{1, 1, 1}, {2, 2, 2}}},
+		} {
+			var want []float64
+			for _, parts := range c.parts {
+				for _, k := range []int{1, 2, 3} {
+					t.Run(fmt.Sprintf("%s/parts=%v/steps=%d", c.name, parts, k), func(t *testing.T) {
+						got := newJacobi(t, set, place(t, set, c.size, c.periodic, parts), k).run(steps)
+						if want == nil {
+							want = got
+						}
+						for i := range got {
+							if got[i] != want[i] {
+								t.Fatalf("point %d is %v, not %v", i, got[i], want[i])
+							}
+						}
+					})
+				}
+			}
+		}
+	})
+}
+
+// Regions shrink towards the owned box, in each direction by its own radius, and
+// never lie behind a wall.
+func TestWideHaloRegions(t *testing.T) {
+	g := must(domain.NewGrid([]int{20, 20}, [3]bool{true, false, false}))(t)
+	cut := must(domain.Decompose(g, domain.Vec{1, 2, 1}))(t)
+	radius := domain.Radius{Minus: domain.Vec{1, 1, 0}, Plus: domain.Vec{2, 3, 0}}
+	wide := must(halo.NewWideHalo(cut, radius, 3))(t)
+	for _, c := range []struct {
+		rank, step int
+		want       domain.Box
+	}{
+		{0, 0, domain.Box{Lo: domain.Vec{-2, 0, 0}, Hi: domain.Vec{24, 16, 1}}},
+		{0, 1, domain.Box{Lo: domain.Vec{-1, 0, 0}, Hi: domain.Vec{22, 13, 1}}},
+		{0, 2, domain.Box{Lo: domain.Vec{0, 0, 0}, Hi: domain.Vec{20, 10, 1}}},
+		{1, 0, domain.Box{Lo: domain.Vec{-2, 8, 0}, Hi: domain.Vec{24, 20, 1}}},
+		{1, 2, domain.Box{Lo: domain.Vec{0, 10, 0}, Hi: domain.Vec{20, 20, 1}}},
+	} {
+		if got := wide.Region(c.rank, c.step); got != c.want {
+			t.Errorf("rank %d, step %d: %v, not %v", c.rank, c.step, got, c.want)
+		}
+	}
+	if w := wide.Width(); w.Minus != (domain.Vec{3, 3, 0}) || w.Plus != (domain.Vec{6, 9, 0}) {
+		t.Errorf("width %v", w)
+	}
+	for says, err := range map[string]error{
+		"at least 1":            errorOf(halo.NewWideHalo(cut, radius, 0)),
+		"owns 10 layers":        errorOf(halo.NewWideHalo(cut, radius, 4)),
+		"4 steps between two e": errorOf(halo.NewWideHalo(cut, radius, 4)),
+		"radius is not negati":  errorOf(halo.NewWideHalo(cut, domain.Radius{Plus: domain.Vec{0, -1, 0}}, 1)),
+		"less than 2^31 layers": errorOf(halo.NewWideHalo(cut, domain.UniformRadius(2, 2), 1<<62)),
+	} {
+		refuses(t, says, err, says)
 	}
 }

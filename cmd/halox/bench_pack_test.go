@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"math"
 	"path/filepath"
 	"slices"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/halox/halox/halo/packing"
 	"github.com/halox/halox/internal/bench/datatypes"
+	measures "github.com/halox/halox/internal/measure"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/results"
 )
@@ -123,5 +125,105 @@ func TestBenchFigures(t *testing.T) {
 			tc.to != "" && len(r.Rows) != len(r.Groups())*len(got) {
 			t.Errorf("%s: %v, %d rows of %d groups", tc.args, got, len(r.Rows), len(r.Groups()))
 		}
+	}
+}
+
+// pings is measure of halox bench pingpong on host devices.
+func pings(t *testing.T, args ...string) (out string, r *results.Record) {
+	t.Helper()
+	return measure(t, append([]string{"pingpong", "--backend", "host", "--budget", "100us"}, args...)...)
+}
+
+// A small bench between host devices leaves its table, its record and its plot.
+func TestBenchPingPong(t *testing.T) {
+	testdevices.InTurn(t, 2, 8)
+	plot := filepath.Join(t.TempDir(), "p.png")
+	out, r := pings(t, "--suites", "jenkins,ddtbench", "--match", "vector-512|LAMMPS_atomic", "--most", "20000",
+		"--paths", "direct,peer,staged", "--plot", plot)
+	drawn(t, plot)
+	groups := r.Groups()
+	if len(groups) != 3*2+3 || len(r.Rows) != 3*len(groups) || r.Kind != results.KindPingPong || len(r.Devices) != 2 || !goes(r, "0", "1", "memory") || r.Rows[0].Text("busy") != "" {
+		t.Errorf("%d groups: %+v", len(groups), r)
+	}
+	for _, row := range r.Rows {
+		us, _ := row.Get(results.Time)
+		_, busy := row.Get(results.BusyLost)
+		share := row.Median(results.CopyTime) / us.Median
+		if us.Median <= 0 || us.N < measures.MinBatches || !row.Checked || row.Text("engine") != "auto" || busy || math.Abs(row.Median(results.Share)-share) > 1e-9*share {
+			t.Errorf("row %+v", row)
+		}
+		if strings.Count(out, "\n"+row.Workload()+" ") != 1 {
+			t.Errorf("%s has no line:\n%s", row.Workload(), out)
+		}
+	}
+	if !slices.Equal(contended(r), []string{"direct", "peer", "staged"}) {
+		t.Errorf("%v", contended(r))
+	}
+}
+
+// goes reports whether messages go from a device to another over a link.
+func goes(r *results.Record, from, to, link string) bool {
+	row := r.Rows[0]
+	return row.Text("from") == from && row.Text("to") == to && row.Text("link") == link
+}
+
+// Small layouts of many suites arrive as they should, there and back, in fragments that
+// do not suit them. Those of layouts in one piece need none.
+func TestBenchPingPongInFragments(t *testing.T) {
+	testdevices.InTurn(t, 7, 8)
+	testdevices.Once(t)
+	_, r := pings(t, "--most", "3000", "--suites", "ddtbench,jenkins,hand,shoc", "--fragment", "200", "--ring", "2", "--remote",
+		"--paths", "direct,peer", "--budget", "1ns")
+	if len(r.Rows) < 2*40 || labelled(r.Rows[0], "fragment") != 200 || labelled(r.Rows[0], "ring") != 2 || !slices.Equal(contended(r), []string{"direct", "peer, remote"}) {
+		t.Errorf("%d rows: %+v", len(r.Rows), r)
+	}
+	suites := map[string]bool{}
+	for _, row := range r.Rows {
+		suites[row.Text("suite")] = true
+		if !row.Checked {
+			t.Errorf("row %+v", row)
+		}
+	}
+	if len(suites) != 4 {
+		t.Errorf("only %v", suites)
+	}
+}
+
+// A device sends to itself, beside something else.
+func TestBenchPingPongOnOneBusyDevice(t *testing.T) {
+	testdevices.InTurn(t, 0, 2)
+	out, r := pings(t, "--device-ids", "1,1", "--match", "jenkins/vector-512/blocks=128,block=8$", "--engines", "units,copies,units", "--busy", "0.5", "--blocks", "3",
+		"--no-check", "--paths", "direct", "--budget", "5ms")
+	if len(r.Devices) != 1 || !goes(r, "1", "1", "") || labelled(r.Rows[0], "thread_blocks") != 3 || !slices.Equal(contended(r), []string{"direct, units", "direct, copies"}) || len(r.Rows) != 2 {
+		t.Errorf("%+v", r)
+	}
+	busy, _ := r.Settings.(map[string]any)["busy"].(map[string]any)
+	if fmt.Sprintf("%v %v", busy["fraction"], busy["blocks"]) != "0.5 1" || busy["launch_us"] == nil || labelled(r.Rows[0], "busy") != 0.5 {
+		t.Errorf("busy: %+v", busy)
+	}
+	for _, row := range r.Rows {
+		if lost := row.Median(results.BusyLost); row.Checked || !(lost <= 1) || lost == 0 {
+			t.Errorf("row %+v", row)
+		}
+	}
+	for _, want := range []string{"ping-pong on host", " 1 alone, 3 thread blocks at most, devices 50% busy, times of one way", "busy lost"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q:\n%s", want, out)
+		}
+	}
+}
+
+// Fragments that a message does not go in are no label of its row, and are said not to apply.
+func TestBenchPingPongWithoutFragments(t *testing.T) {
+	testdevices.InTurn(t, 4, 8)
+	testdevices.Once(t)
+	file := filepath.Join(t.TempDir(), "p.json")
+	code, out, errs := cli("bench", "pingpong", "--backend", "host", "--budget", "100us", "--paths", "direct",
+		"--match", "wu/V-contiguous/n=1024$", "--fragment", "65536", "--ring", "2", "--record", file)
+	if code != 0 || strings.Contains(out, "fragments of") || errs != "--fragment and --ring do not apply to 1 of 1 rows: their messages are sent by one job\n" {
+		t.Errorf("exit %d: %s%s", code, out, errs)
+	}
+	if r, err := results.Read(file); err != nil || len(r.Rows) != 1 || r.Rows[0].Text("fragment") != "" || r.Rows[0].Note == "" {
+		t.Errorf("%+v, %v", r, err)
 	}
 }

@@ -1,9 +1,13 @@
 package temporal
 
 import (
+	"errors"
 	"fmt"
+	"math"
+	"math/rand/v2"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/internal/nvrtc"
@@ -111,4 +115,124 @@ func TestEveryTargetHasAllDepths(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A division into passes costs as little as the best of all, which are tried one by one, with any costs and any
+// number of steps.
+func TestCut(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 300 {
+		steps, deepest := 1+r.IntN(9), 1+r.IntN(5)
+		table := map[[2]int]float64{}
+		for after := range steps {
+			for depth := 1; depth <= deepest; depth++ {
+				table[[2]int{after, depth}] = float64(depth) * (0.5 + r.Float64())
+				if depth > 1 && r.IntN(3) == 0 {
+					table[[2]int{after, depth}] = math.Inf(1)
+				}
+			}
+		}
+		cost := func(after, depth int) float64 { return table[[2]int{after, depth}] }
+		end := [2]float64{r.Float64() * float64(r.IntN(2)), r.Float64() * float64(r.IntN(2))}
+		least := 1 + r.IntN(steps)
+		depths := Cut(steps, least, deepest, cost, end)
+		made, took := 0, 0.0
+		for _, d := range depths {
+			took += cost(made, d)
+			made += d
+		}
+		took = (took + end[len(depths)%2]) / float64(made)
+		if want := cheapest(0, 0, steps, least, deepest, 0, cost, end); made < least || made > steps || math.Abs(took-want) > 1e-9 {
+			t.Fatalf("%d to %d steps: passes %v cost %v a step, the best ones %v", least, steps, depths, took, want)
+		}
+	}
+}
+
+// cheapest returns the least cost of a step over all ways to go on after some passes.
+func cheapest(made, passes, steps, least, deepest int, took float64, cost func(after, depth int) float64, end [2]float64) float64 {
+	best := math.Inf(1)
+	if made >= least {
+		best = (took + end[passes%2]) / float64(made)
+	}
+	for d := 1; d <= min(deepest, steps-made); d++ {
+		best = min(best, cheapest(made+d, passes+1, steps, least, deepest, took+cost(made, d), cost, end))
+	}
+	return best
+}
+
+// Of passes in any order that cost the same the deepest come first, so that who makes the first and divides again
+// loses nothing.
+func TestCutTakesDeepPassesFirst(t *testing.T) {
+	costs := []float64{0, 1, 1.2, 1.4, 1.6}
+	cost := func(_, depth int) float64 { return costs[depth] }
+	for steps := 4; steps < 40; steps++ {
+		for left := steps; left >= 4; left -= 4 {
+			if depths := Cut(left, left, 4, cost, [2]float64{}); depths[0] != 4 {
+				t.Fatalf("%d steps: passes %v", left, depths)
+			}
+		}
+	}
+}
+
+// Ladders lead away from a weight on both sides, whether it is one of those that are tried or lies between two,
+// before the first or behind the last.
+func TestLadders(t *testing.T) {
+	for weight := range weights[len(weights)-1] + 3 {
+		l := ladders(weight)
+		if !slices.IsSorted(l[0]) || len(l[0]) > 0 && l[0][0] <= weight {
+			t.Errorf("above %d: %d", weight, l[0])
+		}
+		down := slices.Clone(l[1])
+		if slices.Reverse(down); !slices.IsSorted(down) || len(down) > 0 && l[1][0] >= weight {
+			t.Errorf("below %d: %d", weight, l[1])
+		}
+		if got := append(append(down, l[0]...), weight); len(got) < len(weights) {
+			t.Errorf("beside %d: %d", weight, got)
+		}
+	}
+}
+
+// Passes that would read more ghosts than arrays have are not tried, and not made afterwards.
+func TestTuneKeepsToTheGhosts(t *testing.T) {
+	eachGPU(t, 1, func(t *testing.T, set *testdevices.Set) {
+		b := kerneltest.NewBench(t, set)
+		s := test.Must(stencil.HeatOf(stencil.Kinds(2)[0], []float64{0.1, 0.1}, 1, 1e-3))(t)
+		for ghosts := 1; ghosts <= 3; ghosts++ {
+			t.Run(fmt.Sprintf("ghosts=%d", ghosts), func(t *testing.T) {
+				box := domain.Box{Hi: domain.Vec{37, 41, 1}}
+				width := domain.Radius{Minus: domain.Vec{ghosts, ghosts}, Plus: domain.Vec{ghosts, ghosts}}
+				l := test.Must(domain.NewLayout(box, width, 8))(t)
+				from, to := array(b, l, make([]float64, l.Length)), array(b, l, make([]float64, l.Length))
+				fixed := Sides{Fixed, Fixed, Fixed, Fixed}
+				slow, _, err := test.Must(New(b.Compiler, b.Device, s, kernels.Float64, l, Options{}))(t).Pass("slow", from, to, box, fixed, 2, More{})
+				test.Check(t, err)
+				defer func() { b.Do(slow.Close()) }()
+				passes := test.Must(New(b.Compiler, b.Device, s, kernels.Float64, l, Options{}))(t)
+				test.Check(t, passes.Tune(slow, from, to, box, Sides{}, More{}, time.Millisecond))
+				for depth, cost := range passes.Costs() {
+					if depth > ghosts && depth > 1 && !math.IsInf(cost, 1) {
+						t.Errorf("there are passes of %d steps, which read %d ghosts of %d", depth, depth, ghosts)
+					}
+				}
+				if _, _, err := passes.Pass("deep", from, to, box, Sides{}, ghosts+1, More{}); err == nil {
+					t.Errorf("a pass of %d steps reads %d ghosts", ghosts+1, ghosts)
+				}
+			})
+		}
+	})
+}
+
+// A box that a kernel has no launch for is one that it cannot do, not a failure: Tune and scheme auto go on to others.
+func TestBoxesTooLongForPasses(t *testing.T) {
+	for _, s := range stencils(t) {
+		one, ok := generalShape(s, kernels.Float64, 2, 227<<10, Options{})
+		if s.Dims != 3 || !ok {
+			continue
+		}
+		if _, _, err := one.grid(domain.Vec{8, 4300000, 8}, 0, 132); !errors.Is(err, ErrImpossible) {
+			t.Errorf("%v: %v", s, err)
+		}
+	}
+	test.Is(t, checkLength(domain.Vec{maxAxis + 1, 4, 1}), ErrImpossible)
+	test.Report(t, checkLength(domain.Vec{maxAxis, 4, 1}))
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -243,4 +244,170 @@ func TestNewRefusesWhatDoesNotSuit(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+}
+
+// untuned is scheme blocked with passes that nothing has timed: all count as faster than sweeps. Exchanges overlap the
+// interior wherever they can.
+const untuned Scheme = "untuned"
+
+// overlaps counts subdomains, of all runs: those that exchange beside the interior, those that have a kernel for a
+// last pass that stores ghosts of neighbours, and those whose passes do.
+type overlaps struct{ overlapped, Kernels, Stores int }
+
+// addUntuned adds it for a test, and returns how its subdomains exchange.
+func addUntuned(t testing.TB) *overlaps {
+	found := &overlaps{}
+	before := schemes
+	schemes = append(slices.Clone(schemes), func() *definition {
+		d := blockedScheme()
+		d.name = untuned
+		d.make = func(x *run, o Options) ([]worker, error) {
+			workers, err := newBlockedWithin(x, o, blockedLimits{})
+			if err != nil {
+				return nil, err
+			}
+			for _, p := range workers[0].(*blockedPart).parts {
+				if p.made != nil && p.made.StoresGhosts(p.lastDepth(), p.owned(), p.sides) {
+					found.Kernels++
+				}
+				if p.overlap != nil {
+					found.overlapped++
+				}
+				if p.stores != nil {
+					found.Stores++
+				}
+			}
+			return workers, nil
+		}
+		return d
+	})
+	t.Cleanup(func() { schemes = before })
+	return found
+}
+
+// passStep is a step that scheme blocked makes, over a variable of some levels and a coefficient.
+func passStep(t *testing.T, set *testdevices.Set, levels int, stagger [3]bool) (step *Step, u, c *Variable) {
+	t.Helper()
+	place := placed(t, set.Devices, []int{20, 17, 13}, [3]bool{}, domain.Vec{1, 1, 1})
+	width := domain.UniformRadius(3, 2)
+	u = newVariable(t, place, halo.Spec{Name: "u", Element: halo.Float64, Width: width, Stagger: stagger}, levels)
+	c = newVariable(t, place, halo.Spec{Name: "c", Element: halo.Float64, Width: width}, 1)
+	for _, v := range []*Variable{u, c} {
+		v.Boundary = boundary.All(boundary.Condition{Kind: boundary.Neumann})
+		for _, f := range v.levels {
+			succeeds(t, halo.FillPoints(f, func(at domain.Vec) float64 { return float64(at[0]%3 + at[1]%5 + at[2]%7) }))
+		}
+	}
+	return &Step{Name: "passes", Stages: []Stage{{
+		Name: "spread", Reads: []Access{u.At(0, stencil.Star(3, 1)), c.At(0, nil)}, Writes: []Access{u.At(1, nil).Named("next")}, Point: spreading(),
+	}}}, u, c
+}
+
+// spreading reads a variable around a point, times a coefficient.
+func spreading() *sweep.Point {
+	return &sweep.Point{
+		Name: "spreading", Dims: 3,
+		CUDA: `template <typename P> __device__ __forceinline__ void spreading(P &p) {
+	p.set(next, p.at(u) + 0.01 * p.at(c) * (p.at(u, 1, 0, 0) + p.at(u, 0, 1, 0) + p.at(u, 0, 0, 1) - 3 * p.at(u)));
+}`,
+		Go: func(r *sweep.Row) {
+			u, c, next := sweep.At[float64](r, "u", 0, 0, 0), sweep.At[float64](r, "c", 0, 0, 0), sweep.At[float64](r, "next", 0, 0, 0)
+			x, y, z := sweep.At[float64](r, "u", 1, 0, 0), sweep.At[float64](r, "u", 0, 1, 0), sweep.At[float64](r, "u", 0, 0, 1)
+			for i := range next {
+				next[i] = u[i] + float64(float64(0.01*c[i])*(x[i]+y[i]+z[i]-float64(3*u[i])))
+			}
+		},
+	}
+}
+
+// Scheme blocked says what of a step it cannot make.
+func TestStepsThatNoPassMakes(t *testing.T) {
+	set := testdevices.Host(t, 1)
+	for name, c := range map[string]struct {
+		levels  int
+		stagger [3]bool
+		change  func(s *Step, u, c *Variable)
+		says    string
+	}{
+		"all is there":         {2, [3]bool{}, func(*Step, *Variable, *Variable) {}, ""},
+		"two stages":           {2, [3]bool{}, func(s *Step, _, _ *Variable) { s.Stages = append(s.Stages, s.Stages[0]) }, "runs steps of one stage, not of 2"},
+		"three levels":         {3, [3]bool{}, func(*Step, *Variable, *Variable) {}, `"u" has 3 levels`},
+		"a staggered variable": {2, [3]bool{true}, func(*Step, *Variable, *Variable) {}, `"u" is staggered`},
+		"written and not read": {2, [3]bool{}, func(s *Step, u, c *Variable) { s.Stages[0].Reads = []Access{c.At(0, nil).Named("u"), c.At(0, nil)} }, "without reading it"},
+		"the level before":     {2, [3]bool{}, func(s *Step, u, c *Variable) { s.Stages[0].Reads[1] = u.At(-1, nil).Named("next") }, `reads level -1 of "u"`},
+		"in place":             {2, [3]bool{}, func(s *Step, u, c *Variable) { s.Stages[0].Writes = append(s.Stages[0].Writes, c.At(0, nil)) }, `"c" has one level, which is updated in place`},
+		"a boundary of its own": {2, [3]bool{}, func(_ *Step, u, _ *Variable) {
+			u.Boundary[0] = boundary.Condition{Kind: boundary.Custom, Kernel: noKernel}
+		}, `blocked runs steps between boundaries that halox sets, and one of "u" has a user kernel`},
+		"parameters that change":  {2, [3]bool{}, func(s *Step, _, _ *Variable) { s.Stages[0].Parameters = func(int64) any { return nil } }, "changes from step to step"},
+		"a coefficient of levels": {2, [3]bool{}, func(s *Step, u, c *Variable) { c.levels = append(c.levels, c.levels[0]) }, "levels read in turn"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			step, u, v := passStep(t, set, c.levels, c.stagger)
+			c.change(step, u, v)
+			_, err := runnerBy(t, set, step, p2p.Staged).Run(t.Context(), Options{Scheme: Blocked, Steps: 1, Limit: testLimit})
+			wants(t, name, err, map[bool]error{true: ErrUnsuited}[c.says != ""], c.says)
+		})
+	}
+}
+
+func noKernel(boundary.Slab) (*streams.Kernel, error) { return nil, nil }
+
+// groupStep is a step in groups of three over two devices, with ghosts as it needs them but for what change does.
+func groupStep(t *testing.T, set *testdevices.Set, periodic bool, change func(*halo.Spec, *Step)) *Step {
+	t.Helper()
+	place := placed(t, set.Devices, []int{12, 10, 16}, [3]bool{periodic}, domain.Vec{1, 1, 2})
+	wide := must(halo.NewWideHalo(place.Decomposition, domain.UniformRadius(3, 1), 3))(t)
+	spec := wide.Spec(halo.Spec{Name: "u", Element: halo.Float64})
+	step := &Step{Group: 3}
+	change(&spec, step)
+	u := newVariable(t, place, spec, 2)
+	u.Boundary = boundary.All(boundary.Condition{Kind: boundary.Neumann})
+	if len(step.Stages) == 0 {
+		step.Stages = []Stage{{Kernels: nothing}}
+	}
+	step.Stages[0].Reads, step.Stages[0].Writes = []Access{u.At(0, stencil.Star(3, 1))}, []Access{u.At(1, nil).Named("next")}
+	return step
+}
+
+// A step whose ghosts cannot be swept is refused, with what it lacks.
+func TestGroupsThatCannotBe(t *testing.T) {
+	set := testdevices.Host(t, 2)
+	placed := sweep.Point{
+		Name: "placed", Dims: 3, CUDA: "template <typename P> __device__ __forceinline__ void placed(P &p) { p.set(next, p.at(u) + p.i()); }", Go: func(*sweep.Row) {},
+	}
+	beside := placed
+	beside.CUDA = strings.ReplaceAll(placed.CUDA, "p.i()", "p.j() + p.z()")
+	for name, c := range map[string]struct {
+		periodic bool
+		change   func(*halo.Spec, *Step)
+		says     string
+	}{
+		"all is there":        {false, func(*halo.Spec, *Step) {}, ""},
+		"a negative number":   {false, func(_ *halo.Spec, s *Step) { s.Group = -1 }, "must be 0 or more, got -1"},
+		"more than are ready": {false, func(_ *halo.Spec, s *Step) { s.Group = 34 }, "must be at most 32, got 34"},
+		"narrow ghosts":       {false, func(s *halo.Spec, _ *Step) { s.Width.Plus[2] = 2 }, "2 layers of ghosts in z+, and 3 times what a step reaches is 3"},
+		"no edges":            {false, func(s *halo.Spec, _ *Step) { s.Connectivity = halo.Faces }, "no ghosts in edges and corners"},
+		"staggered":           {false, func(s *halo.Spec, _ *Step) { s.Stagger[1] = true }, "staggered"},
+		"ghosts by component": {false, func(s *halo.Spec, _ *Step) {
+			s.Components, s.SoA, s.Widths = 2, true, []domain.Radius{s.Width, s.Width}
+		}, "components with different ghosts"},
+		"a place between walls":         {false, func(_ *halo.Spec, s *Step) { s.Stages = []Stage{{Point: &placed}} }, ""},
+		"a place across a periodic end": {true, func(_ *halo.Spec, s *Step) { s.Stages = []Stage{{Point: &placed}} }, `stage 0 "placed" asks where a point lies along x, which is periodic`},
+		"a place along other axes":      {true, func(_ *halo.Spec, s *Step) { s.Stages = []Stage{{Point: &beside}} }, ""},
+	} {
+		err := groupStep(t, set, c.periodic, c.change).Check()
+		wants(t, name, err, nil, c.says)
+	}
+}
+
+// Schemes that exchange after each step say so, and faces with kernels of their own cannot follow ghosts.
+func TestGroupsThatDoNotSuit(t *testing.T) {
+	set := testdevices.Host(t, 2)
+	step := groupStep(t, set, false, func(*halo.Spec, *Step) {})
+	_, err := runnerBy(t, set, step, p2p.Direct).Run(t.Context(), Options{Scheme: Ranks, Steps: 1})
+	wants(t, "ranks", err, ErrUnsuited, "exchanges after each step")
+	step.variables()[0].Boundary[0] = boundary.Condition{Kind: boundary.Custom, Kernel: func(boundary.Slab) (*streams.Kernel, error) { return nil, nil }}
+	_, err = NewRunner(t.Context(), step, must(step.Plan(set.Links, p2p.Direct))(t), set.Compiler)
+	wants(t, "a boundary with a user kernel", err, nil, "no ghosts beyond those of neighbours")
 }
