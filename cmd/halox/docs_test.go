@@ -4,6 +4,7 @@ import (
 	"flag"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -163,7 +164,10 @@ func TestCommandsOfTheREADME(t *testing.T) {
 						continue
 					}
 					commands++
-					code, out, errs := cli(strings.Fields(args)...)
+					if err := exec.Command("sh", "-n", "-c", "halox "+args).Run(); err != nil {
+						t.Errorf("halox %s: a shell does not take it: %v", args, err)
+					}
+					code, out, errs := cli(strings.Fields(strings.ReplaceAll(args, "'", ""))...)
 					if printed.WriteString(out); code != 0 {
 						t.Errorf("halox %s: exit %d: %s%s", args, code, out, errs)
 					}
