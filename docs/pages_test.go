@@ -117,7 +117,7 @@ func under(t *testing.T, dir, end string) (found []string) {
 func anchors(text string) map[string]bool {
 	found := map[string]bool{}
 	for _, m := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(text, -1) {
-		heading := regexp.MustCompile("[^\\w\\- ]").ReplaceAllString(strings.ToLower(m[1]), "")
+		heading := regexp.MustCompile(`[^\w\- ]`).ReplaceAllString(strings.ToLower(m[1]), "")
 		found[strings.ReplaceAll(heading, " ", "-")] = true
 	}
 	return found

@@ -115,8 +115,7 @@ struct Squares {
 enum { SCALES = sizeof(NUMBER) > 4 && (NUMBER)0.5 != 0 ? 3 : 1 };
 
 // sum_box_reals writes one sum a block, from a place among those of all values on, and the largest magnitude.
-template <typename Term>
-__device__ void sum_box_reals(const Reduce &a, Term term, i64 first = 0, double *largest = 0) {
+template <typename Term> __device__ void sum_box_reals(const Reduce &a, Term term, i64 first = 0, double *largest = 0) {
 	RunningSum some;
 	BinnedSum all;
 	each_piece(
