@@ -12,10 +12,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/halox/halox/internal/command"
+	"github.com/halox/halox/internal/files"
 )
 
 func main() {
-	os.Exit(execute(context.Background(), os.Args[1:], os.Stdout, os.Stderr))
+	code := execute(context.Background(), os.Args[1:], os.Stdout, os.Stderr)
+	files.End() // a command that was ended by force may still be writing
+	os.Exit(code)
 }
 
 // execute runs the command line and returns the exit code.

@@ -77,14 +77,15 @@ type Output struct {
 // pending are the outputs that have not taken their names.
 var pending = struct {
 	sync.Mutex
-	all map[*Output]bool
+	all   map[*Output]bool
+	ended bool
 }{all: map[*Output]bool{}}
 
 // errAbandoned is the error of outputs that were abandoned.
 var errAbandoned = errors.New("the process ends")
 
-// Abandon removes what was written of all outputs that have not taken their names: they never will. It is called by
-// who ends the process while others write.
+// Abandon removes what was written of all outputs that have not taken their names: they never will. A process that ends
+// while others write calls it.
 func Abandon() {
 	pending.Lock()
 	defer pending.Unlock()
@@ -92,6 +93,14 @@ func Abandon() {
 		_ = os.Remove(o.name)
 	}
 	clear(pending.all)
+}
+
+// End is Abandon for a process that is about to exit: from then on no output can begin.
+func End() {
+	pending.Lock()
+	pending.ended = true
+	pending.Unlock()
+	Abandon()
 }
 
 // remove removes what was written, unless Abandon has.
@@ -160,6 +169,16 @@ func destination(path string) (at string, mode fs.FileMode, err error) {
 	return at, info.Mode().Perm(), nil
 }
 
+// register adds the output to those that have not taken their names, unless the process ends.
+func (o *Output) register() bool {
+	pending.Lock()
+	defer pending.Unlock()
+	if !pending.ended {
+		pending.all[o] = true
+	}
+	return !pending.ended
+}
+
 // begin opens a temporary file of the mode, less the umask, in the folder of the destination.
 func begin(at string, mode fs.FileMode) (*Output, error) {
 	folder := filepath.Dir(at)
@@ -168,9 +187,9 @@ func begin(at string, mode fs.FileMode) (*Output, error) {
 	}
 	removeLeftovers(folder)
 	o := &Output{name: filepath.Join(folder, tempName()), path: at, at: at}
-	pending.Lock()
-	pending.all[o] = true // before the file is there, so that Abandon misses none
-	pending.Unlock()
+	if !o.register() { // before the file is there, so that Abandon misses none
+		return nil, errAbandoned
+	}
 	temp, err := os.OpenFile(o.name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
 		_ = o.remove()

@@ -150,8 +150,8 @@ func (w *Watch) force(s os.Signal) {
 	select {
 	case <-ended:
 	case <-time.After(keepTime):
-		files.Abandon() // what keep was writing
 	}
+	files.Abandon() // what keep, or what it interrupted, was still writing
 }
 
 // change calls do with the watch of a command's context, if it has one.
