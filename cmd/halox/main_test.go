@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"regexp"
 	"runtime"
@@ -49,6 +50,9 @@ func TestMain(m *testing.M) {
 		}
 		main()
 		return
+	}
+	if signal.Ignored(os.Interrupt) { // by the shell that started the tests; processes of tests do not ignore it
+		signal.Notify(make(chan os.Signal, 1), os.Interrupt)
 	}
 	os.Exit(m.Run())
 }
