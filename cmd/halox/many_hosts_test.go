@@ -31,7 +31,7 @@ type pageCommand struct {
 // commandsOf returns the commands in the blocks of a page, in their order, and whole ones within its lines.
 func commandsOf(page string) (all []pageCommand) {
 	var lines []string
-	blocks := regexp.MustCompile("(?ms)^```(?:bash)?\n(.*?)^```$")
+	blocks := regexp.MustCompile("(?ms)^```[a-z]*\n(.*?)^```$")
 	for _, block := range blocks.FindAllStringSubmatch(page, -1) {
 		lines = append(lines, strings.Split(block[1], "\n")...)
 	}
