@@ -25,8 +25,8 @@ type Session struct {
 	Devices  []*streams.Device // in the order of their ids, or of those asked for
 	Links    *p2p.Links        // between all of them; with a Model once that was measured
 	Compiler *kernels.Compiler
-	Note     string // that no GPU was found, for the user; "" if GPUs are used or were not wanted
-	NoGPU    error  // why none was found
+	Note     string // a message for the user if no GPU was found; otherwise empty
+	NoGPU    error  // the reason, if no GPU was found; otherwise nil
 
 	asked    Devices
 	counts   []int          // of devices, by process; nil where this one is alone

@@ -49,8 +49,8 @@ func (c *Compiler) Ahead(ctx context.Context) *Ahead {
 // Compiler returns the compiler for the dry run. Its functions are those of streams.DryFunction.
 func (a *Ahead) Compiler() *Compiler { return a.compiler }
 
-// Wait waits until all is compiled and loaded, or until something comes over a channel, such as that of time.After. It
-// reports whether all is.
+// Wait waits until all programs are compiled and loaded, or until it receives from late, for example the channel of
+// time.After. It reports whether all are loaded.
 func (a *Ahead) Wait(late <-chan time.Time) bool {
 	ended := make(chan struct{})
 	go func() {
@@ -67,14 +67,15 @@ func (a *Ahead) Wait(late <-chan time.Time) bool {
 	return false
 }
 
-// loaded waits for what is being loaded, which is soon. Where stopping has ended, nothing is loaded after that.
+// loaded waits for modules that are being loaded, which takes a short time. After the context has ended, no more are
+// loaded.
 func (a *Ahead) loaded() {
 	a.loading.Lock()
 	defer a.loading.Unlock()
 }
 
-// Asked returns a function that reports whether all programs are compiled, or failed to, that were asked for since Asked
-// was called last. Who uses the compiler may call Asked.
+// Asked returns a function that reports whether the programs requested since the last call of Asked are all compiled or
+// have failed. Only the goroutine that uses the compiler may call Asked.
 func (a *Ahead) Asked() (ready func() bool) {
 	asked := a.asked
 	a.asked = nil
@@ -90,7 +91,8 @@ func (a *Ahead) Asked() (ready func() bool) {
 	}
 }
 
-// Stop begins and loads nothing more. It does not wait for what is being compiled, which the compiler keeps.
+// Stop starts no more compilations and loads no more modules. It does not wait for compilations in progress: their
+// results stay in the compiler.
 func (a *Ahead) Stop() {
 	a.stop()
 	a.loaded()

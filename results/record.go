@@ -284,6 +284,7 @@ func problemOf(settings any) (p problem) {
 	return p
 }
 
+// String is for example "heat 512 x 512 x 512, float64".
 func (p problem) String() string {
 	return wording.Join(", ", strings.TrimSpace(p.Solver+" "+wording.Times(p.Grid.Size)), p.Precision)
 }

@@ -125,8 +125,8 @@ func (p *Problem) newStep(place *halo.Placement) (*scheme.Variable, *scheme.Step
 	return u, step, err
 }
 
-// Ahead begins to compile what a run of the problem asks for, or what Fastest will, besides what Search.Ahead has begun
-// for another problem, see scheme.Ahead. It takes any
+// Ahead begins to compile the programs of a run of the problem, or those that Fastest will need, in addition to those
+// that Search.Ahead has begun for another problem, see scheme.Ahead. It takes any
 // placement of the problem's subdomains on devices like those of the run. What cannot be had New or Fastest says.
 func Ahead(ctx context.Context, p *Problem, place *halo.Placement, s scheme.Search, o scheme.Options) *kernels.Ahead {
 	if p.check(place) == nil && !place.FirstDevice().GoKernels {
@@ -229,7 +229,7 @@ type trier func(
 
 // eachGroup tries several numbers of steps between two exchanges: 1, 2, 4 and 8, as far as subdomains own the layers
 // that their neighbours then need, and there is memory. It returns the trials of all, the shortest first; each has its
-// number in Group. A search that has taken its time tries no more of them, see scheme.Search.Begun. Without neighbours
+// number in Group. A search at its time limit tries no more of them, see scheme.Search.Begun. Without neighbors
 // there is nothing to exchange, and only 1 is tried, except for a scheme that exchanges within a device. known says that
 // all were remembered.
 func eachGroup(

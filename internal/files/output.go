@@ -95,7 +95,7 @@ func Abandon() {
 	clear(pending.all)
 }
 
-// End is Abandon for a process that is about to exit: from then on no output can begin.
+// End is Abandon for a process that is about to exit. Create and Write return errors after it.
 func End() {
 	pending.Lock()
 	pending.ended = true

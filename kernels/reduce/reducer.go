@@ -312,8 +312,8 @@ func (r *Reducer) scales(op Op) int64 {
 	return 1
 }
 
-// Root returns the root of a sum of squares of one value, of which Sums has one or three: those over any boxes are
-// joined, each with its like.
+// Root returns the root of a sum of squares of one value. Its arguments are the one or three sums that Sums has of it;
+// sums over several boxes are joined first, each with those of the same scale.
 func Root(squares ...sums.Sum) float64 {
 	v := squares[0].Value()
 	switch {

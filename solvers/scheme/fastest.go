@@ -41,8 +41,8 @@ func autotune(ctx context.Context, step *Step, plan *Plan, c *kernels.Compiler, 
 	return t.median(), nil
 }
 
-// stepTimer chooses the intervals of a timing: one that also starts threads, one to warm up and to learn how long the
-// others are to be, and these. Of slow steps the second one counts, and is the last.
+// stepTimer chooses the intervals of a timing: one that also starts threads, one that warms up and determines the length
+// of the others, and the timed ones. For slow steps the second interval is the last, and it is the one that counts.
 type stepTimer struct {
 	budget    time.Duration
 	group     int64 // steps between two exchanges
@@ -78,8 +78,8 @@ func (s *stepTimer) interval(steps int64, took time.Duration) int64 {
 	return 0
 }
 
-// median returns the time of a step; 0 where no interval counted. Of several processes that is so where rank 0, whose
-// time is taken, found steps slow and ended the run, and this one did not.
+// median returns the time of a step, 0 if no interval counted. That happens on processes other than rank 0, if rank 0,
+// whose time is used, found the steps slow and ended the run before this process did.
 func (s *stepTimer) median() time.Duration {
 	if len(s.took) == 0 {
 		return 0
@@ -143,9 +143,9 @@ func (s Search) isLate(place *halo.Placement, found bool) (late bool, err error)
 // are close to the fastest run twice more, in turns, and their shortest times count. All their kernels are compiled
 // first, side by side, see Ahead. The variables of the step hold something else then.
 //
-// A search takes three seconds at most, see Search.Begun: of what is compiled it tries first what is mostly the
-// fastest. The next search for the step tries the rest. Once all are tried, the trials are remembered in the user's cache, for
-// steps that do the same on such devices, and not made again: known says so. On devices that work on cores of the host
+// A search takes about three seconds at most, see Search.Begun. Among the compiled schemes it first tries those that
+// are usually the fastest. The next search for the step tries the rest. Once all are tried, the trials are stored in
+// the user's cache, for steps that do the same on such devices, and are not repeated: known is true then. On devices that work on cores of the host
 // nothing is tried, and there are no trials. Where processes share the grid all call it, and get the same trials, those
 // of rank 0. See Step.Name for steps with user kernels.
 func Fastest(ctx context.Context, step *Step, s Search, o Options) (trials []Trial, known bool, err error) {
@@ -177,7 +177,7 @@ func Fastest(ctx context.Context, step *Step, s Search, o Options) (trials []Tri
 	if err != nil || len(trials) == 0 {
 		return nil, false, err
 	}
-	if isFirst(place) { // who cannot write there searches again
+	if isFirst(place) { // if writing fails, the next search repeats the trials
 		switch outcome {
 		case triedAll:
 			_ = m.Put(trials)
@@ -332,14 +332,14 @@ func (s Search) timeStep(ctx context.Context, step *Step, c candidate, o Options
 	return mpi.Broadcast(context.Background(), place.Processes, "scheme: time a step", took, 0)
 }
 
-// Trials that took at most so much longer than the shortest are made again, the shortest few of them.
+// Trials that took at most closeTo times as long as the shortest run again: the mostClose shortest, timesOfClose times.
 const (
 	closeTo      = 1.15
 	mostClose    = 4
 	timesOfClose = 2
 )
 
-// timeAgain sorts trials, the shortest first, after it has made those again that are close to the shortest, in turns.
+// timeAgain repeats the trials that are close to the shortest, in turns, and sorts all trials, the shortest first.
 func (s Search) timeAgain(ctx context.Context, step *Step, o Options, trials []Trial) error {
 	slices.SortStableFunc(trials, faster)
 	n := 0

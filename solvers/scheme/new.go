@@ -144,7 +144,7 @@ func (v *Variable) copyTo(u *Variable) (err error) {
 	return nil
 }
 
-// Trials returns those that chose the scheme, the shortest first; none where it was named.
+// Trials returns the trials that chose the scheme, the shortest first, or none if the options named the scheme.
 func (r *Runner) Trials() []Trial {
 	if r == nil {
 		return nil

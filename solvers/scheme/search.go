@@ -35,17 +35,17 @@ type Search struct {
 	// Failed, if set, is told of a scheme whose kernels cannot be compiled. It is left out, unless all are.
 	Failed func(name Scheme, path p2p.Path, err error)
 
-	clock func() time.Time // that a test replaces time.Now with; nil for none
-	part  bool             // of trials of a search that took its time, see unfinished
+	clock func() time.Time // replaces time.Now in tests; nil otherwise
+	part  bool             // the trials of an unfinished search, see unfinished
 }
 
-// unfinished returns a search whose memory has the trials of searches that took their time.
+// unfinished returns a search whose cache entry has the trials of searches that ended at their time limit.
 func (s Search) unfinished() Search {
 	s.part = true
 	return s
 }
 
-// likely is the order in which schemes are tried: those first that are mostly the fastest, or not far from it.
+// likely is the order in which schemes are tried: those that are usually the fastest, or close to it, first.
 var likely = [...]Scheme{Fused, Blocked, Resident, Assisted, TwoStream, Baseline, Graph, Ranks}
 
 // candidates returns the schemes to try, in that order. Others come before them.
