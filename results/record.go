@@ -239,6 +239,7 @@ const (
 	StopTolerance   Stop = "tolerance"   // the change fell below the tolerance
 	StopIterations  Stop = "iterations"  // all steps asked for were done
 	StopInterrupted Stop = "interrupted" // somebody ended it between two steps
+	StopDiverged    Stop = "diverged"    // a check found values that are not finite
 	StopError       Stop = "error"       // it failed; Record.Failure says how
 )
 

@@ -435,16 +435,21 @@ func TestDriverThatIsNamed(t *testing.T) {
 	}
 }
 
+// A run that diverges ends, without a tolerance too, with a record and without fields.
 func TestDivergingRunFails(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "r.json")
+	dir := t.TempDir()
+	file, field := filepath.Join(dir, "r.json"), filepath.Join(dir, "u.npy")
 	code, _, stderr := cli("run", write(t, "c.yaml", small), "--record", file, "--set", "heat.dt=0.1", "--set", "heat.force=true",
-		"--set", "stop.iterations=5000", "--set", "stop.tolerance=1e-9")
+		"--set", "stop.iterations=1000000000", "--set", "output.field="+field)
 	if code != int(command.Diverged) || !strings.Contains(stderr, "no longer finite") || !strings.Contains(stderr, "heat.dt") {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
 	r, err := results.Read(file)
-	if err != nil || r.Run.Stopped != results.StopError || r.Failure == "" {
+	if err != nil || r.Run.Stopped != results.StopDiverged || r.Failure == "" || r.Run.Iterations < 100 {
 		t.Errorf("record %+v, %v", r, err)
+	}
+	if _, err := os.Stat(field); err == nil {
+		t.Error("there is a field")
 	}
 }
 

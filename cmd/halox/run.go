@@ -181,7 +181,7 @@ func (s *solverRun) run(ctx context.Context, begin time.Time, out, notes io.Writ
 	if err = errors.Join(err, traced, s.commit(ctx, record)); solved && s.Place.Processes.Err() == nil {
 		err = errors.Join(err, s.compare(ctx, record))
 	}
-	if record.End(err); err != nil {
+	if record.End(err); err != nil && result.Stopped != scheme.StoppedDiverged {
 		record.Run.Stopped = results.StopError
 	}
 	record.Add(record.RunRow())

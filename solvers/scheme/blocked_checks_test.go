@@ -313,6 +313,7 @@ func endsWithin(t *testing.T, passes, plain *checkedRun, every int64, r *rand.Ra
 	}
 	sameRuns(t, passes, plain, o)
 	sameRuns(t, passes, plain, Options{Steps: int64(1 + r.IntN(9)), CheckEvery: every, History: true})
+	sameRuns(t, passes, plain, Options{Steps: 2*lookSteps + int64(r.IntN(60)), lookTime: 1})
 }
 
 // A run that diverges ends at the same look, within a pass or not.

@@ -202,7 +202,7 @@ func (o Options) checkNorms(s *Step) error {
 	case !(o.Tolerance >= 0):
 		return fmt.Errorf("scheme: Options.Tolerance is %v: it is 0, for none, or more", o.Tolerance)
 	case o.CheckEvery < 0:
-		return fmt.Errorf("scheme: Options.CheckEvery is %d steps: it is 1 or more, or 0 for no norms before the end",
+		return fmt.Errorf("scheme: Options.CheckEvery is %d steps: it is 1 or more, or 0 to check only for divergence",
 			o.CheckEvery)
 	case o.Tolerance > 0 && len(s.Measured) == 0:
 		return fmt.Errorf("scheme: Options.Tolerance is %v, and no norms are taken: name variables in Step.Measured",

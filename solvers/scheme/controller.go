@@ -1,6 +1,7 @@
 package scheme
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -144,6 +145,25 @@ type pace struct {
 
 const roundTime = 20 * time.Millisecond
 
+// looks are norm checks of a run without CheckEvery, which only see whether it has diverged. A check costs less than
+// a step, so that many steps between two of them, and a time in which norms are waited for many times over, keep their
+// cost far below 1%.
+type looks struct {
+	every time.Duration // at least between two; 0 for none
+	last  time.Time
+	step  int64 // of the next, or of the last
+}
+
+const (
+	lookTime  = time.Second
+	lookSteps = 100 // at least between two
+)
+
+// due reports whether the next look may be planned after step issued.
+func (l *looks) due(issued int64) bool {
+	return l.every > 0 && issued >= l.step+lookSteps && time.Since(l.last) >= l.every
+}
+
 // steps returns the length of the next round, given the steps so far.
 func (p *pace) steps(issued int64) int64 {
 	took := time.Since(p.since)
@@ -164,10 +184,11 @@ type proposal struct {
 	ended    int64 // 1 if its context has ended
 	pace     int64 // steps of the next round
 	interval int64 // steps of the next interval, where one ends
+	look     int64 // 1 if it is time to see whether all is finite
 }
 
-// agreement is what the controllers of all processes agree on: the pace and the intervals of rank 0, an end where any
-// has ended, and the norms of all.
+// agreement is what the controllers of all processes agree on: the pace, the intervals and the looks of rank 0, an end
+// where any has ended, and the norms of all.
 type agreement struct {
 	*run
 	taken [][]taken // by norm check that was due last, then by process
@@ -274,6 +295,7 @@ type controller struct {
 	ending    bool        // the round is the last
 	pace      pace
 	intervals intervals
+	looks     looks
 
 	result Result
 }
@@ -296,6 +318,10 @@ func newController(ctx context.Context, o Options, r *run, workers []worker) (c 
 		pace:      pace{now: 1, limit: workers[0].maxQueued()},
 		intervals: intervals{next: o.Interval, end: noEnd},
 		sum:       r.step.newTaken(1)[0],
+		looks:     looks{last: time.Now()},
+	}
+	if r.step.measures() && !o.checks() && !o.History && !o.anything && o.Interval == nil {
+		c.looks.every = cmp.Or(o.lookTime, lookTime)
 	}
 	for _, v := range r.step.Measured {
 		c.terms += float64(c.points) * float64(max(1, v.Spec.Components))
@@ -402,6 +428,9 @@ func (c *controller) decide() error {
 	if c.ctx.Err() != nil {
 		mine.ended = 1
 	}
+	if c.looks.due(issued) {
+		mine.look = 1
+	}
 	if c.round.drain {
 		mine.interval = c.intervals.ask(issued)
 	}
@@ -426,6 +455,9 @@ func (c *controller) decide() error {
 	}
 	if c.round.check && !c.round.plan.isEarly() {
 		c.pending = normCheck{step: issued, number: c.round.number}
+	}
+	if p.look != 0 {
+		c.looks.step, c.looks.last = issued+p.pace, time.Now()
 	}
 	c.plan(issued, p.pace)
 	return c.progress(issued)
@@ -484,9 +516,13 @@ func (c *controller) plan(issued, pace int64) {
 	next := round{first: issued + 1, last: last, check: some && last == check, drain: some && last == c.intervals.end}
 	if some && c.planner != nil {
 		// while norms are under way it is one launch, which leaves the level that they are of
+		to, norms := end, end == c.limit
+		if !c.options.checks() && check < end {
+			to, norms = check, true
+		}
 		next.plan = c.planner.plan(planRequest{
-			after: issued, to: end, pace: pace, final: end == c.limit, one: waits, every: c.options.CheckEvery,
-			norms: end == c.limit,
+			after: issued, to: to, pace: pace, final: to == c.limit, one: waits, every: c.options.CheckEvery,
+			norms: norms,
 		})
 		next.last = next.plan.last
 		next.check, next.drain = len(next.plan.checks) > 0, next.last == c.intervals.end
@@ -536,6 +572,9 @@ func (c *controller) judgeEarly() (again bool, err error) {
 // nextCheck returns the first step after n whose norms are wanted.
 func (c *controller) nextCheck(n int64) int64 {
 	if !c.options.checks() {
+		if n < c.looks.step {
+			return min(c.limit, c.looks.step)
+		}
 		return c.limit
 	}
 	every := c.options.CheckEvery

@@ -82,10 +82,11 @@ type Options struct {
 	Path   p2p.Path // of messages, for New, which plans them; p2p.Auto if empty
 	Steps  int64    // at most
 
-	// The norms of Step.Measured are checked every CheckEvery steps, or with 0 only at the end. A run ends at the check
-	// that finds them not finite: it has diverged, see Result.Stopped. It also ends when the change, by Norm, is at
-	// most Tolerance, with 0 never. Without variables in Step.Measured nothing is checked, and a run that has diverged
-	// goes on.
+	// The norms of Step.Measured are checked every CheckEvery steps. With 0 they are checked at the end and, unless
+	// there are a History or an Interval, about once per second, at least 100 steps after the last check. A run ends at
+	// the check that finds them not finite: it has diverged, see Result.Stopped. It also ends when the change, by Norm,
+	// is at most Tolerance, with 0 never. Without variables in Step.Measured nothing is checked, and a run that has
+	// diverged goes on.
 	Tolerance  float64
 	Norm       Norm // MaxNorm if empty
 	CheckEvery int64
@@ -104,8 +105,9 @@ type Options struct {
 	// processes share the grid it is called on all, and the answer of rank 0 counts.
 	Interval func(steps int64, took time.Duration) int64
 
-	anything bool    // the fields may hold anything: norms that are not finite do not end the run
-	trials   []Trial // that chose the scheme
+	lookTime time.Duration // replaces the second between checks of runs without CheckEvery in tests; 0 otherwise
+	anything bool          // the fields may hold anything: norms that are not finite do not end the run
+	trials   []Trial       // that chose the scheme
 }
 
 // defaultLimit is the Limit of options that have none.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -228,10 +229,23 @@ func (random *randomStep) among(t *inProgram, s *halo.Session, p *mpi.Processes,
 // reductionsAmong takes those of a point function, which counts steps, through New.
 func reductionsAmong(s *halo.Session, p *mpi.Processes) error {
 	t := &inProgram{}
-	step, _ := counting(t, s, boundary.Faces{})
+	step, u := counting(t, s, boundary.Faces{})
 	x := must(New(t.Context(), s, step, Options{CheckEvery: 2, History: true}))(t)
 	counts(t, must(x.Steps(t.Context(), 7))(t), Options{Steps: 7, CheckEvery: 2}, 12*10*9)
-	return x.Close()
+	succeeds(t, x.Close())
+	// one that diverges on rank 0 alone ends on all
+	step.Measured = []*Variable{u}
+	if p.Rank == 0 {
+		fillLevels(t, u, math.NaN())
+	}
+	for _, name := range []Scheme{TwoStream, Blocked, Fused} {
+		x = must(New(t.Context(), s, step, Options{Scheme: name, lookTime: 1}))(t)
+		if r := must(x.Steps(t.Context(), 1<<40))(t); r.Stopped != StoppedDiverged || r.Steps < lookSteps {
+			return fmt.Errorf("%s: %d steps, stopped: %s", name, r.Steps, r.Stopped)
+		}
+		succeeds(t, x.Close())
+	}
+	return nil
 }
 
 // chooseAmong has processes choose a scheme on devices that it can be tried on: the same on all, of those that run over

@@ -101,16 +101,27 @@ func TestOptionsThatMakeNoSense(t *testing.T) {
 	wants(t, "a negative limit", errOf(x.Run(t.Context(), Options{Steps: 1, Limit: -1})), nil, "Options.Limit")
 }
 
-// A run that has diverged ends at the next look at its norms, and without looks it is told at its end.
-func TestARunThatDivergesIsTold(t *testing.T) {
+// A run that has diverged ends at the next check of its norms: of a short run at its end, and without CheckEvery some
+// time later.
+func TestARunThatDivergesEnds(t *testing.T) {
 	set := testdevices.Host(t, 2)
 	for _, name := range All() {
-		for every, steps := range map[int64]int64{0: 40, 3: 3} {
+		for _, c := range []struct {
+			o           Options
+			first, last int64
+		}{
+			{Options{Steps: 40}, 40, 40}, {Options{Steps: 40, CheckEvery: 3}, 3, 3},
+			{Options{Steps: 1 << 40, lookTime: 1}, lookSteps, 1 << 30},
+		} {
 			step := newStep(t, set, 2, 16)
 			succeeds(t, halo.FillPoints(step.Measured[0].Level(0), func(domain.Vec) float64 { return math.NaN() }))
-			r, err := runnerFor(t, set, step, name).Run(t.Context(), Options{Scheme: name, Steps: 40, CheckEvery: every, Limit: testLimit})
-			if err != nil || r.Stopped != StoppedDiverged || r.Steps != steps {
-				t.Errorf("%s, looks every %d steps: %d steps, stopped: %s: %v", name, every, r.Steps, r.Stopped, err)
+			c.o.Scheme, c.o.Limit = name, testLimit
+			r, err := runnerFor(t, set, step, name).Run(t.Context(), c.o)
+			if err != nil || r.Stopped != StoppedDiverged || r.Steps < c.first || r.Steps > c.last || len(r.Norms) != 1 {
+				t.Errorf("%+v: %d steps, stopped: %s: %v", c.o, r.Steps, r.Stopped, err)
+			}
+			if got := step.Measured[0].Newest(); int64(got) != r.Steps {
+				t.Errorf("%s: after %d steps the variable holds step %d", name, r.Steps, got)
 			}
 		}
 	}
