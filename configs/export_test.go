@@ -54,7 +54,7 @@ Keys may be nested or have dots: ` + "`grid: {size: [8, 8]}` and `grid.size: [8,
 A whole number may be written 5, 5.0 or 5e0.
 The environment overrides the file, and ` + "`--set key=value`" + ` overrides both.
 The variable of ` + "`grid.size` is `HALOX_GRID_SIZE`, that of `boundary.x-` is `HALOX_BOUNDARY_X_MINUS`" + `.
-A key of null has its default.
+A key of null has its default. [Norms](norms.md#norms) defines those of ` + "`stop.norm`" + ` by formulas.
 
 | key | default | must be | meaning |
 |---|---|---|---|

@@ -35,9 +35,12 @@ func read(t *testing.T, file string) string {
 	return string(text)
 }
 
+// root returns the folder of the module.
+func root(t *testing.T) string { return test.Must(filepath.Abs(".."))(t) }
+
 // shell runs the lines of a script and returns what they print. It gets what it
 // needs from the modules that built this test: the proxy refuses all, as one that serves
-// known modules alone does.
+// known modules alone does. Launchers of MPI start more processes than there are cores, as any user.
 func shell(t *testing.T, dir, script string) string {
 	t.Helper()
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -47,7 +50,10 @@ func shell(t *testing.T, dir, script string) string {
 	c := exec.Command("sh", "-e", "-c", script)
 	c.Dir = dir
 	c.Env = append(os.Environ(), "GOFLAGS=", "GOPROXY="+proxy.URL, "GOSUMDB=off", "GOWORK=off",
-		"HALOX_CUDA=", "CUDA_VISIBLE_DEVICES=") // on host devices, as the page
+		"HALOX_CUDA=", "CUDA_VISIBLE_DEVICES=", // on host devices, as the page
+		"PATH="+os.Getenv("PATH")+":"+root(t)+"/.mpi/mpich/bin:"+root(t)+"/.mpi/mpich/local/bin", // of make mpi
+		"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "OMPI_MCA_rmaps_base_oversubscribe=1",
+		"PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe", "OMPI_MCA_plm=isolated")
 	var errs strings.Builder
 	c.Stderr = &errs
 	out, err := c.Output()
@@ -57,48 +63,92 @@ func shell(t *testing.T, dir, script string) string {
 	return string(out)
 }
 
-// A reader who starts in an empty folder next to a clone and does what a page says gets the output that it shows.
+// A reader who starts in an empty folder next to a clone, and does what pages say, gets the output that they show.
 func TestPrograms(t *testing.T) {
-	root := test.Must(filepath.Abs(".."))(t)
-	for page, folder := range map[string]string{"halo-exchange": "heat", "point-function": "membrane", "ranks": "total"} {
-		t.Run(folder, func(t *testing.T) { follow(t, read(t, "tutorials/"+page+".md"), root, folder) })
+	for _, pages := range [][]string{
+		{"tutorials/halo-exchange"}, {"tutorials/point-function"}, {"tutorials/ranks"}, {"how-to/own-kernels"},
+		{"tutorials/shallow-water", "tutorials/several-processes"},
+	} {
+		t.Run(filepath.Base(pages[0]), func(t *testing.T) {
+			dir := t.TempDir()
+			for _, page := range pages {
+				dir = follow(t, read(t, page+".md"), dir)
+			}
+			if got := shell(t, dir, "gofmt -l ."); got != "" {
+				t.Errorf("these programs are not formatted as gofmt does: %s", got)
+			}
+		})
 	}
 }
 
-// follow does what a page says in a new folder of that name. The module replaces halox by the folder next to it; follow
-// replaces it by root, whose packages the tests have compiled.
-func follow(t *testing.T, page, root, folder string) {
-	scripts, programs, outputs := blocks(page, "sh"), blocks(page, "go"), blocks(page, "")
-	if len(scripts) != 2 || len(programs) != 1 || len(outputs) != 1 {
-		t.Fatalf("the page has %d scripts, %d programs and %d outputs", len(scripts), len(programs), len(outputs))
+// follow does what a page says, in a folder, and returns the folder where it ends. Scripts are run; the block after one
+// is what it prints. Go goes to the file that is named last before it. The module replaces halox by the folder next to
+// it; follow replaces it by root, whose packages the tests have compiled.
+func follow(t *testing.T, page, dir string) string {
+	t.Helper()
+	times := regexp.MustCompile(`\t(?:[0-9.]+s|\(cached\))\n`) // of go test
+	all := regexp.MustCompile("(?ms)^```([a-z]*)\n(.*?)^```$").FindAllStringSubmatchIndex(page, -1)
+	from, scripts, programs, outputs, printed := 0, 0, 0, 0, ""
+	for _, at := range all {
+		text, language, block := page[from:at[0]], page[at[2]:at[3]], page[at[4]:at[5]]
+		from = at[1]
+		switch language {
+		case "sh":
+			scripts++
+			if strings.Contains(block, "mpirun") && shell(t, dir, "command -v mpirun || :") == "" {
+				t.Skip("SKIPPED: there is no mpirun; make mpi gets one")
+			}
+			state := filepath.Join(t.TempDir(), "folder")
+			printed = shell(t, dir, block+"\npwd >"+state)
+			dir = strings.TrimSpace(read(t, state))
+			if module := filepath.Join(dir, "go.mod"); strings.Contains(block, "go mod init") {
+				if !strings.Contains(read(t, module), "replace github.com/halox/halox => ../halox\n") {
+					t.Fatal("the module does not replace halox by the folder next to it")
+				}
+				shell(t, dir, "go mod edit -replace 'github.com/halox/halox="+root(t)+"'")
+			}
+		case "go":
+			programs++
+			names := regexp.MustCompile("`(\\w+\\.go)`").FindAllStringSubmatch(text, -1)
+			if names == nil {
+				t.Fatalf("the page does not say where this goes:\n%s", block)
+			}
+			test.Check(t, os.WriteFile(filepath.Join(dir, names[len(names)-1][1]), []byte(block), 0o644))
+		case "":
+			outputs++
+			if times.ReplaceAllString(printed, "\n") != times.ReplaceAllString(block, "\n") {
+				t.Errorf("the program prints\n%s\nthe page says\n%s", printed, block)
+			}
+		}
 	}
-	dir := t.TempDir()
-	shell(t, dir, scripts[0])
-	dir = filepath.Join(dir, folder)
-	if !strings.Contains(read(t, filepath.Join(dir, "go.mod")), "replace github.com/halox/halox => ../halox\n") {
-		t.Fatal("the module does not replace halox by the folder next to it")
+	if scripts == 0 || programs == 0 || outputs == 0 {
+		t.Fatalf("the page has %d scripts, %d programs and %d outputs", scripts, programs, outputs)
 	}
-	shell(t, dir, "go mod edit -replace 'github.com/halox/halox="+root+"'")
-	test.Check(t, os.WriteFile(filepath.Join(dir, "main.go"), []byte(programs[0]), 0o644))
-	if got := shell(t, dir, scripts[1]); got != outputs[0] {
-		t.Errorf("the program prints\n%s\nthe page says\n%s", got, outputs[0])
-	}
-	if got := shell(t, dir, "gofmt -l ."); got != "" {
-		t.Errorf("the program is not formatted as gofmt does")
-	}
+	return dir
 }
 
-// The kernel of a page compiles for a GPU too, with what halox adds to it: the page's program runs on host devices here.
-func TestKernelOfRanks(t *testing.T) {
-	kernel := regexp.MustCompile("(?s)= `\n?(#include \"ranks.cuh\".*?)`").FindStringSubmatch(blocks(read(t, "tutorials/ranks.md"), "go")[0])
-	if kernel == nil {
-		t.Fatal("the tutorial has no kernel")
-	}
-	type data struct { // of the page
+// The kernels of pages compile for a GPU too: the programs run on host devices here.
+func TestKernelsOfPages(t *testing.T) {
+	type data struct { // of the page about device ranks
 		Numbers uint64
 		Result  float64
 	}
-	testdevices.Compile(t, kernels.Source{Name: "total.cu", Text: kernel[1], Mirrors: []kernels.Mirror{{Name: "Data", Value: data{}}}})
+	found := 0
+	for _, page := range append(under(t, "tutorials", ".md"), under(t, "how-to", ".md")...) {
+		for _, program := range blocks(read(t, page), "go") {
+			for _, m := range regexp.MustCompile("(?s)= `\n?([^`]*__global__[^`]*)`").FindAllStringSubmatch(program, -1) {
+				found++
+				source := kernels.Source{Name: filepath.Base(page) + ".cu", Text: m[1]}
+				if strings.Contains(source.Text, "struct Data {") {
+					source.Mirrors = []kernels.Mirror{{Name: "Data", Value: data{}}}
+				}
+				testdevices.Compile(t, source)
+			}
+		}
+	}
+	if found != 3 {
+		t.Errorf("the pages have %d kernels", found)
+	}
 }
 
 // under returns the files in a folder, and in those below it, whose names end so.
@@ -170,6 +220,11 @@ func TestNamesOfTheCode(t *testing.T) {
 		}
 	}
 	first := regexp.MustCompile("(?m)^\\| `([^`]+)` \\|")
+	for _, m := range regexp.MustCompile(`\{"([a-z]+)", `).FindAllStringSubmatch(read(t, "../results/summary.go"), -1) {
+		if !strings.Contains(read(t, "reference/norms.md"), "| `"+m[1]+"` |") {
+			t.Errorf("the page of norms does not explain the line %s", m[1])
+		}
+	}
 	var got []string
 	for _, m := range first.FindAllStringSubmatch(read(t, "reference/environment.md"), -1) {
 		got = append(got, m[1])

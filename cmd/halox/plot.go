@@ -49,11 +49,14 @@ are records too, traces are left out.`,
   halox plot pack.json -o wu-6.svg --kind wu-6`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, files []string) error {
-			if f.kind != "list" {
-				return errors.Join(f.run(files, cmd.ErrOrStderr()),
-					command.Of(cmd.Context()).PrintJSON(map[string]string{"wrote": f.out}))
+			if f.kind == "list" {
+				return listPlots(cmd)
 			}
-			return listPlots(cmd)
+			if err := f.run(files, cmd.ErrOrStderr()); err != nil {
+				return err
+			}
+			fmt.Fprintln(cmd.OutOrStdout(), "wrote", f.out)
+			return command.Of(cmd.Context()).PrintJSON(map[string]string{"wrote": f.out})
 		},
 	}
 	flags := cmd.Flags()

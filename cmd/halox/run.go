@@ -40,6 +40,9 @@ Every key of the file can be overridden by --set key=value and by a variable
 HALOX_KEY, with dots as underscores (HALOX_GRID_SIZE=[64,64]); --set comes
 first. Ctrl-C ends the run between two steps and keeps what it had.
 
+docs/reference/norms.md explains the lines of the summary, and what change,
+residual, field and error are.
+
 Started by mpirun, all processes solve the problem of rank 0 together, which alone
 prints and writes.`,
 		Example: `  halox run heat3d.yaml
