@@ -13,6 +13,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -51,8 +52,10 @@ func TestMain(m *testing.M) {
 		main()
 		return
 	}
-	if signal.Ignored(os.Interrupt) { // by the shell that started the tests; processes of tests do not ignore it
-		signal.Notify(make(chan os.Signal, 1), os.Interrupt)
+	for _, ignored := range []os.Signal{os.Interrupt, syscall.SIGHUP} { // by the shell, or nohup, that started the tests
+		if signal.Ignored(ignored) { // processes of tests do not ignore it
+			signal.Notify(make(chan os.Signal, 1), ignored)
+		}
 	}
 	os.Exit(m.Run())
 }
