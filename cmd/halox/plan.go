@@ -25,25 +25,16 @@ func newPlanCommand() *cobra.Command {
 		Short: "Show what a run of a config file would exchange, and whether it fits",
 		Long: `Show what a run of a config file would exchange, and whether it fits.
 
-Plan opens the devices and measures their links, and allocates no fields. It prints the
-subdomains, the messages of one exchange with their paths and the reasons, the bytes per link,
-the points that several steps between two exchanges sweep twice, the memory that a run needs
-on each device and on the host, to the byte, with what is free, and the predicted time of an
-exchange. It fails if a run would. Scheme auto is the one that earlier trials found, or what
-run would take without trials.
+Plan prints the subdomains, the messages of one exchange with their paths and the
+reasons, the memory of each device and the host, and the predicted time of an
+exchange. It opens the devices and measures their links, allocates no fields, and
+fails if the run would not fit. Started by mpirun, it also shows messages between
+processes, and tries their networks.
 
-Started by mpirun, it also shows which messages go to other processes and hosts, how and why,
-and the memory of all processes.
-
---dot prints the same as a graph for graphviz: halox plan --dot FILE | dot -Tsvg
-
---hosts predicts steps on more and more hosts, up to so many, without opening a device. A model
-is fitted to the steps of one host in the records that --measured names, and its error is
-printed. --networks names the networks between the hosts, or files with latency_us,
-bandwidth_gb_s, adapters and message_us. Steps of several hosts are used too, named with the
-network that joined them: FILE@NETWORK. strong is the config's grid on all hosts, weak one that
-grows with them. Schemes for a single process are left out.`,
+--hosts predicts steps on more and more hosts from measured records, and opens no
+device: see docs/how-to/predict-scaling.md.`,
 		Example: `  halox plan heat3d.yaml
+  halox plan heat3d.yaml --dot | dot -Tsvg > messages.svg
   halox bench schemes --record schemes.json
   halox plan heat3d.yaml --hosts 1024 --networks hdr200,ndr400x4 --measured schemes.json --plot hosts.svg`,
 		Args: command.OneFile,

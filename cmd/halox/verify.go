@@ -32,23 +32,15 @@ func newVerifyCommand() *cobra.Command {
 	var f verifyFlags
 	cmd := &cobra.Command{
 		Use:   "verify FILE",
-		Short: "Check exchanges and schemes on the devices, grid and cut of a config file",
-		Long: `Check exchanges and schemes on the devices, grid and cut of a config file.
+		Short: "Check exchanges and schemes on the devices, grid and decomposition of a config file",
+		Long: `Check exchanges and schemes on the devices, grid and decomposition of a config file.
 
-Verify fills fields with values that depend on the position, poisons their ghosts, exchanges
-them over every path that the links have, and compares every point. Then it solves the
-problem of the file for up to 20 steps with every scheme and path, and compares the result
-with that of one device, bit for bit, with the file's number of steps between two exchanges
-where a scheme takes several; scheme blocked is also checked with up to 4. A large grid is
-made smaller first, and cut alike.
+Verify compares every point after exchanges over every path with geometry alone, and
+the problem of the file, after up to 20 steps with every scheme and path, with one
+device, bit for bit. Started by mpirun, all processes check together.
 
-Started by mpirun, all processes check together, with the schemes that run over several
-processes, and run litmus tests of device ranks (puts, notifications and barriers) among the
-devices of all.
-
---ranks-for runs only litmus tests for so long, each with a random seed that chooses the
-test, the devices, the ranks and the data. The first failure ends it and names its seed:
---ranks-seed runs that one again.`,
+--ranks-for runs only litmus tests of device ranks, with random seeds. A failure prints
+its seed, and --ranks-seed repeats that test. See docs/how-to/benchmark-a-machine.md.`,
 		Example: `  halox verify heat3d.yaml
   halox verify heat3d.yaml --set devices.count=2 --json
   halox verify heat3d.yaml --ranks-for 10m`,

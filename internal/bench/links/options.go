@@ -47,26 +47,15 @@ func Command() bench.Command {
 		Name: "links", Short: "Time messages of all sizes between every two devices, over every path", Options: o,
 		Table: o.table,
 		About: `Path peer is the driver's peer copy, direct a kernel of the sender that stores into the
-receiver's memory, staged a copy into pinned host memory and one out of it. Modes are
-one-way; both-ways, whose rate is that of both messages; and, for three devices and more,
-ring, each device to the next, and ring-both-ways, whose rate is what leaves a device.
+receiver's memory, staged a copy through pinned host memory. Each is first tried with
+random bytes; one that corrupts them is not timed, and the exit code is 5. The copies
+that bound a path are timed too. Times are medians, by the device's clock.
 
-Times are medians of batches of messages in a row, by the device's clock. A batch waits
-behind a kernel until the host has queued all of it. In modes of several senders the clock
-runs from the first to begin until all messages have arrived; noticing that takes 10 us.
+Started by mpirun, the command times messages between every two processes, and
+--network-file describes the network for halox plan --networks.
 
-The same run measures what bounds a path, as copy_time and copy_rate: the copy within the
-sender's memory (path device) and, for staged, that to or from pinned memory (path pinned).
-
-Each path between two devices is tried with random bytes first. One that corrupts them is
-named and not timed, and the exit code is 1.
-
-Started by mpirun, messages between the first devices of every two processes are timed by
-the host's clock: path mpi, and path wire, which is MPI alone between host memories. Mode
-ping-pong is half of a round trip. --network-file writes a file for
-halox plan --networks.
-
-Ctrl-C keeps what was measured; --resume continues.`,
+docs/how-to/benchmark-a-machine.md explains paths, modes and columns. Ctrl-C keeps what
+was measured; --resume continues.`,
 		Example: `  halox bench links --record links.json --plot links.svg
   halox plot links.json --kind matrix -o matrix.svg
   mpirun -n 2 --host a,b halox bench links --network-file ours.yaml

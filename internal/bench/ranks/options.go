@@ -59,26 +59,12 @@ func Command() bench.Command {
 			Compute: computes(), Apart: []int{0, 1}, PerMultiprocessor: []int{1, 2, 4, 8}, Threads: 128,
 			Budget: 50 * time.Millisecond,
 		},
-		About: `  latency      a notification, and messages of --bytes with one, between two ranks, on one
-               device and on two: half of a round trip
-  bandwidth    messages of --messages with a notification each, from all ranks of a device
-               at once, to other ranks of it and to those of another
-  barrier      of all ranks of one device, of two, and of all
-  overlap      rounds in which each rank computes, exchanges a message with a rank of another
-               device, and does both. --compute newton iterates for square roots, copy copies
-               memory. With --apart 1 the ranks of a multiprocessor start staggered
-  collectives  broadcast, reduce and allreduce of --vectors, on one device and on all, with
-               the first and the last rank as roots
-  channels     messages of --bytes, up to 4 KiB, back and forth and in a row
-  proxy        the messages of latency and bandwidth between two GPUs by proxies on the host
-  compare      a step of diffusion, and of particles whose messages change their lengths, by
-               device ranks, by streams and events, and by graphs of these, on one device,
-               two and all
+		About: `--what latency times single messages, bandwidth those of all ranks at once, overlap
+rounds that compute and exchange, proxy messages by host threads, and compare steps by
+device ranks, by streams and by graphs. Times are the device's, medians over launches.
 
-All but latency, channels and compare use --per-multiprocessor ranks on each multiprocessor of a GPU.
-Times are the device's, medians over launches.
-
-Ctrl-C keeps what was measured; --resume continues.`,
+docs/how-to/benchmark-a-machine.md explains all of them. Ctrl-C keeps what was measured;
+--resume continues.`,
 		Example: `  halox bench ranks --record ranks.json
   halox plot ranks.json --kind ranks --where what=put\ and\ notify -o ranks.svg`,
 	}
