@@ -287,10 +287,15 @@ func (v *Verifier) in(w way) *solvers.Problem {
 	return &p
 }
 
-// options returns those of a run.
+// options returns those of a run. Norms are checked within launches where schemes can. Scheme blocked has kernels for
+// that which compile for longer than all others together: it checks norms as often as the run that the setup is for, and
+// so needs these kernels only if that does.
 func (v *Verifier) options(w way) scheme.Options {
-	return scheme.Options{Scheme: w.scheme, Order: w.order, Steps: int64(v.Steps), CheckEvery: int64(v.Steps),
-		Limit: v.Limit}
+	every := int64(v.Steps)
+	if w.scheme == scheme.Blocked {
+		every = v.Setup.Options().CheckEvery
+	}
+	return scheme.Options{Scheme: w.scheme, Order: w.order, Steps: int64(v.Steps), CheckEvery: every, Limit: v.Limit}
 }
 
 // solve runs the problem and returns all owned points, on the process that speaks.
