@@ -14,6 +14,7 @@ import (
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/solvers"
+	"github.com/halox/halox/solvers/scheme"
 	"github.com/halox/halox/stencil"
 )
 
@@ -44,6 +45,13 @@ func TestMoreDevicesThanRanksTake(t *testing.T) {
 		if strings.Contains(c.name, "scheme ranks") {
 			t.Errorf("there is a check %s", c.name)
 		}
+	}
+	// no norms in passes, whose kernels compile long, unless the run takes them
+	if o := v.options(way{scheme: scheme.Blocked}); o.CheckEvery != 0 {
+		t.Errorf("passes take norms every %d steps", o.CheckEvery)
+	}
+	if o := v.options(way{scheme: scheme.Resident}); o.CheckEvery != 3 {
+		t.Errorf("resident takes norms every %d steps", o.CheckEvery)
 	}
 	if err := v.Soak(t.Context(), 0, 2); err != nil { // a turn of all
 		t.Error(err)
