@@ -34,10 +34,11 @@ func (n *noted) String() string {
 // After a signal, what hangs is ended by force and what progresses is waited for; the next signal ends both.
 func TestSignals(t *testing.T) {
 	never := make(chan error)
-	progresses := func(ctx context.Context, sign func(context.Context)) error {
+	// A watch counts the time that it could run, so commands wait for what it says.
+	progresses := func(ctx context.Context, out *noted, sign func(context.Context)) error {
 		During(ctx, "stepping", nil)
 		<-ctx.Done()
-		for range 20 { // three times the limit
+		for n := 0; n < 20 || out != nil && out.String() == ""; n++ { // three times the limit at least
 			time.Sleep(stopTime * 3 / 20)
 			sign(ctx)
 		}
@@ -45,72 +46,74 @@ func TestSignals(t *testing.T) {
 	}
 	for _, tc := range []struct {
 		name    string
-		command func(ctx context.Context) error
+		command func(ctx context.Context, out *noted) error
 		signals int
 		want    error
 		says    string
 		after   int64 // signs of progress, before the signals
 	}{
-		{"looks at nothing", func(context.Context) error { return <-never }, 1, ErrInterrupted, "terminated: ended by force\n", 0},
-		{"hangs", func(ctx context.Context) error {
+		{"looks at nothing", func(context.Context, *noted) error { return <-never }, 1, ErrInterrupted, "terminated: ended by force\n", 0},
+		{"hangs", func(ctx context.Context, out *noted) error {
 			During(ctx, "hanging", func() string { return "; kept" })
 			return <-never
 		}, 1, ErrInterrupted, "terminated: ended by force while hanging; kept\n", 0},
-		{"hangs as rank 0 of several", func(ctx context.Context) error {
+		{"hangs as rank 0 of several", func(ctx context.Context, out *noted) error {
 			Together(ctx, true)
 			During(ctx, "hanging", nil)
 			return <-never
 		}, 1, ErrInterrupted, "terminated: ended by force while hanging\n", 0},
-		{"hangs as another rank", func(ctx context.Context) error {
+		{"hangs as another rank", func(ctx context.Context, out *noted) error {
 			Together(ctx, false)
 			During(ctx, "hanging", nil)
 			return <-never
 		}, 1, ErrInterrupted, "", 0},
-		{"hangs and has said why", func(ctx context.Context) error {
+		{"hangs and has said why", func(ctx context.Context, out *noted) error {
 			During(ctx, "hanging", nil)
 			Quiet(ctx)
 			return <-never
 		}, 1, ErrInterrupted, "", 0},
-		{"hangs after it has progressed", func(ctx context.Context) error {
+		{"hangs after it has progressed", func(ctx context.Context, out *noted) error {
 			During(ctx, "hanging", nil)
 			Limit(ctx, None)
 			<-ctx.Done()
 			Limit(ctx, 0)
 			return <-never
 		}, 1, ErrInterrupted, "terminated: ended by force while hanging\n", 0},
-		{"the second signal", func(ctx context.Context) error {
+		{"the second signal", func(ctx context.Context, out *noted) error {
 			During(ctx, "writing", nil)
 			Limit(ctx, None)
 			return <-never
 		}, 2, ErrInterrupted, "terminated: ended by force while writing\n", 0},
-		{"keeps forever", func(ctx context.Context) error {
+		{"keeps forever", func(ctx context.Context, out *noted) error {
 			During(ctx, "hanging", func() string { <-never; return "" })
 			return <-never
 		}, 1, ErrInterrupted, "", 0},
-		{"stops", func(ctx context.Context) error {
+		{"stops", func(ctx context.Context, out *noted) error {
 			During(ctx, "waiting", nil)
 			<-ctx.Done()
 			return fmt.Errorf("wait: %w", ctx.Err())
 		}, 1, ErrInterrupted, "", 0},
-		{"progresses", func(ctx context.Context) error { return progresses(ctx, Progress) }, 1, nil, "terminated: still stepping; the next signal ends it at once\n", 0},
-		{"has several phases", func(ctx context.Context) error {
-			return progresses(ctx, func(ctx context.Context) { During(ctx, "reading", nil) })
+		{"progresses", func(ctx context.Context, out *noted) error { return progresses(ctx, out, Progress) }, 1, nil, "terminated: still stepping; the next signal ends it at once\n", 0},
+		{"has several phases", func(ctx context.Context, out *noted) error {
+			return progresses(ctx, out, func(ctx context.Context) { During(ctx, "reading", nil) })
 		}, 1, nil, "terminated: still reading; the next signal ends it at once\n", 0},
-		{"has no limit", func(ctx context.Context) error {
-			return progresses(ctx, func(ctx context.Context) { Limit(ctx, None) })
+		{"has no limit", func(ctx context.Context, out *noted) error {
+			return progresses(ctx, out, func(ctx context.Context) { Limit(ctx, None) })
 		}, 1, nil, "terminated: still stepping; the next signal ends it at once\n", 0},
-		{"is patient", func(ctx context.Context) error {
+		{"is patient", func(ctx context.Context, out *noted) error {
 			Together(ctx, false)
 			Patience(ctx, time.Hour)
-			return progresses(ctx, func(context.Context) {})
+			return progresses(ctx, nil, func(context.Context) {})
 		}, 1, nil, "", 0},
-		{"steps slowly", func(ctx context.Context) error {
+		{"steps slowly", func(ctx context.Context, out *noted) error {
 			During(ctx, "stepping", nil)
 			Progress(ctx)
 			time.Sleep(stopTime)
 			Progress(ctx)
 			<-ctx.Done()
-			time.Sleep(3 * stopTime)
+			for out.String() == "" {
+				time.Sleep(stopTime / 10)
+			}
 			return nil
 		}, 1, nil, "terminated: still stepping; the next signal ends it at once\n", 3},
 	} {
@@ -129,7 +132,7 @@ func TestSignals(t *testing.T) {
 					w.signals <- syscall.SIGTERM
 				}
 			}()
-			err := w.Run(tc.command)
+			err := w.Run(func(ctx context.Context) error { return tc.command(ctx, &out) })
 			if err != tc.want || out.String() != tc.says {
 				t.Errorf("%v: %q", err, out.String())
 			}
