@@ -108,7 +108,7 @@ func TestBenchRefuses(t *testing.T) {
 		{"pack --suites hacc --match vector", "no layout of hacc fits"},
 		{"pack --suites hacc --least 512GiB", "no layout of hacc fits"},
 		{"pack --least 9 --most 8", "--least: must be at most --most 8, got 9"},
-		{"pack --suites hacc --over edge", "--over: must be a parameter of the layouts"},
+		{"pack --suites hacc --x edge", "--x: must be a parameter of the layouts"},
 		{"pingpong --device-ids 1", `--device-ids: must be 2 in number, got "1"`},
 		{"pingpong --device-ids -1,0", "--device-ids: must be distinct and at least 0, got -1,0"},
 		{"pingpong --busy nan", "got NaN"},

@@ -1,16 +1,22 @@
 package main
 
 import (
+	"cmp"
 	"flag"
+	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
+	"github.com/spf13/pflag"
 
 	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
@@ -106,6 +112,7 @@ func TestReference(t *testing.T) {
 		test.Check(t, os.MkdirAll(*man, 0o755))
 		test.Check(t, doc.GenManTree(root, &doc.GenManHeader{Section: "1", Source: "halox " + version}, *man))
 	}
+	test.Check(t, os.WriteFile(filepath.Join(dir, "flags.md"), []byte(flagTable(root)), 0o644))
 	got := test.Must(filepath.Glob(filepath.Join(dir, "*.md")))(t)
 	if *update {
 		test.Check(t, os.RemoveAll(folder))
@@ -124,6 +131,29 @@ func TestReference(t *testing.T) {
 	if is := test.Must(os.ReadDir(folder))(t); len(is) != len(got) {
 		t.Errorf("%d pages of %d commands; run with -update", len(is), len(got))
 	}
+}
+
+// flagTable is a page with all flags of all commands. Flags that differ in type, default or meaning have separate lines.
+func flagTable(root *cobra.Command) string {
+	commands := map[string][]string{}
+	var walk func(c *cobra.Command)
+	walk = func(c *cobra.Command) {
+		c.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			value, usage := pflag.UnquoteUsage(f)
+			line := fmt.Sprintf("| `--%s` | %s | `%s` | %s |", f.Name, value, cmp.Or(f.DefValue, " "), usage)
+			commands[line] = append(commands[line], strings.TrimPrefix(c.CommandPath(), "halox "))
+		})
+		for _, sub := range c.Commands() {
+			walk(sub)
+		}
+	}
+	walk(root)
+	text := "# All flags\n\nFlags of `halox` are flags of every command. Those with separate lines differ in default or meaning.\n\n" +
+		"| flag | value | default | meaning | commands |\n|---|---|---|---|---|\n"
+	for _, line := range slices.Sorted(maps.Keys(commands)) {
+		text += line + " " + strings.Join(commands[line], ", ") + " |\n"
+	}
+	return text
 }
 
 // The config that the README shows is whole, and its solution is the exact one.

@@ -26,7 +26,7 @@ func (f *traceFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.file, "trace", "",
 		"write a trace of all streams to this JSON `file`, for Perfetto and halox plot")
 	flags.Int64Var(&f.steps, "trace-steps", 20, "number of traced steps")
-	flags.Int64Var(&f.skip, "trace-skip", 5, "number of steps before these; fewer in short runs")
+	flags.Int64Var(&f.skip, "trace-skip", 5, "number of steps before the traced ones; fewer in short runs")
 }
 
 // check rejects impossible values.

@@ -48,7 +48,7 @@ func (l *layouts) flags() []option.Flag {
 		{Name: "blocks", Value: &l.Blocks, Help: "maximum number of thread blocks per kernel; 0: automatic",
 			To: option.NoLimit},
 		option.Budget(&l.Budget),
-		{Name: "over", Value: &l.Over, Help: "`parameter` of the layouts on the x axis of --plot, such as block",
+		{Name: "x", Value: &l.Over, Help: "`parameter` of the layouts on the x axis of --plot, such as block",
 			Open: true},
 		{Name: "figure", Value: &l.Figure, Help: "measure and draw what a paper's figure shows, by its `name`; list " +
 			"prints the names"},
@@ -89,7 +89,7 @@ func (l *layouts) setFigure(kind results.Kind) (err error) {
 	if l.figure, err = named(kind, l.Figure); err != nil {
 		return err
 	}
-	err = cmp.Or(l.reject("suites", l.Suites != nil), l.reject("over", l.Over != ""))
+	err = cmp.Or(l.reject("suites", l.Suites != nil), l.reject("x", l.Over != ""))
 	l.Suites, l.Over = []string{l.figure.suite}, l.figure.x
 	return err
 }
@@ -145,7 +145,7 @@ func (l *layouts) checkAxis() error {
 	if slices.ContainsFunc(l.work, l.figure.has) {
 		return nil
 	}
-	return fmt.Errorf("--over: must be a parameter of the layouts, which --list prints, got %q", l.Over)
+	return fmt.Errorf("--x: must be a parameter of the layouts, which --list prints, got %q", l.Over)
 }
 
 // suite is a source of workloads.

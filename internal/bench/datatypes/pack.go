@@ -48,7 +48,7 @@ once for each layout that spans at most 64 MiB.
 
 Ctrl-C keeps what was measured.`,
 		Example: `  halox bench pack --suites ddtbench --unpack --record ddtbench.json
-  halox bench pack --match tempi/2d-vector/bytes=4194304 --over block --plot tempi.png
+  halox bench pack --match tempi/2d-vector/bytes=4194304 --x block --plot tempi.png
   halox bench pack --figure list
   halox bench pack --figure wu-8 --to pinned --plot wu-8.svg`,
 	}

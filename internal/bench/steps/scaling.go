@@ -12,7 +12,6 @@ import (
 	"github.com/halox/halox/internal/bench/option"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/results"
-	"github.com/halox/halox/solvers"
 	"github.com/halox/halox/solvers/scheme"
 	"github.com/halox/halox/streams"
 )
@@ -63,8 +62,7 @@ func (o *scalingOptions) Flags() []option.Flag {
 		{Name: "order", Value: &o.Order, Help: "order of scheme two-stream: {}", Open: true,
 			Choices: []string{string(scheme.LeftRight), string(scheme.Pairwise)}},
 		option.Paths(&o.Paths, append(auto, option.Texts(p2p.Paths())...)),
-		{Name: "exchange-steps", Value: &o.Groups, Help: fmt.Sprintf("steps between two exchanges, 1 to %d",
-			solvers.MaxGroup), From: 1, To: solvers.MaxGroup},
+		exchangeSteps(&o.Groups),
 		{Name: "modes", Value: &o.Modes, Help: "modes: {}", Choices: scalings()},
 	}...)
 }

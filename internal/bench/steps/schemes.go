@@ -63,10 +63,14 @@ func (o *schemesOptions) Flags() []option.Flag {
 		{Name: "norms", Value: &o.Norms, Help: "compute norms every so many steps; 0: never",
 			To: option.NoLimit},
 		option.Sums(&o.Sums, option.Texts(sums.Modes())),
-		{Name: "exchange-steps", Value: &o.Groups, Help: fmt.Sprintf("steps between two exchanges, 1 to %d, of "+
-			"schemes that take several", solvers.MaxGroup), From: 1, To: solvers.MaxGroup},
+		exchangeSteps(&o.Groups),
 		option.Paths(&o.Paths, option.Texts(p2p.Paths())),
 	}...)
+}
+
+func exchangeSteps(value *[]int) option.Flag {
+	return option.Flag{Name: "exchange-steps", Value: value, From: 1, To: solvers.MaxGroup,
+		Help: fmt.Sprintf("steps between two exchanges, 1 to %d", solvers.MaxGroup)}
 }
 
 // Check completes the options.
