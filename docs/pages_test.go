@@ -41,7 +41,7 @@ func root(t *testing.T) string { return test.Must(filepath.Abs(".."))(t) }
 // shell runs the lines of a script and returns what they print. It gets what it
 // needs from the modules that built this test: the proxy refuses all, as one that serves
 // known modules alone does. Launchers of MPI start more processes than there are cores, as any user.
-func shell(t *testing.T, dir, script string) string {
+func shell(t *testing.T, dir, script string, env ...string) string {
 	t.Helper()
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, "forbidden", http.StatusForbidden)
@@ -54,6 +54,7 @@ func shell(t *testing.T, dir, script string) string {
 		"PATH="+os.Getenv("PATH")+":"+root(t)+"/.mpi/mpich/bin:"+root(t)+"/.mpi/mpich/local/bin", // of make mpi
 		"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "OMPI_MCA_rmaps_base_oversubscribe=1",
 		"PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe", "OMPI_MCA_plm=isolated")
+	c.Env = append(c.Env, env...)
 	var errs strings.Builder
 	c.Stderr = &errs
 	out, err := c.Output()
@@ -63,7 +64,8 @@ func shell(t *testing.T, dir, script string) string {
 	return string(out)
 }
 
-// A reader who starts in an empty folder next to a clone, and does what pages say, gets the output that they show.
+// A reader who starts in an empty folder next to a clone, and does what pages say, gets the output that they show. The
+// last program prints the same on GPUs, here such that are made of the CPU.
 func TestPrograms(t *testing.T) {
 	for _, pages := range [][]string{
 		{"tutorials/halo-exchange"}, {"tutorials/point-function"}, {"tutorials/ranks"}, {"how-to/own-kernels"},
@@ -76,6 +78,12 @@ func TestPrograms(t *testing.T) {
 			}
 			if got := shell(t, dir, "gofmt -l ."); got != "" {
 				t.Errorf("these programs are not formatted as gofmt does: %s", got)
+			}
+			on := regexp.MustCompile(`(?m)^on .*$`) // which devices
+			want := on.ReplaceAllString(shell(t, dir, "go run ."), "")
+			got := on.ReplaceAllString(shell(t, dir, "go run .", testdevices.Environment(t, 2)...), "")
+			if got != want || got == "" {
+				t.Errorf("on GPUs the program prints\n%s\non host devices\n%s", got, want)
 			}
 		})
 	}
