@@ -94,7 +94,7 @@ func (p *Plan) printMessages(out io.Writer) {
 	if n == 1 {
 		title = strings.Replace(title, "messages", "message", 1)
 	}
-	table(out, title, "from\tto\tdirection\tpoints sent\tghosts that get them\tbytes\tform\tpath\twhy",
+	table(out, title, "from\tto\tdirection\tpoints sent\tdestination ghosts\tbytes\tform\tpath\twhy",
 		func(t io.Writer) {
 			for _, m := range p.Plan.Messages {
 				for i, s := range m.Parts {
@@ -115,7 +115,7 @@ func form(m halo.Message) string {
 	case m.Path.Traits().Stored:
 		return "stored"
 	case m.Contiguous:
-		return "as it lies"
+		return "contiguous"
 	}
 	return "packed"
 }
@@ -277,7 +277,7 @@ func (p *Plan) printMemory(out io.Writer) {
 		}
 		return streams.Size(bytes)
 	}
-	table(out, "memory of a run in bytes", "device\tfield\tbeside it\tpinned on the host\tfree\ttotal",
+	table(out, "memory of a run in bytes", "device\tfield\tother\tpinned on the host\tfree\ttotal",
 		func(t io.Writer) {
 			for _, k := range p.parts {
 				for _, m := range k.Memory {
