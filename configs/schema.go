@@ -114,7 +114,8 @@ var keys = slices.Concat([]key{
 	{name: "stop.norm", def: "max", words: list("max", "l2", NormResidual),
 		about: "What the tolerance bounds: the largest change in a step, its l2 norm, or the largest residual."},
 	{name: "stop.check_every", def: "100", least: 1,
-		about: "Steps between two checks of the norms. Without a tolerance or `--history`, they are checked about once per second, at least 100 steps apart, and at the end."},
+		about: "Steps between two checks of the norms. Without a tolerance or `--history`, they are " +
+			"checked about once per second, at least 100 steps apart, and at the end."},
 	{name: "stop.sums", def: "reproducible", words: list("reproducible", "fast"),
 		about: "How sums of norms are computed."},
 	{name: "devices.backend", def: Auto, words: func() []string { return autoOr(streams.Backends()) },

@@ -230,8 +230,8 @@ type trier func(
 // eachGroup tries several numbers of steps between two exchanges: 1, 2, 4 and 8, as far as subdomains own the layers
 // that their neighbours then need, and there is memory. It returns the trials of all, the shortest first; each has its
 // number in Group. A search at its time limit tries no more of them, see scheme.Search.Begun. Without neighbors
-// there is nothing to exchange, and only 1 is tried, except for a scheme that exchanges within a device. known says that
-// all were remembered.
+// there is nothing to exchange, and only 1 is tried, except for a scheme that exchanges within a device. known says
+// that all were remembered.
 func eachGroup(
 	ctx context.Context, p *Problem, place *halo.Placement, s scheme.Search, o scheme.Options, try trier,
 ) (all []scheme.Trial, known bool, err error) {

@@ -287,9 +287,9 @@ func (v *Verifier) in(w way) *solvers.Problem {
 	return &p
 }
 
-// options returns those of a run. Norms are checked within launches where schemes can. Scheme blocked has kernels for
-// that which compile for longer than all others together: it checks norms as often as the run that the setup is for, and
-// so needs these kernels only if that does.
+// options returns those of a run. Norms are checked within launches where schemes can. The kernels of blocked for that
+// compile for longer than all others together: it checks norms as often as the run that the setup is for, and so needs
+// these kernels only if that does.
 func (v *Verifier) options(w way) scheme.Options {
 	every := int64(v.Steps)
 	if w.scheme == scheme.Blocked {

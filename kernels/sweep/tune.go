@@ -22,10 +22,9 @@ type Tuning struct {
 }
 
 // Tune finds out on the GPU in which shape sweeps of large boxes are fastest there, by sweeps of
-// the box or of its first layers, which change what is written, and makes the sweeper use it for all launches that it
-// makes ready from then on. It takes no longer than the budget and one sweep more, once the kernels are compiled. What it
-// found is
-// kept in the cache, for GPUs of this name, point functions of this source and sizes that flags.Alike
+// the box or of its first layers, which change what is written, and makes the sweeper use it for all launches that
+// it makes ready from then on. It takes no longer than the budget and one sweep more, once the kernels are compiled.
+// What it found is kept in the cache, for GPUs of this name, point functions of this source and sizes that flags.Alike
 // does not tell apart, and is not measured again. A shape changes no bit of what is written. On a
 // host device, and for boxes too thin to have a shape, there is nothing to tune, and in a dry run nothing is
 // measured.

@@ -79,14 +79,14 @@ func TestAheadOfOneScheme(t *testing.T) {
 	for _, one := range []Trial{{Assisted, p2p.Peer, time.Microsecond, 0}, {Resident, p2p.Direct, time.Microsecond, 0}, {Graph, p2p.Direct, time.Microsecond, 0}} {
 		s, step, slow := slowSearch(t, 0, "")
 		plan := must(step.Plan(s.Links, one.Path))(t)
-		must(autotune(t.Context(), step, plan, s.Compiler, Options{Scheme: one.Scheme, Limit: testLimit}, time.Millisecond))(t)
+		must(autotune(t.Context(), t.Context(), step, plan, s.Compiler, Options{Scheme: one.Scheme, Limit: testLimit}, time.Millisecond))(t)
 		want := sortedPrograms(t, slow)
 		for name, o := range map[string]Options{"named": {Scheme: one.Scheme}, "remembered": {Scheme: Auto}} {
 			s, step, slow := slowSearch(t, 0, "")
 			if name == "named" {
 				s.Path = one.Path
 			} else {
-				succeeds(t, s.memory(step, o).Put([]Trial{one}))
+				succeeds(t, s.memory(step, o).Put(found{Trials: []Trial{one}}))
 			}
 			Ahead(t.Context(), step, s, o).Wait(nil)
 			if got := sortedPrograms(t, slow); !slices.Equal(got, want) || len(want) == 0 {
@@ -127,9 +127,9 @@ func TestSearchesThatTakeTheirTime(t *testing.T) {
 	another := newStepOf(t, step.placement().Devices, []int{12, 14}, stencil.Kind{Points: 5, Shape: stencil.StarShape})
 	var tried []string
 	for _, most := range []int{1, 3, 100} {
-		now, before := noTime(), len(tried)
+		now, before := noTime.now(), len(tried)
 		s := search
-		s.clock = func() time.Time { return now }
+		s.clock.now = func() time.Time { return now }
 		s.Trying = func(name Scheme, path p2p.Path) {
 			if tried = append(tried, string(name)+" "+string(path)); len(tried)-before >= most {
 				now = now.Add(time.Hour)
@@ -157,11 +157,7 @@ func TestSearchesThatTakeTheirTime(t *testing.T) {
 func TestSchemesAreTriedWhileOthersCompile(t *testing.T) {
 	testdevices.InTurn(t, 5, 8)
 	s, step, _ := slowSearch(t, 200*time.Millisecond, "")
-	asked := 0
-	s.clock = func() time.Time {
-		asked++
-		return noTime().Add(min(time.Duration(asked-1)*waitLimit, 3*waitLimit/2))
-	}
+	s.clock = standing(waitLimit)
 	trials, known, err := Fastest(t.Context(), step, s, Options{Limit: testLimit})
 	if err != nil || known || len(trials) != 2*len(candidates())-5 {
 		t.Errorf("%v, known %t, %v", trials, known, err)

@@ -140,8 +140,8 @@ func (c candidate) begin(ctx context.Context, step *Step, a *kernels.Ahead, o Op
 func (s Search) asked(step *Step, o Options) []candidate {
 	name, path := o.Scheme, s.Path
 	if (name == Auto || name == "") && step.placement().Processes.IsAlone() {
-		if trials, err := s.memory(step, o).Get(); err == nil {
-			name, path = trials[0].Scheme, trials[0].Path
+		if f, err := s.memory(step, o).Get(); err == nil && !f.Partial {
+			name, path = f.Trials[0].Scheme, f.Trials[0].Path
 		} else if !s.Known {
 			return s.candidates(step)
 		}

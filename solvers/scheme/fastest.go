@@ -15,12 +15,14 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// autotune returns how long a step takes by the scheme of the options: the median of some
-// intervals, which take about the budget together, of a run in which the variables may hold
-// anything. It takes norms as often as a run with these options. The variables hold something else
-// then. An error that is ErrUnsuited says why the scheme cannot run the step.
-func autotune(ctx context.Context, step *Step, plan *Plan, c *kernels.Compiler, o Options,
-	budget time.Duration) (took time.Duration, err error) {
+// autotune returns how long a step takes by the scheme of the options: the median of some intervals, which take about
+// the budget together, of a run in which the variables may hold anything. It takes norms as often as a run with these
+// options. If limited ends before the first interval that counts, the time is that of all steps until then, with what
+// begins and ends a run. The variables hold something else afterwards. An error that is ErrUnsuited says why the
+// scheme cannot run the step.
+func autotune(
+	ctx, limited context.Context, step *Step, plan *Plan, c *kernels.Compiler, o Options, budget time.Duration,
+) (took time.Duration, err error) {
 	defer step.keepLevels()()
 	x, err := NewRunner(ctx, step, plan, c)
 	if err != nil {
@@ -32,17 +34,15 @@ func autotune(ctx context.Context, step *Step, plan *Plan, c *kernels.Compiler, 
 	}
 	o.History, o.Tolerance, o.anything = false, 0, true
 	o.Steps, o.Progress, o.Interval = 1<<40, nil, t.interval
-	if _, err := x.Run(ctx, o); err != nil {
-		return 0, errors.Join(err, x.Close())
-	}
-	if err := errors.Join(ctx.Err(), x.Close()); err != nil {
+	r, err := x.Run(limited, o)
+	if err := errors.Join(err, ctx.Err(), x.Close()); err != nil {
 		return 0, err
 	}
-	return t.median(), nil
+	return cmp.Or(t.median(), r.Loop/time.Duration(max(1, r.Steps))), nil
 }
 
-// stepTimer chooses the intervals of a timing: one that also starts threads, one that warms up and determines the length
-// of the others, and the timed ones. For slow steps the second interval is the last, and it is the one that counts.
+// stepTimer chooses the intervals of a timing: one that also starts threads, one that warms up and determines the
+// length of the others, and the timed ones. For slow steps the second interval is the last, and it is the one that counts.
 type stepTimer struct {
 	budget    time.Duration
 	group     int64 // steps between two exchanges
@@ -108,46 +108,32 @@ func (s *stepTimer) whole(n int64) int64 {
 // trialTime is how long the intervals of one trial take.
 const trialTime = 10 * time.Millisecond
 
-// How long a search takes, from Search.Begun: after waitLimit it tries the schemes whose kernels are compiled, and the
-// others as they are; after searchLimit it begins no trial.
+// How long a search takes, from Search.Begun: up to waitLimit it waits until all kernels are compiled, then it tries
+// the schemes whose kernels are, and at searchLimit it ends, with the steps that are under way.
 const (
 	waitLimit   = 1500 * time.Millisecond
 	searchLimit = 2500 * time.Millisecond
 )
 
-// time returns the time by the search's clock, which tests replace.
-func (s Search) time() time.Time {
-	if s.clock == nil {
-		return time.Now()
-	}
-	return s.clock()
+// after returns a channel that receives once the search has taken so long.
+func (s Search) after(long time.Duration) <-chan time.Time {
+	return s.clock.after(s.Begun.Add(long).Sub(s.clock.now()))
 }
 
-// after returns a channel that is ready at a time. By the clock of a test it is that now or never.
-func (s Search) after(at time.Time) <-chan time.Time {
-	left := at.Sub(s.time())
-	if s.clock == nil || left <= 0 {
-		return time.After(left)
-	}
-	return nil
-}
-
-// isLate reports whether a search that has found something took its time, as rank 0 decides. All processes call it.
-func (s Search) isLate(place *halo.Placement, found bool) (late bool, err error) {
-	late = found && s.time().Sub(s.Begun) > searchLimit
-	return mpi.Broadcast(context.Background(), place.Processes, "scheme: go on with trials", late, 0)
-}
+// isLate reports whether the search has taken its time, by the clock of this process.
+func (s Search) isLate() bool { return s.clock.now().Sub(s.Begun) >= searchLimit }
 
 // Fastest returns the trials of a step, the shortest first: each scheme, over each path, runs the step for some
 // milliseconds, with norms as often as the options say, unless there is too little memory for what it takes. Those that
 // are close to the fastest run twice more, in turns, and their shortest times count. All their kernels are compiled
 // first, side by side, see Ahead. The variables of the step hold something else then.
 //
-// A search takes about three seconds at most, see Search.Begun. Among the compiled schemes it first tries those that
-// are usually the fastest. The next search for the step tries the rest. Once all are tried, the trials are stored in
-// the user's cache, for steps that do the same on such devices, and are not repeated: known is true then. On devices that work on cores of the host
-// nothing is tried, and there are no trials. Where processes share the grid all call it, and get the same trials, those
-// of rank 0. See Step.Name for steps with user kernels.
+// A search ends after two and a half seconds, see Search.Begun, plus the time in which one scheme is made ready and
+// the step that is under way. It tries schemes whose kernels are compiled, first those that are usually the fastest; if
+// there are none in that time, there are no trials. The next search for the step tries the rest. The trials are stored
+// in the user's cache, for steps that do the same on such devices. Once all schemes are tried, trials are not repeated:
+// known is true then. On devices that work on cores of the host nothing is tried, and there are no trials. Where processes
+// share the grid all call it, and get the same trials, those of rank 0. See Step.Name for steps with user kernels.
 func Fastest(ctx context.Context, step *Step, s Search, o Options) (trials []Trial, known bool, err error) {
 	if err := step.Check(); err != nil {
 		return nil, false, err
@@ -164,102 +150,85 @@ func Fastest(ctx context.Context, step *Step, s Search, o Options) (trials []Tri
 		return nil, false, err
 	}
 	m := s.memory(step, o)
-	trials, err = s.recall(step, m)
-	if err != nil || len(trials) > 0 || s.Known {
-		return trials, len(trials) > 0, err
+	before, err := s.recall(step, m)
+	switch complete := len(before.Trials) > 0 && !before.Partial; {
+	case err != nil:
+		return nil, false, err
+	case complete:
+		return before.Trials, true, nil
+	case s.Known:
+		return nil, false, nil
 	}
-	rest := s.unfinished().memory(step, o)
-	before, err := s.recall(step, rest)
+	all, err := s.try(ctx, step, o, before.Trials)
 	if err != nil {
 		return nil, false, err
 	}
-	trials, outcome, err := s.try(ctx, step, o, before)
-	if err != nil || len(trials) == 0 {
-		return nil, false, err
+	if isFirst(place) && !all.incomplete && len(all.Trials) > 0 {
+		_ = m.Put(all) // if that fails, the next search repeats the trials
 	}
-	if isFirst(place) { // if writing fails, the next search repeats the trials
-		switch outcome {
-		case triedAll:
-			_ = m.Put(trials)
-		case triedSome:
-			_ = rest.Put(trials)
-		}
-	}
-	return trials, false, nil
+	return all.Trials, false, nil
 }
 
 // recall returns the trials that are remembered, if the fastest is still possible.
-func (s Search) recall(step *Step, m cache.Store[[]Trial]) (trials []Trial, err error) {
+func (s Search) recall(step *Step, m cache.Store[found]) (f found, err error) {
 	place := step.placement()
 	if isFirst(place) {
-		trials, _ = m.Get()
+		f, _ = m.Get()
 	}
-	trials, err = mpi.Broadcast(context.Background(), place.Processes, "scheme: remember trials", trials, 0)
-	if err != nil || len(trials) == 0 {
-		return nil, err
+	f, err = mpi.Broadcast(context.Background(), place.Processes, "scheme: remember trials", f, 0)
+	if err != nil || len(f.Trials) == 0 {
+		return found{}, err
 	}
-	if _, failed := step.Plan(s.Links, trials[0].Path); Agreed(place, failed) != nil {
-		return nil, nil
+	if _, failed := step.Plan(s.Links, f.Trials[0].Path); Agreed(place, failed) != nil {
+		return found{}, nil
 	}
-	return trials, nil
+	return f, nil
 }
 
-// outcome says what a search has tried.
-type outcome int
-
-const (
-	triedAll  outcome = iota
-	triedSome         // the search took its time
-	leftOut           // all but what does not compile
-)
-
-// try times all schemes but those that were tried before, and returns all trials.
-func (s Search) try(
-	ctx context.Context, step *Step, o Options, trials []Trial,
-) (all []Trial, tried outcome, err error) {
-	place, partOf := step.placement(), !s.Begun.IsZero()
-	if !partOf {
-		s.Begun = s.time()
+// try times the schemes that were not tried before, and returns all trials.
+func (s Search) try(ctx context.Context, step *Step, o Options, before []Trial) (f found, err error) {
+	if s.clock.now == nil {
+		s.clock = realClock
 	}
-	// As part of a search it may find nothing: something was found before.
-	if late, err := s.isLate(place, partOf); late || err != nil {
-		return trials, triedSome, err
+	if s.Begun.IsZero() {
+		s.Begun = s.clock.now()
 	}
 	ahead := s.Ahead
 	if ahead == nil {
 		ahead = Ahead(ctx, step, s, o)
 		defer ahead.Stop()
 	}
-	s.tune(ctx, step, o, ahead)
-	compiled, err := mpi.Broadcast(context.Background(), place.Processes, "scheme: see what is compiled",
-		ahead.Wait(s.after(s.Begun.Add(waitLimit))), 0) // what compiles takes cores from what is timed
-	if err != nil {
-		return nil, tried, err
+	limited, end := context.WithCancel(ctx)
+	defer end()
+	go func() {
+		select {
+		case <-s.after(searchLimit):
+			end()
+		case <-limited.Done():
+		}
+	}()
+	place := step.placement()
+	queue := slices.DeleteFunc(s.candidates(step), func(c candidate) bool { return slices.ContainsFunc(before, c.isOf) })
+	if err := s.tune(ctx, step, o, queue, ahead); err != nil {
+		return f, err
 	}
+	ahead.Wait(s.after(waitLimit)) // what compiles takes cores from what is timed
+	f.Trials = before
 	var failed error
-	late := false
-	wasTried := func(c candidate) bool { return slices.ContainsFunc(trials, c.isOf) }
-	queue := slices.DeleteFunc(s.candidates(step), wasTried)
-	if !compiled {
-		s.ask(ctx, step, queue, o, ahead)
-	}
 	for len(queue) > 0 {
-		i, err := s.next(place, queue, ahead)
+		i, err := s.next(ctx, place, queue, ahead)
 		if err != nil {
-			return nil, tried, err
+			return found{}, err
+		}
+		if f.Partial = i < 0; f.Partial {
+			break
 		}
 		c := queue[i]
 		queue = slices.Delete(queue, i, i+1)
-		if late, err = s.isLate(place, partOf || len(trials) > 0); err != nil {
-			return nil, tried, err
-		}
-		if late {
-			break
-		}
 		if s.Trying != nil {
 			s.Trying(c.name, c.path)
 		}
-		took, err := s.timeStep(ctx, step, c, o)
+		took, err := s.timeStep(ctx, limited, step, c, o)
 		switch {
 		case errors.Is(err, ErrUnsuited) || errors.Is(err, streams.ErrOutOfMemory):
 			continue
@@ -269,27 +238,19 @@ func (s Search) try(
 				s.Failed(c.name, c.path, err)
 			}
 		case err != nil:
-			return nil, tried, c.failure(err)
+			return found{}, c.failure(err)
 		default:
-			trials = append(trials, Trial{c.name, c.path, took, step.Group})
+			f.Trials = append(f.Trials, Trial{c.name, c.path, took, step.Group})
 		}
 	}
-	if len(trials) == 0 {
-		return nil, tried, failed
+	if len(f.Trials) == 0 {
+		return found{}, failed
 	}
-	if err := s.timeAgain(ctx, step, o, trials); err != nil {
-		return nil, tried, err
-	}
-	switch {
-	case late:
-		tried = triedSome
-	case failed != nil:
-		tried = leftOut
-	}
-	return trials, tried, nil
+	f.incomplete = failed != nil
+	return f, s.timeAgain(ctx, limited, step, o, f.Trials)
 }
 
-// ask finds out what each candidate waits for.
+// ask begins to compile what the candidates need, and has each know when that is done.
 func (s Search) ask(ctx context.Context, step *Step, queue []candidate, o Options, ahead *kernels.Ahead) {
 	_ = ahead.Asked()
 	for i, c := range queue {
@@ -298,25 +259,28 @@ func (s Search) ask(ctx context.Context, step *Step, queue []candidate, o Option
 	}
 }
 
-// next returns which candidate is tried next: the first whose kernels are compiled on rank 0, and after searchLimit the
-// first of all.
-func (s Search) next(place *halo.Placement, queue []candidate, ahead *kernels.Ahead) (i int, err error) {
+// next waits until kernels of a candidate are compiled on rank 0, and returns the first of these, or -1 once the search
+// is late. All processes call it.
+func (s Search) next(
+	ctx context.Context, place *halo.Placement, queue []candidate, ahead *kernels.Ahead,
+) (i int, err error) {
 	const pause = 20 * time.Millisecond
-	ready := func(c candidate) bool { return c.ready == nil || c.ready() }
-	for limit := s.Begun.Add(searchLimit); isFirst(place); {
-		now := s.time()
-		if i = slices.IndexFunc(queue, ready); i >= 0 {
+	for i = -1; isFirst(place) && !s.isLate(); ahead.Wait(s.clock.after(pause)) {
+		if ctx.Err() != nil {
+			i = 0 // whose trial returns that error on all processes
 			break
 		}
-		if i = 0; !now.Before(limit) || ahead.Wait(s.after(now.Add(min(pause, limit.Sub(now))))) {
+		if i = slices.IndexFunc(queue, func(c candidate) bool { return c.ready() }); i >= 0 {
 			break
 		}
 	}
 	return mpi.Broadcast(context.Background(), place.Processes, "scheme: choose what to try", i, 0)
 }
 
-// timeStep returns how long a step takes by a candidate, as rank 0 has timed it.
-func (s Search) timeStep(ctx context.Context, step *Step, c candidate, o Options) (took time.Duration, err error) {
+// timeStep returns how long a step takes by a candidate, as rank 0 has timed it, up to the end of limited.
+func (s Search) timeStep(
+	ctx, limited context.Context, step *Step, c candidate, o Options,
+) (took time.Duration, err error) {
 	place := step.placement()
 	if err := Agreed(place, ctx.Err()); err != nil {
 		return 0, err
@@ -325,8 +289,8 @@ func (s Search) timeStep(ctx context.Context, step *Step, c candidate, o Options
 	if err := Agreed(place, fits(ctx, step, c.plan, s.Compiler, o)); err != nil {
 		return 0, err
 	}
-	took, err = autotune(ctx, step, c.plan, s.Compiler, o, trialTime)
-	if err := Agreed(place, err); err != nil {
+	took, err = autotune(ctx, limited, step, c.plan, s.Compiler, o, trialTime)
+	if err := Agreed(place, errors.Join(err, ctx.Err())); err != nil {
 		return 0, err
 	}
 	return mpi.Broadcast(context.Background(), place.Processes, "scheme: time a step", took, 0)
@@ -339,9 +303,11 @@ const (
 	timesOfClose = 2
 )
 
-// timeAgain repeats the trials that are close to the shortest, in turns, and sorts all trials, the shortest first.
-func (s Search) timeAgain(ctx context.Context, step *Step, o Options, trials []Trial) error {
+// timeAgain repeats the trials that are close to the shortest, in turns, until the search is late, and sorts all
+// trials, the shortest first.
+func (s Search) timeAgain(ctx, limited context.Context, step *Step, o Options, trials []Trial) error {
 	slices.SortStableFunc(trials, faster)
+	defer slices.SortStableFunc(trials, faster)
 	n := 0
 	for n < min(mostClose, len(trials)) && float64(trials[n].Step) <= closeTo*float64(trials[0].Step) {
 		n++
@@ -351,11 +317,12 @@ func (s Search) timeAgain(ctx context.Context, step *Step, o Options, trials []T
 	})
 	for range timesOfClose {
 		for _, c := range again {
-			if late, err := s.isLate(step.placement(), true); late || err != nil {
-				slices.SortStableFunc(trials, faster)
+			late, err := mpi.Broadcast(context.Background(), step.placement().Processes, "scheme: go on with trials",
+				s.isLate(), 0)
+			if late || err != nil {
 				return err
 			}
-			took, err := s.timeStep(ctx, step, c, o)
+			took, err := s.timeStep(ctx, limited, step, c, o)
 			if errors.Is(err, streams.ErrOutOfMemory) { // there was enough before
 				continue
 			}
@@ -367,29 +334,30 @@ func (s Search) timeAgain(ctx context.Context, step *Step, o Options, trials []T
 		}
 		slices.Reverse(again)
 	}
-	slices.SortStableFunc(trials, faster)
 	return nil
 }
 
-// tune finds the fastest shapes of sweeps, while other kernels are compiled: those of schemes that sweep by
-// themselves may depend on them, and are begun then. What fails here the trials tell.
-func (s Search) tune(ctx context.Context, step *Step, o Options, ahead *kernels.Ahead) {
-	sweeping := slices.DeleteFunc(s.candidates(step), func(c candidate) bool {
-		needs := c.name.Needs()
-		return !needs.Swept || needs.CheckPath(c.name, c.path) != nil
+// tune finds the fastest shapes of sweeps once their kernels are compiled, while others are: kernels of schemes that
+// sweep by themselves may depend on the shapes, and are begun then. What fails here the trials tell. All processes make
+// a runner, or none.
+func (s Search) tune(ctx context.Context, step *Step, o Options, queue []candidate, ahead *kernels.Ahead) error {
+	s.ask(ctx, step, queue, o, ahead)
+	i := slices.IndexFunc(queue, func(c candidate) bool {
+		return c.name.Needs().Swept && c.name.Needs().CheckPath(c.name, c.path) == nil
 	})
 	place := step.placement()
-	// all processes make a runner, or none
-	if len(sweeping) == 0 || place.FirstDevice().GoKernels || Agreed(place, ctx.Err()) != nil {
-		return
+	if i < 0 || place.FirstDevice().GoKernels {
+		return nil
 	}
-	x, err := NewRunner(ctx, step, sweeping[0].plan, s.Compiler)
-	if err != nil || x.Close() != nil {
-		return
+	simple := []candidate{{name: Baseline, path: queue[i].path, plan: queue[i].plan}} // needs the runner's kernels alone
+	s.ask(ctx, step, simple, o, ahead)
+	if at, err := s.next(ctx, place, simple, ahead); at < 0 || err != nil || Agreed(place, ctx.Err()) != nil {
+		return err
 	}
-	for _, c := range sweeping {
-		c.begin(ctx, step, ahead, o)
+	if x, err := NewRunner(ctx, step, simple[0].plan, s.Compiler); err == nil && x.Close() == nil {
+		s.ask(ctx, step, queue, o, ahead)
 	}
+	return nil
 }
 
 // isOf reports whether a trial was one of the candidate.

@@ -60,7 +60,7 @@ func TestAutotune(t *testing.T) {
 				if i%2 == 1 { // a tolerance that all steps meet
 					o.Tolerance, o.CheckEvery = math.MaxFloat64, 3
 				}
-				took, err := autotune(context.Background(), step, plan, set.Compiler, o, 20*time.Millisecond)
+				took, err := autotune(t.Context(), t.Context(), step, plan, set.Compiler, o, 20*time.Millisecond)
 				needs := name.Needs()
 				unfit := n > 1 && needs.CheckPath(name, path) != nil
 				if unfit != errors.Is(err, ErrUnsuited) || !unfit && (err != nil || took <= 0) {
@@ -79,7 +79,8 @@ func TestTrials(t *testing.T) {
 	set := testdevices.Host(t, 2)
 	step := newStep(t, set, 2, 16)
 	for path, fewest := range map[p2p.Path]int{p2p.Auto: 2*len(candidates()) - 5, p2p.Staged: len(candidates()) - 3} {
-		trials, _, err := Search{Links: set.Links, Compiler: set.Compiler, Path: path, clock: noTime}.try(t.Context(), step, Options{}, nil)
+		f, err := Search{Links: set.Links, Compiler: set.Compiler, Path: path, clock: noTime}.try(t.Context(), step, Options{}, nil)
+		trials := f.Trials
 		if err != nil || len(trials) < fewest || !slices.IsSortedFunc(trials, faster) || trials[0].Step <= 0 {
 			t.Errorf("path %s: %v, %v", path, trials, err)
 		}
@@ -89,16 +90,54 @@ func TestTrials(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, _, err := (Search{Links: set.Links, Compiler: set.Compiler}).try(ctx, step, Options{}, nil); err == nil {
+	if _, err := (Search{Links: set.Links, Compiler: set.Compiler}).try(ctx, step, Options{}, nil); err == nil {
 		t.Error("an interrupted choice was made")
 	}
 	plan := must(step.Plan(set.Links, p2p.Auto))(t)
-	test.Is(t, test.ErrorOf(autotune(ctx, step, plan, set.Compiler, Options{Scheme: TwoStream}, time.Hour)), context.Canceled)
+	test.Is(t, test.ErrorOf(autotune(ctx, ctx, step, plan, set.Compiler, Options{Scheme: TwoStream}, time.Hour)), context.Canceled)
+}
+
+// standing is a clock that stands still. Waits of up to a duration end at once by it, and longer ones never do.
+func standing(passes time.Duration) clock {
+	past := make(chan time.Time)
+	close(past)
+	return clock{func() time.Time { return time.Unix(1, 0) }, func(d time.Duration) <-chan time.Time {
+		if d <= passes {
+			return past
+		}
+		return nil
+	}}
 }
 
 // noTime is the clock of searches that may take any time: how long they do, on a host that has other work, does not
 // decide what is tried.
-func noTime() time.Time { return time.Unix(1, 0) }
+var noTime = standing(0)
+
+// A search that has taken its time ends the trial that is under way, whose steps until then count, and tries nothing
+// else, even if it has found nothing.
+func TestSlowStepsEndWithTheSearch(t *testing.T) {
+	set := testdevices.Host(t, 1)
+	limited, end := context.WithCancel(t.Context())
+	sweeps := 0
+	x := newRunner(t, set, 1, func(int) {
+		if sweeps++; sweeps == 3 {
+			end()
+		}
+	})
+	plan := must(x.step.Plan(set.Links, p2p.Staged))(t)
+	took, err := autotune(t.Context(), limited, x.step, plan, set.Compiler, Options{Scheme: Baseline, Limit: testLimit}, time.Hour)
+	if err != nil || took <= 0 || sweeps > 2*fewestSteps {
+		t.Errorf("%v after %d steps, %v", took, sweeps, err)
+	}
+	s := Search{Links: set.Links, Compiler: set.Compiler, Path: p2p.Staged, clock: standing(searchLimit)}
+	if f, err := s.try(t.Context(), x.step, Options{Scheme: Auto, Limit: testLimit}, nil); err != nil || len(f.Trials) == 0 || sweeps > 4*fewestSteps*len(candidates()) {
+		t.Errorf("%+v after %d steps, %v", f, sweeps, err)
+	}
+	s.Begun = s.clock.now().Add(-searchLimit)
+	if f, err := s.try(t.Context(), x.step, Options{Limit: testLimit}, nil); err != nil || len(f.Trials) > 0 {
+		t.Errorf("late: %+v, %v", f, err)
+	}
+}
 
 // Rank 0 ends a trial of slow steps whenever it likes.
 func TestTrialThatAnotherProcessEnds(t *testing.T) {
@@ -156,12 +195,12 @@ func TestTrialsAreRemembered(t *testing.T) {
 	trials := []Trial{{Fused, p2p.Direct, 5 * time.Microsecond, 4}, {Assisted, p2p.Peer, 17 * time.Microsecond, 0}}
 	recalled := func(s Search, step *Step, o Options) []Trial {
 		got, _ := s.memory(step, o).Get()
-		return got
+		return got.Trials
 	}
 	if got := recalled(s, step, Options{}); got != nil {
 		t.Fatalf("%v is remembered", got)
 	}
-	succeeds(t, s.memory(step, Options{}).Put(trials))
+	succeeds(t, s.memory(step, Options{}).Put(found{Trials: trials}))
 	if got := recalled(s, newStep(t, set, 2, 16), Options{}); !slices.Equal(got, trials) {
 		t.Errorf("of a step that does the same: %v", got)
 	}
@@ -179,7 +218,7 @@ func TestTrialsAreRemembered(t *testing.T) {
 			t.Errorf("of %s: %v", name, got)
 		}
 	}
-	succeeds(t, s.memory(other, Options{}).Put(trials[:1]))
+	succeeds(t, s.memory(other, Options{}).Put(found{Trials: trials[:1]}))
 	if got := recalled(s, step, Options{}); !slices.Equal(got, trials) {
 		t.Errorf("with those of another grid: %v", got)
 	}
@@ -192,7 +231,7 @@ func TestDamagedTrialsAreMadeAgain(t *testing.T) {
 	step := newStep(t, set, 2, 16)
 	s := Search{Links: set.Links, Compiler: set.Compiler}
 	m := s.memory(step, Options{})
-	succeeds(t, m.Put([]Trial{{Assisted, p2p.Direct, 5000, 0}, {Fused, p2p.Direct, 17000, 0}}))
+	succeeds(t, m.Put(found{Trials: []Trial{{Assisted, p2p.Direct, 5000, 0}, {Fused, p2p.Direct, 17000, 0}}}))
 	file := m.Path()
 	good := must(os.ReadFile(file))(t)
 	for name, change := range map[string][2]string{

@@ -115,8 +115,8 @@ func (s *Step) checkWide(v *Variable) error {
 	return nil
 }
 
-// newGhosts makes the ghosts of a field of a variable behind physical faces ready, as far as a step reads them: profiles,
-// reflections and mirrors need not suit wider ones. User kernels set all ghosts.
+// newGhosts makes the ghosts of a field of a variable behind physical faces ready, as far as a step reads them:
+// profiles, reflections and mirrors need not suit wider ones. User kernels set all ghosts.
 func (s *Step) newGhosts(c *kernels.Compiler, v *Variable, f *halo.Field) (*boundary.Ghosts, error) {
 	custom := slices.ContainsFunc(v.Boundary[:], func(b boundary.Condition) bool { return b.Kind == boundary.Custom })
 	if s.group() == 1 && custom {

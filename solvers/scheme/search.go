@@ -25,8 +25,8 @@ type Search struct {
 	Driver   string   // version of the GPUs' driver
 	Known    bool     // only among trials that are remembered
 
-	// Begun is when the search began that this one is a part of; zero for now. No trial begins two and a half seconds
-	// after that, except for the first one of all.
+	// Begun is when the search began that this one is a part of; zero for now. Two and a half seconds after that no
+	// trial begins, and one that runs ends.
 	Begun time.Time
 	// Ahead is what the function Ahead has begun for the search; nil if Fastest is to begin it. Trials wait for it.
 	Ahead *kernels.Ahead
@@ -35,14 +35,23 @@ type Search struct {
 	// Failed, if set, is told of a scheme whose kernels cannot be compiled. It is left out, unless all are.
 	Failed func(name Scheme, path p2p.Path, err error)
 
-	clock func() time.Time // replaces time.Now in tests; nil otherwise
-	part  bool             // the trials of an unfinished search, see unfinished
+	clock clock // realClock where it is zero
 }
 
-// unfinished returns a search whose cache entry has the trials of searches that ended at their time limit.
-func (s Search) unfinished() Search {
-	s.part = true
-	return s
+// clock is what a search measures its own time with. Tests replace it.
+type clock struct {
+	now   func() time.Time
+	after func(time.Duration) <-chan time.Time
+}
+
+var realClock = clock{time.Now, time.After}
+
+// found is what searches for a step have found so far.
+type found struct {
+	Trials  []Trial `json:"trials"`            // the shortest first
+	Partial bool    `json:"partial,omitempty"` // the search ended before all were tried
+
+	incomplete bool // without schemes that do not compile: not kept
 }
 
 // likely is the order in which schemes are tried: those that are usually the fastest, or close to it, first.
@@ -83,7 +92,7 @@ type candidate struct {
 	name  Scheme
 	path  p2p.Path
 	plan  *Plan
-	ready func() bool // whether its kernels are compiled; nil where all are
+	ready func() bool // whether its kernels are compiled, see ask
 }
 
 // candidates returns what to try, in that order. Where processes share the grid all call it, and get the same.
@@ -150,17 +159,16 @@ type searchKey struct {
 	Scheme    Scheme
 	Path      p2p.Path
 	Every     int64 // steps between norms; 0: none
-	Part      bool  `json:",omitempty"` // some of the trials
 }
 
 // memory returns where the trials of a step are kept, which is nowhere for a step that cannot be described. What is
 // found there can have been measured by a search over the same paths.
-func (s Search) memory(step *Step, o Options) (m cache.Store[[]Trial]) {
+func (s Search) memory(step *Step, o Options) (m cache.Store[found]) {
 	text, ok := step.describe()
 	if !ok {
 		return m
 	}
-	key := searchKey{Driver: s.Driver, Program: programVersion(), Step: text, Path: s.Path, Part: s.part}
+	key := searchKey{Driver: s.Driver, Program: programVersion(), Step: text, Path: s.Path}
 	place := step.placement()
 	for _, d := range place.Devices {
 		if d != nil { // it is not another process's
@@ -177,7 +185,7 @@ func (s Search) memory(step *Step, o Options) (m cache.Store[[]Trial]) {
 		key.Every = o.CheckEvery
 	}
 	paths, many := s.paths(step), len(place.Devices) > 1
-	return cache.Remember(cache.At(""), "schemes", key, func(t []Trial) bool { return validTrials(t, paths, many) })
+	return cache.Remember(cache.At(""), "schemes", key, func(f found) bool { return validTrials(f.Trials, paths, many) })
 }
 
 // describe names all of a step that its time depends on. ok is false if a stage has user kernels
