@@ -159,6 +159,10 @@ func (s *solverRun) run(ctx context.Context, begin time.Time, out, notes io.Writ
 		run.Iterations, run.Stopped = int(bar.done.Load()), results.StopInterrupted
 	})
 	s.during(ctx, "stepping", keep)
+	interrupt.Busy(ctx, func() bool { // norms of the last step may need kernels that no step has needed
+		begun, done := s.Session.Compiler.Compiled()
+		return begun != done && bar.done.Load() > 0
+	})
 	kept := s.writePartial(ctx, keep)
 	result, err := s.solver.Run(ctx, options)
 	kept()

@@ -51,6 +51,7 @@ type Watch struct {
 	keep     func() string // writes what the command has, and says what was kept
 	patience time.Duration // the limit of phases that set none
 	limit    time.Duration // of this phase
+	busy     func() bool   // reports work of this phase that cannot hang; nil for none
 	quiet    bool          // says nothing
 	verbose  bool          // prints each phase
 	begun    time.Time     // when Verbose was called
@@ -106,7 +107,7 @@ func (w *Watch) Run(command func(ctx context.Context) error) error {
 		if !w.mu.TryLock() {
 			continue // in Whole
 		}
-		if silent += look; w.progress != seen {
+		if silent += look; w.progress != seen || w.busy != nil && w.busy() {
 			silent = 0
 		}
 		limit, seen = w.limitNow(), w.progress
@@ -173,7 +174,7 @@ func During(ctx context.Context, doing string, keep func() string) {
 		if w.verbose && !w.quiet && doing != "" && doing != w.doing {
 			notes, took = w.notes, time.Since(w.begun)
 		}
-		w.stops, w.doing, w.keep, w.limit = true, doing, keep, w.patience
+		w.stops, w.doing, w.keep, w.busy, w.limit = true, doing, keep, nil, w.patience
 		w.progress, w.longest, w.last = w.progress+1, 0, time.Time{}
 	})
 	if notes != nil { // not under the lock: a terminal may take nothing
@@ -194,6 +195,12 @@ func Limit(ctx context.Context, limit time.Duration) {
 			w.limit = w.patience
 		}
 	})
+}
+
+// Busy sets, for the current phase, a function that reports work that takes time and cannot hang, such as compiling: no
+// limit applies meanwhile. Another goroutine calls it. It must not call functions of this package.
+func Busy(ctx context.Context, busy func() bool) {
+	change(ctx, func(w *Watch) { w.busy = busy })
 }
 
 // Progress is a sign of progress. Where signs are rare, so is the limit generous.

@@ -52,7 +52,9 @@ func TestSignals(t *testing.T) {
 		says    string
 		after   int64 // signs of progress, before the signals
 	}{
-		{"looks at nothing", func(context.Context, *noted) error { return <-never }, 1, ErrInterrupted, "terminated: ended by force\n", 0},
+		{"looks at nothing", func(context.Context, *noted) error {
+			return <-never
+		}, 1, ErrInterrupted, "terminated: ended by force\n", 0},
 		{"hangs", func(ctx context.Context, out *noted) error {
 			During(ctx, "hanging", func() string { return "; kept" })
 			return <-never
@@ -93,7 +95,9 @@ func TestSignals(t *testing.T) {
 			<-ctx.Done()
 			return fmt.Errorf("wait: %w", ctx.Err())
 		}, 1, ErrInterrupted, "", 0},
-		{"progresses", func(ctx context.Context, out *noted) error { return progresses(ctx, out, Progress) }, 1, nil, "terminated: still stepping; the next signal ends it at once\n", 0},
+		{"progresses", func(ctx context.Context, out *noted) error {
+			return progresses(ctx, out, Progress)
+		}, 1, nil, "terminated: still stepping; the next signal ends it at once\n", 0},
 		{"has several phases", func(ctx context.Context, out *noted) error {
 			return progresses(ctx, out, func(ctx context.Context) { During(ctx, "reading", nil) })
 		}, 1, nil, "terminated: still reading; the next signal ends it at once\n", 0},
@@ -105,6 +109,15 @@ func TestSignals(t *testing.T) {
 			Patience(ctx, time.Hour)
 			return progresses(ctx, nil, func(context.Context) {})
 		}, 1, nil, "", 0},
+		{"compiles", func(ctx context.Context, out *noted) error {
+			During(ctx, "stepping", nil)
+			Busy(ctx, func() bool { return out.String() == "" })
+			<-ctx.Done()
+			for out.String() == "" {
+				time.Sleep(stopTime / 10)
+			}
+			return nil
+		}, 1, nil, "terminated: still stepping; the next signal ends it at once\n", 0},
 		{"steps slowly", func(ctx context.Context, out *noted) error {
 			During(ctx, "stepping", nil)
 			Progress(ctx)
