@@ -40,7 +40,7 @@ func root(t *testing.T) string { return test.Must(filepath.Abs(".."))(t) }
 
 // shell runs the lines of a script and returns what they print. It gets what it
 // needs from the modules that built this test: the proxy refuses all, as one that serves
-// known modules alone does. Launchers of MPI start more processes than there are cores, as any user.
+// known modules alone does. MPI launchers may start more processes than there are cores, as root too.
 func shell(t *testing.T, dir, script string, env ...string) string {
 	t.Helper()
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -65,7 +65,7 @@ func shell(t *testing.T, dir, script string, env ...string) string {
 }
 
 // A reader who starts in an empty folder next to a clone, and does what pages say, gets the output that they show. The
-// last program prints the same on GPUs, here such that are made of the CPU.
+// last program prints the same on GPUs, which the CPU emulates here.
 func TestPrograms(t *testing.T) {
 	for _, pages := range [][]string{
 		{"tutorials/halo-exchange"}, {"tutorials/point-function"}, {"tutorials/ranks"}, {"how-to/own-kernels"},
@@ -90,8 +90,8 @@ func TestPrograms(t *testing.T) {
 }
 
 // follow does what a page says, in a folder, and returns the folder where it ends. Scripts are run; the block after one
-// is what it prints. Go goes to the file that is named last before it. The module replaces halox by the folder next to
-// it; follow replaces it by root, whose packages the tests have compiled.
+// is what it prints. A block of Go goes to the file that is named last before it. The module replaces halox by the
+// folder next to it; follow replaces it by root, whose packages the tests have compiled.
 func follow(t *testing.T, page, dir string) string {
 	t.Helper()
 	times := regexp.MustCompile(`\t(?:[0-9.]+s|\(cached\))\n`) // of go test
@@ -144,7 +144,8 @@ func TestKernelsOfPages(t *testing.T) {
 	found := 0
 	for _, page := range append(under(t, "tutorials", ".md"), under(t, "how-to", ".md")...) {
 		for _, program := range blocks(read(t, page), "go") {
-			for _, m := range regexp.MustCompile("(?s)= `\n?([^`]*__global__[^`]*)`").FindAllStringSubmatch(program, -1) {
+			kernel := regexp.MustCompile("(?s)= `\n?([^`]*__global__[^`]*)`")
+			for _, m := range kernel.FindAllStringSubmatch(program, -1) {
 				found++
 				source := kernels.Source{Name: filepath.Base(page) + ".cu", Text: m[1]}
 				if strings.Contains(source.Text, "struct Data {") {

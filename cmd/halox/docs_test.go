@@ -133,12 +133,16 @@ func TestReference(t *testing.T) {
 	}
 }
 
-// flagTable is a page with all flags of all commands. Flags that differ in type, default or meaning have separate lines.
+// flagTable is a page with all flags of all commands but --help, which all have. Flags that differ in type, default or
+// meaning have separate lines.
 func flagTable(root *cobra.Command) string {
 	commands := map[string][]string{}
 	var walk func(c *cobra.Command)
 	walk = func(c *cobra.Command) {
 		c.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			if f.Name == "help" {
+				return
+			}
 			value, usage := pflag.UnquoteUsage(f)
 			line := fmt.Sprintf("| `--%s` | %s | `%s` | %s |", f.Name, value, cmp.Or(f.DefValue, " "), usage)
 			commands[line] = append(commands[line], strings.TrimPrefix(c.CommandPath(), "halox "))
@@ -148,7 +152,8 @@ func flagTable(root *cobra.Command) string {
 		}
 	}
 	walk(root)
-	text := "# All flags\n\nFlags of `halox` are flags of every command. Those with separate lines differ in default or meaning.\n\n" +
+	text := "# All flags\n\nFlags of `halox` are flags of every command. " +
+		"Those with separate lines differ in default or meaning.\n\n" +
 		"| flag | value | default | meaning | commands |\n|---|---|---|---|---|\n"
 	for _, line := range slices.Sorted(maps.Keys(commands)) {
 		text += line + " " + strings.Join(commands[line], ", ") + " |\n"

@@ -52,8 +52,9 @@ func TestMain(m *testing.M) {
 		main()
 		return
 	}
-	for _, ignored := range []os.Signal{os.Interrupt, syscall.SIGHUP} { // by the shell, or nohup, that started the tests
-		if signal.Ignored(ignored) { // processes of tests do not ignore it
+	// Processes of tests do not ignore what the shell, or nohup, that started the tests ignores.
+	for _, ignored := range []os.Signal{os.Interrupt, syscall.SIGHUP} {
+		if signal.Ignored(ignored) {
 			signal.Notify(make(chan os.Signal, 1), ignored)
 		}
 	}

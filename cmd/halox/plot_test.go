@@ -55,7 +55,8 @@ func TestPlotWhatWasMeasured(t *testing.T) {
 		{"old and new", []string{at("exchange.json"), kept("exchange")}},
 	} {
 		out := at(tc.name + ".svg")
-		if code, printed, errs := cli(append([]string{"plot", "-o", out}, tc.args...)...); code != 0 || printed != "wrote "+out+"\n" || errs != "" {
+		code, printed, errs := cli(append([]string{"plot", "-o", out}, tc.args...)...)
+		if code != 0 || printed != "wrote "+out+"\n" || errs != "" {
 			t.Errorf("%s: exit %d: %s%s", tc.name, code, printed, errs)
 			continue
 		}

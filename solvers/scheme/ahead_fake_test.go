@@ -79,7 +79,8 @@ func TestAheadOfOneScheme(t *testing.T) {
 	for _, one := range []Trial{{Assisted, p2p.Peer, time.Microsecond, 0}, {Resident, p2p.Direct, time.Microsecond, 0}, {Graph, p2p.Direct, time.Microsecond, 0}} {
 		s, step, slow := slowSearch(t, 0, "")
 		plan := must(step.Plan(s.Links, one.Path))(t)
-		must(autotune(t.Context(), t.Context(), step, plan, s.Compiler, Options{Scheme: one.Scheme, Limit: testLimit}, time.Millisecond))(t)
+		o := Options{Scheme: one.Scheme, Limit: testLimit}
+		must(autotune(t.Context(), t.Context(), step, plan, s.Compiler, o, time.Millisecond))(t)
 		want := sortedPrograms(t, slow)
 		for name, o := range map[string]Options{"named": {Scheme: one.Scheme}, "remembered": {Scheme: Auto}} {
 			s, step, slow := slowSearch(t, 0, "")

@@ -145,9 +145,8 @@ type pace struct {
 
 const roundTime = 20 * time.Millisecond
 
-// looks are norm checks of a run without CheckEvery, which only see whether it has diverged. A check costs less than
-// a step, so that many steps between two of them, and a time in which norms are waited for many times over, keep their
-// cost far below 1%.
+// looks are norm checks of a run without CheckEvery, which only detect divergence. They are rare, in steps and in time,
+// so that they cost next to nothing, whether steps are slow or fast.
 type looks struct {
 	every time.Duration // at least between two; 0 for none
 	last  time.Time

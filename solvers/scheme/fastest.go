@@ -42,7 +42,8 @@ func autotune(
 }
 
 // stepTimer chooses the intervals of a timing: one that also starts threads, one that warms up and determines the
-// length of the others, and the timed ones. For slow steps the second interval is the last, and it is the one that counts.
+// length of the others, and the timed ones. For slow steps the second interval is the last, and it is the one that
+// counts.
 type stepTimer struct {
 	budget    time.Duration
 	group     int64 // steps between two exchanges
@@ -128,12 +129,13 @@ func (s Search) isLate() bool { return s.clock.now().Sub(s.Begun) >= searchLimit
 // are close to the fastest run twice more, in turns, and their shortest times count. All their kernels are compiled
 // first, side by side, see Ahead. The variables of the step hold something else then.
 //
-// A search ends after two and a half seconds, see Search.Begun, plus the time in which one scheme is made ready and
-// the step that is under way. It tries schemes whose kernels are compiled, first those that are usually the fastest; if
-// there are none in that time, there are no trials. The next search for the step tries the rest. The trials are stored
-// in the user's cache, for steps that do the same on such devices. Once all schemes are tried, trials are not repeated:
-// known is true then. On devices that work on cores of the host nothing is tried, and there are no trials. Where processes
-// share the grid all call it, and get the same trials, those of rank 0. See Step.Name for steps with user kernels.
+// A search begins no trial after two and a half seconds, see Search.Begun, and ends the one that runs. It takes longer
+// only while a scheme is made ready, which may compile kernels that were not compiled ahead. It tries schemes whose
+// kernels are compiled, first those that are usually the fastest; if there are none in that time, there are no trials.
+// The next search for the step tries the rest. The trials are stored in the user's cache, for steps that do the same on
+// such devices. Once all schemes are tried, trials are not repeated: known is true then. On devices that work on cores
+// of the host nothing is tried, and there are no trials. Where processes share the grid all call it, and get the same
+// trials, those of rank 0. See Step.Name for steps with user kernels.
 func Fastest(ctx context.Context, step *Step, s Search, o Options) (trials []Trial, known bool, err error) {
 	if err := step.Check(); err != nil {
 		return nil, false, err
@@ -208,7 +210,9 @@ func (s Search) try(ctx context.Context, step *Step, o Options, before []Trial) 
 		}
 	}()
 	place := step.placement()
-	queue := slices.DeleteFunc(s.candidates(step), func(c candidate) bool { return slices.ContainsFunc(before, c.isOf) })
+	queue := slices.DeleteFunc(s.candidates(step), func(c candidate) bool {
+		return slices.ContainsFunc(before, c.isOf)
+	})
 	if err := s.tune(ctx, step, o, queue, ahead); err != nil {
 		return f, err
 	}
@@ -349,7 +353,7 @@ func (s Search) tune(ctx context.Context, step *Step, o Options, queue []candida
 	if i < 0 || place.FirstDevice().GoKernels {
 		return nil
 	}
-	simple := []candidate{{name: Baseline, path: queue[i].path, plan: queue[i].plan}} // needs the runner's kernels alone
+	simple := []candidate{{name: Baseline, path: queue[i].path, plan: queue[i].plan}} // needs only kernels of the runner
 	s.ask(ctx, step, simple, o, ahead)
 	if at, err := s.next(ctx, place, simple, ahead); at < 0 || err != nil || Agreed(place, ctx.Err()) != nil {
 		return err

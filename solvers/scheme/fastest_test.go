@@ -79,7 +79,8 @@ func TestTrials(t *testing.T) {
 	set := testdevices.Host(t, 2)
 	step := newStep(t, set, 2, 16)
 	for path, fewest := range map[p2p.Path]int{p2p.Auto: 2*len(candidates()) - 5, p2p.Staged: len(candidates()) - 3} {
-		f, err := Search{Links: set.Links, Compiler: set.Compiler, Path: path, clock: noTime}.try(t.Context(), step, Options{}, nil)
+		s := Search{Links: set.Links, Compiler: set.Compiler, Path: path, clock: noTime}
+		f, err := s.try(t.Context(), step, Options{}, nil)
 		trials := f.Trials
 		if err != nil || len(trials) < fewest || !slices.IsSortedFunc(trials, faster) || trials[0].Step <= 0 {
 			t.Errorf("path %s: %v, %v", path, trials, err)
@@ -94,7 +95,8 @@ func TestTrials(t *testing.T) {
 		t.Error("an interrupted choice was made")
 	}
 	plan := must(step.Plan(set.Links, p2p.Auto))(t)
-	test.Is(t, test.ErrorOf(autotune(ctx, ctx, step, plan, set.Compiler, Options{Scheme: TwoStream}, time.Hour)), context.Canceled)
+	_, err := autotune(ctx, ctx, step, plan, set.Compiler, Options{Scheme: TwoStream}, time.Hour)
+	test.Is(t, err, context.Canceled)
 }
 
 // standing is a clock that stands still. Waits of up to a duration end at once by it, and longer ones never do.
@@ -125,12 +127,15 @@ func TestSlowStepsEndWithTheSearch(t *testing.T) {
 		}
 	})
 	plan := must(x.step.Plan(set.Links, p2p.Staged))(t)
-	took, err := autotune(t.Context(), limited, x.step, plan, set.Compiler, Options{Scheme: Baseline, Limit: testLimit}, time.Hour)
+	o := Options{Scheme: Baseline, Limit: testLimit}
+	took, err := autotune(t.Context(), limited, x.step, plan, set.Compiler, o, time.Hour)
 	if err != nil || took <= 0 || sweeps > 2*fewestSteps {
 		t.Errorf("%v after %d steps, %v", took, sweeps, err)
 	}
 	s := Search{Links: set.Links, Compiler: set.Compiler, Path: p2p.Staged, clock: standing(searchLimit)}
-	if f, err := s.try(t.Context(), x.step, Options{Scheme: Auto, Limit: testLimit}, nil); err != nil || len(f.Trials) == 0 || sweeps > 4*fewestSteps*len(candidates()) {
+	o.Scheme = Auto
+	f, err := s.try(t.Context(), x.step, o, nil)
+	if err != nil || len(f.Trials) == 0 || sweeps > 4*fewestSteps*len(candidates()) {
 		t.Errorf("%+v after %d steps, %v", f, sweeps, err)
 	}
 	s.Begun = s.clock.now().Add(-searchLimit)

@@ -69,7 +69,8 @@ func TestTrialsKeepLevels(t *testing.T) {
 	set := testdevices.Host(t, 1)
 	step := countingStep(t, set, 1)
 	plan := must(step.Plan(set.Links, p2p.Auto))(t)
-	must(autotune(t.Context(), t.Context(), step, plan, set.Compiler, Options{Scheme: TwoStream, Limit: testLimit}, trialTime))(t)
+	o := Options{Scheme: TwoStream, Limit: testLimit}
+	must(autotune(t.Context(), t.Context(), step, plan, set.Compiler, o, trialTime))(t)
 	if u := step.Measured[0]; u.Newest() != 0 || u.computed.Load() {
 		t.Errorf("the newest level is %d", u.Newest())
 	}

@@ -117,7 +117,8 @@ func TestARunThatDivergesEnds(t *testing.T) {
 			succeeds(t, halo.FillPoints(step.Measured[0].Level(0), func(domain.Vec) float64 { return math.NaN() }))
 			c.o.Scheme, c.o.Limit = name, testLimit
 			r, err := runnerFor(t, set, step, name).Run(t.Context(), c.o)
-			if err != nil || r.Stopped != StoppedDiverged || r.Steps < c.first || r.Steps > c.last || len(r.Norms) != 1 {
+			if err != nil || r.Stopped != StoppedDiverged || len(r.Norms) != 1 ||
+				r.Steps < c.first || r.Steps > c.last {
 				t.Errorf("%+v: %d steps, stopped: %s: %v", c.o, r.Steps, r.Stopped, err)
 			}
 			if got := step.Measured[0].Newest(); int64(got) != r.Steps {

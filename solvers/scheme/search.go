@@ -25,8 +25,8 @@ type Search struct {
 	Driver   string   // version of the GPUs' driver
 	Known    bool     // only among trials that are remembered
 
-	// Begun is when the search began that this one is a part of; zero for now. Two and a half seconds after that no
-	// trial begins, and one that runs ends.
+	// Begun is when the search began that this one is part of; zero means now. Two and a half seconds later no trial
+	// begins, and one that runs ends.
 	Begun time.Time
 	// Ahead is what the function Ahead has begun for the search; nil if Fastest is to begin it. Trials wait for it.
 	Ahead *kernels.Ahead
@@ -35,7 +35,7 @@ type Search struct {
 	// Failed, if set, is told of a scheme whose kernels cannot be compiled. It is left out, unless all are.
 	Failed func(name Scheme, path p2p.Path, err error)
 
-	clock clock // realClock where it is zero
+	clock clock // realClock if zero
 }
 
 // clock is what a search measures its own time with. Tests replace it.
@@ -185,7 +185,9 @@ func (s Search) memory(step *Step, o Options) (m cache.Store[found]) {
 		key.Every = o.CheckEvery
 	}
 	paths, many := s.paths(step), len(place.Devices) > 1
-	return cache.Remember(cache.At(""), "schemes", key, func(f found) bool { return validTrials(f.Trials, paths, many) })
+	return cache.Remember(cache.At(""), "schemes", key, func(f found) bool {
+		return validTrials(f.Trials, paths, many)
+	})
 }
 
 // describe names all of a step that its time depends on. ok is false if a stage has user kernels
